@@ -59,5 +59,5 @@ def run(arguments: Arguments) -> None:
     blocks = list(bisect_blocks(result, metric.unit))
     arguments.show.answer(lambda out: print_blocks(blocks, out), lambda: [canonical(result), b"\n"])
     if result.could_be:
-        what, ends = f"{len(result.could_be)} candidates may be the first bad one", result.could_be
+        what, ends = f"any of {len(result.could_be)} candidates may be the first bad one", result.could_be
         raise NoVerdict(what, where=f"{ends[0]} to {ends[-1]}", hint="the others have no clear value")

@@ -38,9 +38,9 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
     if here:  # the one that the action would take if this directory was the top of the repository
-        checks.append(_loaded("configuration", here, "correct the file: nothing that needs it can run"))
+        checks.append(_loaded("configuration", here, "correct the file: most commands read it"))
     else:
-        none = f"none here ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
+        none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
     checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
     for what, found, hint in checks:
@@ -56,14 +56,14 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield "Python", version, "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer"
     if shutil.which("git") is None:
-        yield "git", "not found", "install git: without it the report cannot name commits"
+        yield "git", "not found", "install git: the report names commits with it"
     else:
         yield "git", run(["git", "--version"], cancel=cancel).output.strip(), ""
     pip = run([sys.executable, "-I", "-m", "pip", "--version"], cancel=cancel)
     if pip.ok:
         yield "pip", " ".join(pip.output.split()[:2]), ""
     else:
-        yield "pip", "not found", "python -m ensurepip: releases are fetched with it"
+        yield "pip", "not found", "run python -m ensurepip: the bot fetches releases with pip"
 
 
 def _sources(cancel: Cancel) -> Iterator[Check]:
@@ -75,7 +75,7 @@ def _sources(cancel: Cancel) -> Iterator[Check]:
         stable = [version for version in offered(Places(), cancel, briefly=True) if not version.is_prerelease]
         yield "package index", f"has {PROJECT} {stable[-1] if stable else 'in no release'}", ""
     except BotError as error:
-        mend = "check the network and PIP_INDEX_URL; compilers that are on this machine work without it"
+        mend = "check the network and PIP_INDEX_URL, or use a compiler on this machine"
         yield "package index", error.what, mend
 
 
@@ -90,12 +90,12 @@ def _optional() -> Iterator[Check]:
     try:
         onnx = version("onnx")
     except PackageNotFoundError:
-        onnx = "not installed; only .onnx models need it: pip install 'code-size-bot[onnx]'"
+        onnx = "not installed, and only .onnx models need it: pip install 'code-size-bot[onnx]'"
     yield "onnx (optional)", onnx, ""
     found, runtime = ptxas.installed(), runner.installed()
-    need = f"not installed; only the machine code of cuda targets needs it: {ptxas.HOW_TO_GET_IT}"
+    need = f"not installed, and only machine code of cuda targets needs it: {ptxas.HOW_TO_GET_IT}"
     yield "ptxas (cuda)", found.version if found else need, ""
-    need = f"not installed; only running artifacts needs it: {runner.HOW_TO_GET_IT}"
+    need = f"not installed, and only commands that run artifacts need it: {runner.HOW_TO_GET_IT}"
     yield "runtime (run)", runtime.version if runtime else need, ""
     yield "commands", isolation(), ""  # what those of other compilers are kept from
 
@@ -140,6 +140,6 @@ def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
     except BotError as error:
         return "compiler", error.line, "name another one"
     if toolchain.bindings is None:
-        hint = "put a Python of the wheel's tag on PATH: without it most metrics are n/a"
+        hint = "put a Python that fits the wheel's tag on PATH: without it most metrics are n/a"
         return "compiler", f"{spec}: IR read by {toolchain.no_bindings}", hint
     return "compiler", f"{spec}: IR read by its own MLIR bindings, with {toolchain.python}", ""

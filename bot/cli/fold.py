@@ -13,13 +13,13 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
-        "The command merges near-duplicate executables that deduplication did not merge. What they differ in becomes "
+        "The command merges near-duplicate executables that deduplication did not merge. Their differing values become "
         "operands. On the CPU, it runs the program before and after, and compares outputs and times. "
-        "A merge whose outputs differ, or that saves nothing, is dropped and listed.\n\n"
+        "It drops a merge that changes outputs or saves nothing, and lists it with the reason.\n\n"
         "The command writes fold.json, fold.md, fold.html and the merged modules."
     )
     add_compiler(parser, "compiler to measure (default: compiler.head)")
-    about = "run time that a build may lose, such as 1%% (default: any)"
+    about = "largest allowed slowdown, such as 1%% (default: any)"
     parser.add_argument("--max-slowdown", type=share, metavar="MAX", help=about)
     parser.add_argument("--no-run", action="store_true", help="compile only: run and time nothing")
     add_flags(parser)
@@ -39,8 +39,8 @@ def run(arguments: Arguments) -> None:
     from bot.study.folding import audited
 
     if arguments.max_slowdown is not None and arguments.no_run:
-        what = "needs run times, and with --no-run there are none"
-        raise UsageError(what, where="--max-slowdown", hint="leave out one of the two")
+        what = "needs run times, and --no-run measures none"
+        raise UsageError(what, where="--max-slowdown", hint="remove one of the two options")
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
     audit = audited(work, arguments.max_slowdown, runs=not arguments.no_run)
     out = work.request.out

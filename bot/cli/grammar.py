@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
                     self._refuse(word, "unknown command", self._suggestion(word, self.commands))
                 return words
             if word.partition("=")[0] not in self._option_string_actions:
-                self._refuse_option(word, "write the options of a command behind its name")
+                self._refuse_option(word, "write the options of a command after its name")
         if not {"-h", "--help", "-V", "--version"} & set(words):
             self.error(f"missing: a command (see {self._help()})")
         return words
@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
         if rest and (name == _FLAGS or _is_negative(rest[0])):
             return f"{name}={rest.pop(0)}"
         if not rest or (rest[0].startswith("-") and rest[0] != "-"):
-            self._refuse(name, "its value is missing", f"write {name} {action.metavar or 'VALUE'}")
+            self._refuse(name, "the value is missing", f"write {name} {action.metavar or 'VALUE'}")
         return word
 
     def _is_flags_in_one(self, word: str) -> bool:

@@ -20,7 +20,7 @@ def arguments(parser: Parser) -> None:
         "--store reads stored baselines instead of releases. PLACE is data-branch or a directory (default: the store "
         "that the configuration names)."
     )
-    about = "range, or SPECs with commas between (repeatable)"
+    about = "range, or SPECs separated by commas (repeatable)"
     parser.add_argument("--releases", type=spec, action="append", default=[], metavar="SPECS", help=about)
     about = "read stored baselines from PLACE"
     parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
@@ -37,7 +37,7 @@ def run(arguments: Arguments) -> None:
 
     Raises:
         UsageError: releases and a store are named, or neither, or nothing is found.
-        CompilerUnavailable: not one release can be had.
+        CompilerUnavailable: no release is available.
         NoVerdict: nothing was measured; the files are written all the same.
     """
     from bot.cli.work import place_of_nothing, work_of
@@ -50,8 +50,8 @@ def run(arguments: Arguments) -> None:
     from bot.study.specs import releases_of
 
     if bool(arguments.releases) == bool(arguments.store):
-        hint = "such as --releases 3.8.0..3.13.0, or --store for the stored baselines"
-        raise UsageError("name either releases or a store", hint=hint)
+        hint = "for example --releases 3.8.0..3.13.0, or --store for the stored baselines"
+        raise UsageError("expects either --releases or --store", hint=hint)
     work = work_of(arguments, models=not arguments.store)
     if arguments.store:
         study = last_stored(arguments.store, arguments.last, work)

@@ -24,7 +24,7 @@ def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
         "The command finds the models (.mlir, .mlirbc), the file that pins the compiler, and the default branch. "
-        "A repository that builds IREE itself copies configs/workflows/iree-pkgci.yml instead."
+        "In a repository that builds IREE, copy configs/workflows/iree-pkgci.yml instead."
     )
     about = "address of this action: OWNER/REPO@COMMIT"
     parser.add_argument("--action", default="", metavar="ACTION", help=about)
@@ -54,7 +54,7 @@ def run(arguments: Arguments) -> None:
     texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:
-        raise UsageError("already exists", where=", ".join(there), hint="--force replaces it, and keeps no copy")
+        raise UsageError("already exists", where=", ".join(there), hint="--force replaces it without a copy")
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
     load_config(root / config)  # what is written has to be taken
@@ -93,9 +93,9 @@ def _steps(config: str, branch: str, action: str) -> Iterator[str]:
     if not action:
         yield (
             f"Replace {PLACEHOLDER} in both workflows by the address of the action and the commit of a release. "
-            "The command `code-size-bot init --force --action ADDRESS@COMMIT` does it, too."
+            "Or run `code-size-bot init --force --action ADDRESS@COMMIT`."
         )
-    yield f"Read {config}: set the targets that you ship, and how much may grow."
+    yield f"Edit {config}: set the targets that you ship, and the allowed growth."
     yield (
         "On GitHub, open Settings > Actions > General. Allow this action, and those of `actions/`. If your "
         "organisation limits permissions, allow `write` for pull-requests, checks and contents."

@@ -59,7 +59,7 @@ GROUPS = {
         "plan": (plan, "print the shards of a run as JSON for strategy.matrix"),
         "merge": (merge, "merge the snapshots of shards"),
         "post": (action, "post the report of a fork's run"),
-        "action": (action, "run what the event and the input command ask for"),
+        "action": (action, "run the command that the event and the inputs select"),
     },
 }
 """Group → command → its file, and what it is for."""

@@ -26,5 +26,5 @@ def run(arguments: Arguments) -> None:
     merged = merge_snapshots([(str(part), load_snapshot(part)) for part in arguments.parts])
     write_snapshot(arguments.out, merged)
     lost = merged.planned - {cell.key for cell in merged.cells}
-    lacks = f" ({plural(len(lost), 'planned build')} missing in all parts, such as {min(lost)})" if lost else ""
+    lacks = f" ({plural(len(lost), 'planned build')} missing from all parts, such as {min(lost)})" if lost else ""
     arguments.show.say(f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}")

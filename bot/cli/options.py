@@ -64,14 +64,14 @@ def flags(text: str) -> tuple[str, ...]:
 def spec(text: str) -> str:
     """Return the text that names a compiler or a snapshot."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the SPEC is empty (is a variable of the shell not set?)")
+        raise argparse.ArgumentTypeError("the SPEC is empty (is a shell variable unset?)")
     return text
 
 
 def path(text: str) -> Path:
     """Return a file or a directory."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty (is a variable of the shell not set?)")
+        raise argparse.ArgumentTypeError("the path is empty (is a shell variable unset?)")
     return Path(text)
 
 
@@ -198,8 +198,8 @@ def named_sides(arguments: Arguments) -> dict[str, str | None]:
     """
     words: list[str] = arguments.sides
     if len(words) > 2:
-        hint = "`history --releases` compares more"
-        raise UsageError("expects two sides, base and head", where=" ".join(words), hint=hint)
+        hint = "`history --releases` compares more than two"
+        raise UsageError("too many sides", where=" ".join(words), hint=hint)
     specs: dict[str, str | None] = {"base": arguments.base, "head": arguments.head}
     for side, word in zip(specs, words, strict=False):
         option = specs[side]

@@ -79,8 +79,8 @@ def _snapshot_files(arguments: Arguments) -> dict[str, Path]:
             hint = "for example: code-size-bot report base.json head.json"
             raise UsageError(f"the {side} side is missing", where="report", hint=hint)
         if not exists(word) and (word in MOVING or release_of(word)):
-            hint = "`compare` measures releases"
-            raise UsageError("is a release, and `report` reads snapshot files", where=word, hint=hint)
+            hint = "use `compare` for releases"
+            raise UsageError("is a release, but `report` reads snapshot files", where=word, hint=hint)
         files[side] = Path(named_file(word))
     return files
 

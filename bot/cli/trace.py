@@ -16,7 +16,7 @@ EXAMPLES = (
 def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
-        "The command compiles the dispatch alone and counts its operations after each pass. It lists the passes, the "
+        "The command compiles only this dispatch, and counts its operations after each pass. It lists the passes, the "
         "first pass after which the two sides clearly differ, and the commands that print the whole IR.\n\n"
         "A side without a SPEC gets the compiler that the configuration names."
     )

@@ -76,5 +76,5 @@ def place_of_nothing(out: Path, file: str, say: Callable[[str], None]) -> Path:
     """Return where a run that compared nothing writes: in `out`, or below it where an earlier run left its `file`."""
     if not (out / file).exists():
         return out
-    say(f"{out / file} is kept: this run compared nothing")
+    say(f"kept the old {out / file}: this run compared nothing")
     return out / _NOTHING

@@ -128,7 +128,7 @@ class TextStore:
     def keep(self, digest: str, text: str) -> None:
         """Keep a text, unless it is there; ValueError for what is no digest."""
         if not is_digest(digest):
-            raise ValueError(f"{digest!r} is no digest")
+            raise ValueError(f"{digest!r} is not a digest")
         path = self._path(digest)
         if path.is_file():
             touch(path)

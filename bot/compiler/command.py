@@ -87,7 +87,7 @@ class CommandCompiler:
         words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
         texts = ("", words), (cell.model.path, model), *self.sources.items()
         outside = outside_of(texts, self.environment)
-        return f"the command names {outside}, which is no file of its folder" if outside else ""
+        return f"the command names {outside}, which is not a file in its folder" if outside else ""
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}
@@ -114,7 +114,7 @@ class CommandCompiler:
             own = {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
             for name, data in files.items():
                 if os.path.normpath(name).partition(os.sep)[0] in own:
-                    return Failure("compile", f"{name} is where the command has a folder of its own: move it")
+                    return Failure("compile", f"{name} has the name of a folder that the command needs: rename it")
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(data)
                 os.utime(folder / name, _TIMES)
@@ -148,7 +148,7 @@ class CommandCompiler:
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
         paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
-            raise InputError(f"the command left {len(paths):,} files; more than {_MOST_FILES:,} are not read")
+            raise InputError(f"the command wrote {len(paths):,} files, and the limit is {_MOST_FILES:,}")
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
         command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
@@ -165,21 +165,23 @@ class CommandCompiler:
             raise InputError(f"{link} is a link")
         whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
         if whole_bytes > MOST_READ_BYTES:
-            raise InputError(f"the files have {whole_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
+            raise InputError(f"the files have {whole_bytes:,} bytes, and the limit is {MOST_READ_BYTES:,}")
         files = {name: read_bounded(path, name) for name, path in measured.items()}
         has_facts = (out / FACTS).is_file()
         text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
-            raise InputError(f"{FACTS} is no mapping of metric ids to whole numbers: {str(error)[:120]}") from None
+            raise InputError(f"{FACTS} is not a mapping of metric ids to whole numbers: {str(error)[:120]}") from None
         try:
             require_single_keys(text, FACTS)
         except InputError as error:
             raise InputError(f"{FACTS} {error.what}") from None
         facts = {**dict.fromkeys(one.id for one in command.metrics), **figures}
         if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
-            raise InputError(f"{FACTS} names no metric: {min(unknown)[:60]!r}; compiler.metrics declares further ones")
+            raise InputError(
+                f"{FACTS} names an unknown metric: {min(unknown)[:60]!r}; compiler.metrics declares additional metrics"
+            )
         return Compiled(files, cpu_ms, peak_rss_kib, facts=facts, artifacts=tuple(artifacts), stages=command.stages)
 
 
@@ -219,7 +221,7 @@ def command_compiler(
     root = Path(command.root)
     if names_commit(spec):
         if command.package or not commit:
-            hint = "compare two releases of it, or the commits by --config and --head-config"
+            hint = "compare two releases of it, or use --config and --head-config for the two commits"
             raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
         version = f"{spec.removeprefix(COMMIT)} {commit[:10]}"
         revision = commit
@@ -229,7 +231,7 @@ def command_compiler(
         try:
             side = tuple(split(spec))
         except ValueError as error:
-            raise CompilerUnavailable(f"is no command: {error}", where=spec) from None
+            raise CompilerUnavailable(f"is not a command: {error}", where=spec) from None
     sources = _sources(command, root)
     files = [f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
     # The programs of this machine that the command names: their bytes are part of what the compiler is.
@@ -256,7 +258,7 @@ def _sources(command: Command, root: Path) -> dict[str, bytes]:
     files = {name: root / name for name in names if ".." not in Path(name).parts and os.path.isfile(root / name)}
     outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
     if outside:
-        raise CompilerUnavailable("leads out of the configuration's folder", where=min(outside))
+        raise CompilerUnavailable("is outside of the configuration's folder", where=min(outside))
     for name in files:
         require_utf8(name)
     return {name: read_bounded(path, name) for name, path in files.items()}
@@ -272,7 +274,7 @@ def _installed(
     if not is_file and not version:
         meant = meant_spec(spec)
         hint = f"did you mean {meant}?" if meant else "such as 3.9.0, or latest"
-        raise CompilerUnavailable(f"is no release of {package}, and no wheel", where=spec[:200], hint=hint)
+        raise CompilerUnavailable(f"is neither a release of {package} nor a wheel", where=spec[:200], hint=hint)
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"
     home = cache / "toolchains" / "-".join(filter(None, (name + what, this_python(), places.key)))

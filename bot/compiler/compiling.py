@@ -138,7 +138,7 @@ def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome:
         require_utf8(path.name)
     objects_bytes = sum(require_bounded(path, "an object file") for path in objects)
     if objects_bytes > MOST_READ_BYTES:
-        raise InputError(f"the object files have {objects_bytes:,} bytes; more than {MOST_READ_BYTES:,} are not read")
+        raise InputError(f"the object files have {objects_bytes:,} bytes, and the limit is {MOST_READ_BYTES:,}")
     files: dict[str, bytes | None] = {ARTIFACT: read_bounded(directory / ARTIFACT, _THE_ARTIFACT)}
     files |= {path.name: read_bounded(path, "an object file") for path in objects}
     library = library_path(argv, directory)

@@ -142,20 +142,20 @@ class Reader:
         found = dict[str, str]()
         matches = list(_EXTERNAL.finditer(data))
         if len(matches) != data.count(_LOCATION):
-            raise NotListed("the model names external data in a way that is not known")
+            raise NotListed("the bot does not know how the model names its external data")
         for match in matches:
             low, *high = match[1]
             length = low + sum((digit - 1) << 7 for digit in high)
             name = data[match.end() : match.end() + length].decode("utf-8", "surrogateescape")
             if "\0" in name:
-                raise NotListed("the model names external data in a way that is not known")
+                raise NotListed("the bot does not know how the model names its external data")
             found[f"data {name!a}"] = self.digest(str(parent / name))
         return found
 
     def _of_mlir(self, data: bytes, searched: tuple[str, ...]) -> dict[str, str]:
         for mark, words in _READING.items():
             if mark in data:
-                raise NotListed(f"{words} that the model names may read any file")
+                raise NotListed(f"{words}, which the model names, may read any file")
         if _OBJECT not in data:
             return {}
         if data.startswith(_BYTECODE):
@@ -211,7 +211,7 @@ def _digest(path: Path, shown: str) -> str:
     for file in _files_below(path):
         total_bytes += file.stat().st_size
         if len(found) >= _MOST_FILES or total_bytes > _MOST_BYTES:
-            raise NotListed(f"the folder {shown} has more files than are read")
+            raise NotListed(f"the folder {shown} has too many files")
         found[file.relative_to(path).as_posix()] = hashed(file)
     return _digest_of(found)
 

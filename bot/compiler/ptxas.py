@@ -132,5 +132,5 @@ class Assembler:
             return here(f"ptxas was ended by {outcome.signal}")
         lines = [line.strip() for line in output.splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "")
-        detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a word, exit code {outcome.exit_code}"
+        detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a message, exit code {outcome.exit_code}"
         return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=output))

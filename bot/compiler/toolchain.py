@@ -169,7 +169,7 @@ def _from_binary(binary: Path, where: str) -> _Located:
         try:
             return _from_directory(binary.parent.parent, None, where)
         except CompilerUnavailable:
-            what = "is a script, and no native iree-compile is where its virtual environment or build would have it"
+            what = "is a script, and its virtual environment or build has no native iree-compile"
             raise CompilerUnavailable(what, where=where, hint=SPEC_HINT) from None
     if binary.match(f"*/{NATIVE_BINARY}"):
         return binary, binary.parents[3], binary.name
@@ -199,7 +199,7 @@ def _ask_version(binary: Path, cancel: Cancel, where: str, patience_seconds: flo
         outcome = run([str(binary), "--version"], cancel=cancel, timeout_seconds=patience_seconds)
     except OSError as error:
         reason = error.strerror or str(error)
-        hint = "it must be an executable for this machine"
+        hint = "name an executable for this machine"
         raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
     if outcome.timed_out:
         raise CompilerUnavailable(f"does not answer --version within {patience_seconds:g} s", where=where)
@@ -218,7 +218,7 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()).hexdigest()
     if _identity([*dict.fromkeys(_files(binary, bindings))]) != identity:
         hint = "wait until the build is done"
-        raise CompilerUnavailable("is being written while it is read", where=binary.name, hint=hint)
+        raise CompilerUnavailable("changed while the bot was reading it", where=binary.name, hint=hint)
     with contextlib.suppress(OutputError):  # only the next run's time is lost
         write_atomically(memo, digest.encode())
     return digest

@@ -128,9 +128,9 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
     if listed is None:
         return "it has no list of its files"
     if hashes and not listed.wheel:
-        return "the digest of its wheel is not known"
+        return "the digest of its wheel is unknown"
     if hashes and not set(hashes) & set(listed.wheel):
-        return "its wheel has none of the digests that --hash allows"
+        return "--hash does not allow the digest of its wheel"
     found = _found(home, byte_code=byte_code)
     identity = found.identity
     if _known.get(home.absolute()) == identity:
@@ -175,7 +175,7 @@ def _found(folder: Path, *, byte_code: bool) -> _Found:
         elif entry.is_file(follow_symlinks=False):
             files[name] = Path(entry.path)
         else:
-            raise InputError(f"{printable(name)} is no regular file")
+            raise InputError(f"{printable(name)} is not a regular file")
     return _Found(files, links)
 
 

@@ -29,7 +29,7 @@ from bot.system.files import hashed, open_to_others, temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 _LARGEST_UNPACKED_BYTES = 4 << 30
-NIGHTLIES_HINT = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
+NIGHTLIES_HINT = "nightly releases are on a separate page: name it in compiler.find_links or PIP_FIND_LINKS"
 INDEX = Places()
 RUNTIME = "iree-base-runtime"
 _PROGRAMS = {PROJECT: "iree/compiler/_mlir_libs/iree-compile", RUNTIME: "iree/_runtime_libs/iree-run-module"}
@@ -134,7 +134,7 @@ def _tags(wheel: Path) -> frozenset[Tag]:
     try:
         return parse_wheel_filename(wheel.name)[3]
     except InvalidWheelFilename:
-        raise CompilerUnavailable("is not named as a wheel is", where=wheel.name) from None
+        raise CompilerUnavailable("does not have a wheel's file name", where=wheel.name) from None
 
 
 def is_wheel_of(wheel: Path, project: str) -> bool:
@@ -154,7 +154,7 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
-    what = "several wheels fit this machine" if exact else "no wheel is for this platform"
+    what = "several wheels fit this machine" if exact else "no wheel fits this platform"
     raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
 
 
@@ -220,13 +220,15 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
     """
     if moving == NIGHTLY and places.project != PROJECT:
         hint = f"name a release of {places.project}, latest, or a wheel"
-        raise CompilerUnavailable("nightly releases are known of IREE alone", where=moving, hint=hint)
+        raise CompilerUnavailable("only IREE has nightly releases", where=moving, hint=hint)
     versions = offered(places, cancel)
     stable = [version for version in versions if not version.is_prerelease]
     if moving == NIGHTLY and len(stable) == len(versions):
-        raise CompilerUnavailable("no pre-release is offered", where=moving, hint=NIGHTLIES_HINT)
+        raise CompilerUnavailable("the index has no pre-release", where=moving, hint=NIGHTLIES_HINT)
     if moving != NIGHTLY and not stable:
-        raise CompilerUnavailable("only pre-releases are offered", where=moving, hint="name nightly, or one of them")
+        raise CompilerUnavailable(
+            "the index has only pre-releases", where=moving, hint="name nightly, or one pre-release"
+        )
     return full_version(max(versions if moving == NIGHTLY else stable))
 
 

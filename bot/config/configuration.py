@@ -140,7 +140,7 @@ _BRANCH = (
     rf"(?!refs/|HEAD{END})(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|{END})))[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?"
 )
 _BRANCH_WORDS = (
-    "a branch's name has letters, digits, '_', '.', '-' and single '/' only, without refs/ in front, and is not HEAD"
+    "a branch name has only letters, digits, '_', '.', '-' and single '/', does not begin with refs/, and is not HEAD"
 )
 
 
@@ -199,15 +199,15 @@ class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
     same: Status = DEFAULT_STATES["same"]
 
 
-_SECTION = "a section's name has letters, digits, '_', '.', '-' and spaces inside only"
+_SECTION = "a section name has only letters, digits, '_', '.', '-' and inner spaces"
 SectionName = Annotated[
     str, pattern("[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?", _SECTION, "attention", "layer norm", max_length=100)
 ]
 _LEVELS = {"warn": "1%", "fail": {"absolute": "4KiB", "relative": "5%"}}
 _RULE = {"name": "code size", "metrics": ["artifact_bytes"], **_LEVELS}
 _PAGE = r"(?:https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/(?:[A-Za-z0-9._~/%?=&+,:-]|\{sha\}|\{run_id\})*)?"
-_PAGE_WORDS = "an https address, in which {sha} and {run_id} alone may stand for something else"
-_ID_WORDS = "a report id has letters, digits, '_', '.' and single '-' only, and begins with a letter or digit"
+_PAGE_WORDS = "an https address, in which {sha} and {run_id} are the only placeholders"
+_ID_WORDS = "a report id has only letters, digits, '_', '.' and single '-', and begins with a letter or digit"
 
 
 class Configuration(Keys, frozen=True):
@@ -471,7 +471,7 @@ def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
 
 def _command(file: YamlFile, entry: CompilerKeys) -> Command:
     if taken := next((id_ for id_ in entry.metrics if id_ in METRIC_BY_ID), None):
-        what, hint = f"{taken} is a metric of this program", "give yours another id, or leave it out"
+        what, hint = f"{taken} is a built-in metric", "choose another id, or remove it"
         raise file.error(("compiler", "metrics", taken), what, hint)
     metrics = tuple(
         OwnMetric(id_, one.unit, one.label or id_.replace("_", " "), one.about or f"of facts.json: {id_}", one.rule)
@@ -502,13 +502,13 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
     if own.compiler.kind == "iree":
         for name in _OF_COMMANDS:
             if getattr(own.compiler, name):
-                hint = "write kind: command beside it, or leave it out"
-                raise file.error(("compiler", name), "is for a compiler that is a command", hint)
+                hint = "add kind: command, or remove the key"
+                raise file.error(("compiler", name), "is only for a command compiler", hint)
         require_fit_for_iree(file, ("flags",), own.flags)
         require_fit_for_iree(file, ("import_flags",), own.import_flags)
         return
     if own.compiler.requirements and not own.compiler.package:
-        what = "pins a package, and this compiler is not a package"
+        what = "pins a package, but this compiler is not a package"
         raise file.error(("compiler", "requirements"), what, "name compiler.package, or base and head")
     needed = {
         "run": own.compiler.run,
@@ -519,7 +519,7 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
     for name, value in needed.items():
         if not value:
             at = name if name in ("models", "targets") else "compiler"
-            raise file.error((at,), f"{name} is missing: a compiler that is a command has no default")
+            raise file.error((at,), f"{name} is missing: a command compiler has no default")
 
 
 def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> tuple[Path, ...]:
@@ -532,7 +532,7 @@ def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> 
         paths = [root / name for name in names if name.endswith(suffixes or "")]
         for path in paths:
             if path.is_symlink() and not path.exists():
-                what = f"{path} is a link to {os.readlink(path)}, and there is no such file"
+                what = f"{path} is a link to {os.readlink(path)}, and that file does not exist"
                 raise file.error(at, what, "restore the file, or remove the link")
         models = [path for path in paths if path.is_file()]
         if not models:

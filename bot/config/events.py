@@ -88,7 +88,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
-        return RunContext("nothing", "not a run of GitHub Actions")
+        return RunContext("nothing", "this is not a run of GitHub Actions")
     env = Document(environ, "environment")
     known = RunContext(
         "nothing",
@@ -104,7 +104,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     context = replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
     rule = _RULES.get(event)
     if rule is None:
-        return _nothing(context, f"nothing is done on {event}")
+        return _nothing(context, f"the bot does nothing on {event}")
     return rule(context, Document(payload, "event payload"))
 
 
@@ -120,9 +120,9 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=f"event payload {name}") from error
     except ValueError as error:
-        raise InputError("is no JSON", where=f"event payload {name}") from error
+        raise InputError("is not JSON", where=f"event payload {name}") from error
     if not isinstance(payload, dict):
-        raise InputError("is no JSON object", where=f"event payload {name}")
+        raise InputError("is not a JSON object", where=f"event payload {name}")
     return payload
 
 
@@ -164,7 +164,7 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":
-        return _nothing(context, f"nothing is done on a pull request that was {action}")
+        return _nothing(context, f"the bot does nothing on a pull request that was {action}")
     if payload.get("changes.base") is None:
         return _nothing(context, "the pull request was edited, and its base is the same")
     return replace(context, story="review", why="pull request edited: its base changed")
@@ -178,7 +178,7 @@ def _merge_group(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
     action = payload.read("action", "word")
     if action != "checks_requested":
-        return _nothing(context, f"nothing is done on a merge group that was {action}")
+        return _nothing(context, f"the bot does nothing on a merge group that was {action}")
     queue = Queue(
         base_sha=payload.read("merge_group.base_sha", "sha"),
         base_ref=payload.read("merge_group.base_ref", "ref").removeprefix(_HEADS),
@@ -193,7 +193,7 @@ def _push(context: RunContext, payload: Document) -> RunContext:
     context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
     ref = payload.read("ref", "ref")
     if ref != _HEADS + context.default_branch:
-        return _nothing(context, "a push to something else than the default branch")
+        return _nothing(context, "a push to another ref than the default branch")
     return replace(context, story="baseline", why="push to the default branch")
 
 
@@ -204,7 +204,7 @@ def _schedule(context: RunContext, payload: Document) -> RunContext:
     elif context.ref.startswith(_HEADS):
         context = replace(context, default_branch=context.ref[len(_HEADS) :])
     if not context.default_branch or context.ref != _HEADS + context.default_branch:
-        return _nothing(context, "a schedule of something else than the default branch")
+        return _nothing(context, "a schedule on another ref than the default branch")
     return replace(context, story="baseline", why="schedule on the default branch")
 
 
@@ -212,9 +212,9 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
     action, event = payload.read("action", "word"), payload.read("workflow_run.event", "word")
     if action != "completed":
-        return _nothing(context, f"the run is not completed, it is {action}")
+        return _nothing(context, f"the run is {action}, not completed")
     if event != "pull_request":
-        return _nothing(context, f"the finished run is one of {event}, not of pull_request")
+        return _nothing(context, f"the finished run has the event {event}, not pull_request")
     run = WorkflowRun(
         id=payload.id("workflow_run.id"),
         head_sha=payload.read("workflow_run.head_sha", "sha"),
@@ -227,16 +227,16 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     )
     context = replace(context, run=run)
     if _same(run.head_repository, context.repository) and run.actor != _DEPENDABOT:
-        return _nothing(context, "the finished run could write, so it published its report by itself")
+        return _nothing(context, "the finished run had a token that can write, and published its own report")
     if run.conclusion not in _POSTED:
         return _nothing(context, f"the finished run has nothing to post: {run.conclusion or 'no conclusion'}")
-    return replace(context, story="post", why="a pull request's run that could not write is finished")
+    return replace(context, story="post", why="a pull request's run without write access has finished")
 
 
 _RULES: dict[str, _Rule] = {
     "pull_request": _pull_request,
     "pull_request_target": lambda context, _payload: _nothing(
-        context, "pull_request_target would run with the secrets of the base repository: use pull_request"
+        context, "pull_request_target runs with the secrets of the base repository: use pull_request"
     ),
     "merge_group": _merge_group,
     "push": _push,
@@ -264,7 +264,7 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
         if text := environ.get(f"INPUT_{name.upper()}", "").strip():
             try:
                 if not all(char.isprintable() or char in "\n\r\t" for char in text):
-                    raise ValueError("has characters that do not print")
+                    raise ValueError("has characters that cannot be printed")
                 fields[name.replace("-", "_")] = parse(text)
             except ValueError as error:
                 raise UsageError(str(error), where=f"input {name}") from None
@@ -300,15 +300,15 @@ def _line(text: str) -> str:
 def _count(largest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"0{0,9}[1-9][0-9]{0,9}", text) or int(text) > largest:
-            raise ValueError(f"{_shown(text)} is no number from 1 to {largest}")
+            raise ValueError(f"{_shown(text)} is not a number from 1 to {largest}")
         return int(text)
 
     return parse
 
 
 INPUTS: Mapping[str, Callable[[str], object]] = {
-    "command": _fitting("|".join(COMMANDS), f"{{}} is no command, known are {', '.join(COMMANDS)}"),
-    **dict.fromkeys(("github-token", "store-token"), _fitting(r"[!-~]+", "is no token")),
+    "command": _fitting("|".join(COMMANDS), f"{{}} is not a command; known commands: {', '.join(COMMANDS)}"),
+    **dict.fromkeys(("github-token", "store-token"), _fitting(r"[!-~]+", "is not a token")),
     **dict.fromkeys(("author", "config", "base", "head"), _line),
     **dict.fromkeys(("models", "targets"), lambda text: tuple(text.split())),
     "flags": parse_flags,

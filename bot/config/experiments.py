@@ -18,7 +18,7 @@ from bot.core.study import Variant
 from bot.errors import UsageError
 
 COLUMNS = tuple(METRIC_BY_ID)
-_WORDS = "a name begins with a letter or a digit and has letters, digits, '_', '.', '+' and '-' only"
+_WORDS = "a name begins with a letter or digit, and has only letters, digits, '_', '.', '+' and '-'"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
 
 

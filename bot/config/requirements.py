@@ -63,25 +63,28 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
         try:
             options, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
         except (ValueError, argparse.ArgumentError):
-            notes.append(f"{where}: the options are not understood, and not used")
+            notes.append(f"{where}: ignored options that the bot does not understand")
             continue
         no_index |= options.no_index
         if options.indexes:
-            notes.append(f"{where}: the index is not used: it is that of the machine which runs the bot")
+            notes.append(f"{where}: ignored the index: the bot uses the index of its own machine")
         if options.files:
             first_other = first_other or where
-            notes.append(f"{where}: the file is not followed: the configuration names the one with the pin")
+            notes.append(f"{where}: ignored the included file: the configuration has to name the file with the pin")
         for link in options.find_links:
             place = link if is_address(link) else str(path.parent / link)
             why = refused_link(place)
             if not is_address(link):
-                why = "is no directory" if not Path(place).is_dir() else _outside(Path(place), top)
+                why = "is not a directory" if not Path(place).is_dir() else _outside(Path(place), top)
             if why:
-                notes.append(f"{where}: the place of wheels is not used: it {why}")
+                notes.append(f"{where}: ignored the place of wheels: it {why}")
             else:
                 links[place] = None
     if first_other and not releases:
-        what, hint = f"pins no {project}, and the file named here is not followed", "name the file with the pin instead"
+        what, hint = (
+            f"pins no {project}, and the bot does not read the file that is included here",
+            "name the file with the pin",
+        )
         raise ConfigError(what, where=first_other, hint=hint)
     if len(releases) != 1:
         what = f"pins {' and '.join(releases) or 'no release'} of {project}"
@@ -150,7 +153,7 @@ def _digests(line: str, where: str) -> Iterator[str]:
     """Yield the digests that the `--hash` options of a requirement allow for its wheel; raises ConfigError."""
     for digest in _HASH.findall(line):
         if not _DIGEST.fullmatch(digest):
-            what = f"{digest[:100]!r} is not a digest that pip allows"
+            what = f"{digest[:100]!r} is not a digest that pip accepts"
             raise ConfigError(what, where=where, hint="write --hash=sha256:… with the digest of the wheel")
         yield digest
 
@@ -161,7 +164,7 @@ def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        hint = "correct the file: pip would refuse it, too"
+        hint = "correct the file: pip refuses it, too"
         raise ConfigError(f"is not a TOML file: {error}", where=str(path), hint=hint) from None
     named = [requirement for requirement in _requirements(document) if is_compiler(requirement.strip(), project)]
     for requirement in dict.fromkeys(named):

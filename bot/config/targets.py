@@ -21,7 +21,7 @@ _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
 
 _NAME = "[A-Za-z0-9_.-]+"
-_LETTERS = "name has letters, digits, '_', '.' and '-' only"
+_LETTERS = "name has only letters, digits, '_', '.' and '-'"
 TargetName = Annotated[str, pattern(_NAME, f"a target's {_LETTERS}", "llvm-cpu-x86_64", "vmvx", max_length=100)]
 
 
@@ -118,9 +118,9 @@ def parse_flags(text: str) -> tuple[str, ...]:
     return tuple(flags)
 
 
-_PARAMETERS = "leave it out: the bot does not measure an archive of parameters"
+_PARAMETERS = "remove it: the bot does not measure an archive of parameters"
 _NOT_RELATIVE = "write a relative path that ends in .o, without '..': each build writes into a folder of its own"
-_BACKEND, _WHOLE = "name a target with that backend", "leave it out: what is measured is the whole artifact"
+_BACKEND, _WHOLE = "name a target with that backend", "remove it: the bot measures the whole artifact"
 _SET_HERE = {
     **dict.fromkeys(("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND),
     **dict.fromkeys(("--compile-to", "--compile-from", "--compile-mode", "--output-format"), _WHOLE),
@@ -141,9 +141,9 @@ def unfit_for_iree(flag: str) -> tuple[str, str] | None:
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is not a flag for a build", hint
     if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(flag.partition("=")[2]):
-        return f"{flag[:200]!r} is not a place in the folder of a build", _NOT_RELATIVE
+        return f"{flag[:200]!r} is not a path in the folder of a build", _NOT_RELATIVE
     if not re.match("--.", flag):
-        return f"{flag[:60]!r} does not fit: a flag of IREE's begins with --", "for example --iree-opt-level=O2"
+        return f"{flag[:60]!r} does not fit: an IREE flag begins with --", "for example --iree-opt-level=O2"
     return None
 
 
@@ -199,7 +199,7 @@ def _parsed(file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping
         if entry.extends:
             source = known.get(entry.extends)
             if source is None:
-                what = f"no target above it, and no default target, is called {entry.extends!r}"
+                what = f"no default target, and no target above this one, is called {entry.extends!r}"
                 raise file.error(("targets", name, "extends"), what, near_or_known(entry.extends, list(known)))
             unsupported, inherited = entry.unsupported or source.unsupported, source.flags
             merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)

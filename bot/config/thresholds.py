@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 _NUMBER, _UNITS = "(0|[1-9][0-9]*)([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
-_AMOUNT = "an amount is a number, not negative, with B, KiB, MiB, GiB, ms, s, or none for the metric's own unit"
+_AMOUNT = "an amount is a non-negative number with B, KiB, MiB, GiB, ms, s or no unit"
 AmountText = Annotated[
     Annotated[int, Meta(ge=0)] | Annotated[str, pattern(f"{_NUMBER}({_UNITS})?", _AMOUNT, "4KiB")],
     examples("4KiB", 120, "500ms"),
@@ -47,7 +47,7 @@ class LevelKeys(Keys, frozen=True):
     limit: AmountText | UnsetType = UNSET
 
 
-_LEVEL = "a level is a number, not negative, with %, B, KiB, MiB, GiB, ms, s or no unit"
+_LEVEL = "a level is a non-negative number with %, B, KiB, MiB, GiB, ms, s or no unit"
 LevelText = Annotated[
     Annotated[int, Meta(ge=0)]
     | Annotated[str, pattern(f"{_NUMBER}(%|{_UNITS})?", _LEVEL, "4KiB", "1.5%", 0)]
@@ -105,7 +105,7 @@ def parse_rules(
         spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
         if hidden_by and not spared:
             name = f"{hidden_by.name!r} (line {hidden_by.line})"
-            what = f"{rule.name!r} can never be reached: {name} above it matches all that it could"
+            what = f"{rule.name!r} can never match: {name} above it matches everything that it matches"
             raise file.error(("thresholds", index), what, "put the special rule above the general one")
     if not is_catch_all(rules[-1]):
         what = f"the last rule, {rules[-1].name!r}, is not a catch-all"
@@ -124,22 +124,22 @@ def _rule(file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metri
             raise file.error((*at, "metrics", number), what, near_or_known(glob, tuple(known)))
         varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
         if varying and not covers(glob, "*") and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET):
-            what = f"{varying} varies from run to run, and is never judged"
+            what = f"{varying} varies from run to run, and has no thresholds"
             raise file.error((*at, "metrics", number), what, "leave it out, or leave out warn, fail and limit")
     judged = [known[id_] for id_ in metrics_of(rule, known)]
     warn, fail = _level(file, (*at, "warn"), entry.warn, judged), _level(file, (*at, "fail"), entry.fail, judged)
     if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
-            raise file.error((*at, "limit"), "the rule has a second limit in 'fail'", "keep one of them")
+            raise file.error((*at, "limit"), "the rule has another limit in 'fail'", "keep one of them")
         fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, judged))
     for metric in judged if warn and fail else ():
         warns, fails = (_numbers(spec, metric.unit) for spec in (warn, fail) if spec)
         if warns == fails:
-            raise file.error((*at, "warn"), "is the same as 'fail': it can never warn", "keep one of them")
+            raise file.error((*at, "warn"), "is the same as 'fail', so it never warns", "keep one of them")
         for name, low, high in zip(("absolute", "relative", "limit"), warns, fails, strict=True):
             if low is not None and high is not None and low > high:
-                what = f"its {name} level is looser than that of 'fail': it would fail before it warns"
-                raise file.error((*at, "warn"), what, "let 'warn' be the smaller one")
+                what = f"its {name} level is higher than that of 'fail', so the rule fails before it warns"
+                raise file.error((*at, "warn"), what, "make 'warn' the smaller value")
     return replace(rule, warn=warn, fail=fail)
 
 

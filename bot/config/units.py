@@ -56,7 +56,7 @@ def parse_size(text: str) -> int:
         raise ValueError(what) from None
     if unit not in _UNITS:
         sizes = [name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"]
-        raise ValueError(f"{text!r} has an unknown unit, known are {', '.join(sizes)}")
+        raise ValueError(f"{text!r} has an unknown unit; known units: {', '.join(sizes)}")
     value, dimension = _whole(text)
     if dimension != "bytes":
         raise ValueError(what)
@@ -66,7 +66,7 @@ def parse_size(text: str) -> int:
 def _whole(text: str) -> tuple[int, Dimension]:
     number, unit = _split(text)
     if unit not in _UNITS:
-        raise ValueError(f"{text!r} has an unknown unit, known are {', '.join(filter(None, _UNITS))}")
+        raise ValueError(f"{text!r} has an unknown unit; known units: {', '.join(filter(None, _UNITS))}")
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:

@@ -78,7 +78,7 @@ class _StrictLoader(yaml.BaseLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         line = self.next_line()
         if getattr(event, "anchor", None) is not None:
-            raise _Refused(line, "anchors and aliases are not allowed", "write the value out")
+            raise _Refused(line, "anchors and aliases are not allowed", "repeat the value instead")
         if getattr(event, "tag", None) is not None:
             raise _Refused(line, f"the tag {event.tag!r} is not allowed", "write a plain value")
         if self.depth >= MAX_DEPTH:
@@ -125,7 +125,7 @@ class _Walk:
                 key, line = self.key(key_node), key_node.start_mark.line + 1
                 here: KeyPath = (*at, key)
                 if key in mapping:
-                    what = f"is a second value for the key of line {self.lines[here]}"
+                    what = f"repeats the key of line {self.lines[here]}"
                     raise _error(self.path, line, what, "keep one of them", key=key_text(here))
                 self.lines[here] = line
                 mapping[key] = self.value(value_node, here)
@@ -219,12 +219,12 @@ Globs = Annotated[tuple[Text, ...], distinct(["*"], least=1)]
 Flag = Annotated[str, pattern(FLAG, "a flag begins with - and is on one line", "--iree-opt-level=O2")]
 Flags = Annotated[tuple[Flag, ...], examples(["--iree-opt-level=O2"])]
 Spec = Annotated[Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")]
-_SHARE = "a relative level is a number, not negative, with %"
+_SHARE = "a relative level is a non-negative number with %"
 Percentage = Annotated[str, pattern("(0|[1-9][0-9]*)([.][0-9]+)? *%", _SHARE, "1.5%")]
 
 
 def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
-    """Keywords for keys that cannot stand beside these others."""
+    """Keywords for keys that cannot be combined with these others."""
     beside: dict[str, Any] = {
         key: {"properties": {name: {"not": {}} for name in names}} for key, names in others.items()
     }
@@ -274,7 +274,7 @@ _HINTS = {
     "boolean": "write true or false, without quotes",
 }
 _SHOWN_CHARACTERS = 60
-_EMPTY = ("is empty", "leave the key out, or give it a value")
+_EMPTY = ("is empty", "remove the key, or give it a value")
 
 
 def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Problem]:
@@ -287,7 +287,7 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
             hint = f"write [{value}]" if "array" in wanted else _HINTS.get(" ".join(wanted), "")
         is_, must = next(words for kind, words in _TYPES.values() if kind is type(value)), wanted & _TYPES.keys()
         words = " or ".join(words for name, (_, words) in _TYPES.items() if name in must)
-        yield at, f"is {is_}, must be {words}", hint
+        yield at, f"is {is_}, but must be {words}", hint
     elif unfit := _unfit(value, fitting[0]):
         yield at, *unfit
     elif isinstance(value, dict):
@@ -316,7 +316,7 @@ def _problems_of_mapping(top: Plain, schema: Plain, value: Plain, at: KeyPath) -
     for key, beside in schema.get("dependentSchemas", {}).items():
         for other in beside["properties"]:
             if key in value and other in value:
-                yield (*at, other), f"cannot stand beside {key!r}", "keep one of them"
+                yield (*at, other), f"cannot be combined with {key!r}", "keep one of them"
 
 
 def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
@@ -334,13 +334,13 @@ def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
         words = schema["enum"]
         near = nearest(value, words)[:1] if len(words) > 1 else []
         must = f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
-        return f"is {_shown(value)}, must be {must}", f"did you mean {near[0]!r}?" if near else ""
+        return f"is {_shown(value)}, but must be {must}", f"did you mean {near[0]!r}?" if near else ""
     if isinstance(value, (int, float)):
-        size, told, ends = value, f"is {_shown(value)}, must be", ("minimum", "maximum")
+        size, told, ends = value, f"is {_shown(value)}, but must be", ("minimum", "maximum")
     else:
         size = len(value)
         noun = "characters" if isinstance(value, str) else "entries"
-        told = "has one entry, must have" if size == 1 else f"has {size:,} {noun}, must have"
+        told = "has one entry, but must have" if size == 1 else f"has {size:,} {noun}, but must have"
         kind = "Length" if isinstance(value, str) else "Items" if isinstance(value, list) else "Properties"
         ends = f"min{kind}", f"max{kind}"
     least, most = (schema.get(end) for end in ends)

@@ -22,15 +22,15 @@ class Backend(Small, frozen=True):
     no_workgroup_memory: str = ""  # why they have no workgroup memory; empty where they have
     has_stack_gate: bool = False  # True where the compiler itself limits the stack allocations of a function
     # what its code can be run on
-    runs_on: Literal["its device", "a processor of its kind", "any processor"] = "its device"
+    runs_on: Literal["its device", "a processor with this architecture", "any processor"] = "its device"
 
 
 AMD, NVIDIA = "rocm", "cuda"
 _HOST, _BYTECODE = "the target has no workgroup memory", "bytecode has no machine frames"
-_OF_DEVICE = "the frames are made by the device's own compiler"
+_OF_DEVICE = "the device's own compiler makes the frames"
 
 BACKENDS: tuple[Backend, ...] = (
-    Backend("llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, runs_on="a processor of its kind"),
+    Backend("llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, runs_on="a processor with this architecture"),
     Backend("vulkan-spirv", 1.1),
     Backend(NVIDIA, 1.2, text_form="PTX text"),
     Backend(AMD, 1.9),

@@ -23,7 +23,7 @@ class Entry(Small, frozen=True, order=True):
     def __post_init__(self) -> None:
         """Raise ValueError for a commit or a digest in any other spelling."""
         if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
-            raise ValueError("an entry is named by a commit and a digest, both in lower-case hex")
+            raise ValueError("an entry's name has a commit and a digest, both in lower-case hex")
 
 
 def kept(snapshot: Snapshot) -> Snapshot:

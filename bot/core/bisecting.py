@@ -97,12 +97,12 @@ def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[
     `good`: the cell of the good end: what cannot be held against that is not known.
     """
     if cell is None:
-        return (), "has no such cell"
+        return (), "has no such build"
     if not cell.measured:
         return (), f"{cell.status}: {cell.failure.first_line}" if cell.failure else cell.status
     cell = comparable(good, cell)[1] or cell
     values = {outcome.metrics.get(metric) for outcome in (cell.outcome, *cell.others)}
     if None in values:
-        other = "not deterministic: not every compile of it has a value"
+        other = "non-deterministic: some compiles of it have no value"
         return (), other if len(values) > 1 else cell.reasons.get(metric, "not known")
     return tuple(sorted(value for value in values if value is not None)), ""

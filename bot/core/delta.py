@@ -293,7 +293,7 @@ def _noisy(
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sides = zip(("base", "head"), outcomes, strict=True)
     sizes = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
-    noise = f"not deterministic: the same command gives {sizes}"
+    noise = f"non-deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)
     return replace(least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics)
 

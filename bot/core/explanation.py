@@ -213,7 +213,7 @@ class RootCause(Small, frozen=True):
     cells: tuple[CellKey, ...]
     dispatches: int  # how many of the deltas are dispatches; the others are parts of artifacts
     total: Tally
-    # of all bytes that moved, growth and shrinking alike, in all deltas of the report (0.5 is half of them); None where
+    # of all changed bytes, growth and shrinking alike, in all deltas of the report (0.5 is half of them); None where
     # none did
     share: float | None
     example: Example

@@ -93,7 +93,7 @@ METRICS: tuple[Metric, ...] = (
            _STREAM, rule="other counts"),
     Metric("constant_bytes", "constant data", "bytes", "constants in the program's text, as the compiler counts them",
            "the compiler's `constant-size`; 3.11.0 counts names of parameters, 3.8.0 does not",
-           rule="constants as the compiler counts them"),
+           rule="constants, as the compiler counts them"),
     Metric("vm_bytes", "VM bytecode", "bytes", "bytecode of the host program", _ARTIFACT, always=True,
            rule="rest of the artifact"),
     Metric("rodata_bytes", "constants", "bytes", "read-only data other than executables", _ARTIFACT, always=True,
@@ -162,7 +162,7 @@ _WORDS = {
     "types": "SPIR-V types and constants",
     "interface": "SPIR-V interfaces",
     "debug": "SPIR-V names",
-    "module": "what the kernels of a module share",
+    "module": "shared code of a module's kernels",
     "sources": "embedded sources",
 }
 

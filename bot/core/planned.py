@@ -254,7 +254,7 @@ def only_cell(keys: Collection[CellKey]) -> CellKey:
     if len(keys) == 1:
         return next(iter(keys))
     shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
-    what = f"{len(keys)} builds are meant: {shown}" if keys else "no build is meant"
+    what = f"{len(keys)} builds match: {shown}" if keys else "no build matches"
     raise UsageError(what, where="--model and --target", hint="name one model and one target")
 
 

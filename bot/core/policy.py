@@ -108,7 +108,7 @@ def status_of(findings: Iterable[Finding]) -> Status:
 # * The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one
 #   that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
 #   compiled stand-alone, is no finding.
-# * A model of which no cell could be measured on either side is not measured, too: its broken cells get the level of
+# * A model of which no build could be measured on either side is not measured, too: its broken cells get the level of
 #   `unmeasured`, where that is worse than that of `broken`. What base could not compile either, and fails of the same
 #   kind with no larger figure, is `known`: other words in its message are no news.
 # * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
@@ -130,7 +130,7 @@ DEFAULT_STATES: Mapping[str, Status] = {
 _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
-OPEN = "open: the compiler does not repeat itself"  # of a level that some of the values that were seen exceed
+OPEN = "open: the build is non-deterministic"  # of a level that some of the values that were seen exceed
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}

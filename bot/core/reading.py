@@ -62,7 +62,9 @@ class Reading(Small, frozen=True):
         """What no label claims is unattributed; raises ValueError where the labels claim more than there is."""
         rest = self.size_bytes - sum(self.parts.values())
         if rest < 0 or min(self.parts.values(), default=0) < 0:
-            raise ValueError(f"{self.format}: parts {dict(self.parts)} exceed the whole of {self.size_bytes} bytes")
+            raise ValueError(
+                f"{self.format}: parts {dict(self.parts)} are larger than the whole of {self.size_bytes} bytes"
+            )
         structs.force_setattr(self, "unattributed_bytes", rest)
 
 

@@ -101,8 +101,8 @@ def _adoption_notes(adoption: Adoption | None) -> tuple[str, ...]:
     if adoption is None:
         return ()
     if adoption.no_compiler:
-        return (f"nothing was compared, and the limits apply to head alone: {adoption.no_compiler}",)
-    return ("base has no configuration: code size is measured from now on",)
+        return (f"nothing was compared, and the limits apply to head only: {adoption.no_compiler}",)
+    return ("base has no configuration: the bot measures code size from now on",)
 
 
 def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:

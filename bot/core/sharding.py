@@ -101,7 +101,7 @@ def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
 
 
 def _parts(plan: str, where: str) -> list[Part]:
-    return decoded(plan, Matrix, where, "give what `plan --shards N` printed", "plan").include
+    return decoded(plan, Matrix, where, "give the output of `plan --shards N`", "plan").include
 
 
 def dealt(cells: Sequence[PlannedCell], plan: str, where: str) -> dict[str, tuple[PlannedCell, ...]]:
@@ -116,7 +116,7 @@ def dealt(cells: Sequence[PlannedCell], plan: str, where: str) -> dict[str, tupl
     }
     named = {key for part in parts.values() for key in part}
     if others := named ^ planned.keys():
-        what = f"is of {len(named)} cells, and {len(cells)} are planned here: {min(others)} is not in both"
+        what = f"has {len(named)} builds, but {len(cells)} are planned here: {min(others)} is not in both"
         raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
     return {name: tuple(planned[key] for key in sorted(part)) for name, part in parts.items()}
 
@@ -126,7 +126,7 @@ def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, wh
     parts = dealt(cells, plan, where)
     counts = {int(name.partition("/")[2]) for name in parts}
     if counts != {count}:
-        what = f"is over {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not one of them"
+        what = f"has {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not among them"
         raise InputError(what, where=where, hint="measure the shards that the plan names")
     return parts.get(f"{index}/{count}", ())
 
@@ -150,7 +150,7 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     for name, part in parts:
         for cell in part.cells:
             if cell.key in cells:
-                raise InputError(f"measured {cell.key} a second time", where=name, hint="merge every shard once")
+                raise InputError(f"measured {cell.key} again", where=name, hint="merge every shard once")
             cells[cell.key] = cell
     return replace(
         first,
@@ -180,7 +180,7 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
-    """One line for every model of which no cell could be measured on either side: most likely it does not parse."""
+    """One line for every model of which no build could be measured on either side: most likely it does not parse."""
     cells = (*base.cells, *head.cells)
     measured = {cell.key.model for cell in cells if cell.measured}
     failed: dict[str, list[Cell]] = {}

@@ -232,7 +232,7 @@ OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
 """Metrics that the assembler makes, and fields of a dispatch that it makes."""
 FIRST = frozenset(metric.id for metric in METRICS if metric.always)  # metrics that every version has measured
 _NONE: Mapping[str, str] = {}
-TOO_OLD = "one side was measured by a version of code-size-bot that did not measure it"
+TOO_OLD = "the version of code-size-bot that measured one side does not have this metric"
 
 
 def comparable(base: Cell | None, head: Cell | None, own: Mapping[str, str] = _NONE) -> tuple[Cell | None, Cell | None]:
@@ -256,7 +256,7 @@ def other_version(base: Snapshot, head: Snapshot) -> str:
     lacking = {side: sorted(ids - FIRST - own.keys()) for side, ids in (("base", right - left), ("head", left - right))}
     if not (left and right):
         return ""
-    words = "was measured by another version of this program, without"
+    words = "was measured by another version of code-size-bot, without"
     sides = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
     sides += [f"{id_} is {why}" for id_, why in own.items()]
     return f"not compared: {'; '.join(sides)}" if sides else ""
@@ -416,7 +416,7 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
-        raise InputError("a line that looks like a cell is none", where=where, hint=MEASURE_AGAIN)
+        raise InputError("a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN)
     early = iter(cells)
     return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
 
@@ -444,18 +444,18 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
     """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
     for name, program in row.programs.items():
         if name != key_of(program):
-            what = "a program's name is not the digest of what it says"
+            what = "the name of a program is not the digest of its content"
             raise InputError(what, where=f"{where}: programs.{name[:20]}")
     keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
     declared = {one.id for one in row.compiler.metrics}
     if taken := declared & METRIC_BY_ID.keys():
-        raise InputError(f"declares {min(taken)!r}, which is a metric of this program", where=where, hint=MEASURE_AGAIN)
+        raise InputError(f"declares {min(taken)!r}, which is a built-in metric", where=where, hint=MEASURE_AGAIN)
     cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]", declared) for i, cell in enumerate(rows)]
     _require_small(cells, where)
     if sum(trace.size for cell in cells for trace in cell.traces.values()) > MOST_TRACED:
-        raise InputError("has larger traces than are looked at", where=where, hint=MEASURE_AGAIN)
+        raise InputError("has traces above the size limit", where=where, hint=MEASURE_AGAIN)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
 

@@ -118,7 +118,7 @@ def refused_link(link: str) -> str:
     if match is None or (match[1] == "http" and match[3] not in _LOOPBACK):
         return "is neither an HTTPS page nor a directory"
     if match[2] is not None:
-        return "has credentials in it"
+        return "contains credentials"
     return "has a query, which may be a credential" if "?" in (match[4] or "") else ""
 
 

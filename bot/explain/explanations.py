@@ -67,8 +67,8 @@ _TRACED = frozenset({"codegen"}) | EARLY_CAUSES
 """Causes that a pass can have; some of them one before code generation."""
 _FORMED = {
     "same-structure": "the same region with different constants, shapes or offsets",
-    "same-kind-and-component": "different IR, of the same kind in the same place",
-    "same-description": "different IR, which the compiler describes in the same words",
+    "same-kind-and-component": "different IR of the same kind in the same place",
+    "same-description": "different IR with the same description by the compiler",
 }
 
 
@@ -164,7 +164,7 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
     if row is None:
         return None, apart.why
     if cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
-        return None, f"traced: apart after {row.name}, and its configuration differs, too"
+        return None, f"traced: the sides diverge after {row.name}, and the configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
@@ -351,7 +351,7 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
         return replace(fallen, cause=MIXED, why=f"no cause has half of the change: {', '.join(shown)}")
     if cause == UNKNOWN:
-        why = explanation.why if explanation.cause is None else f"{shown[0]} could not be told apart"
+        why = explanation.why if explanation.cause is None else f"{shown[0]} could not be separated"
         return replace(fallen, cause=None, why=why)
     if cause in _COUNTED:
         every = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
@@ -372,10 +372,10 @@ def _signed(size_bytes: int) -> str:
 
 OUTSIDE = "text outside of dispatches"
 RENAMED = "names of kernels in their code"
-TAKEN = "the rest of executables that one side alone has, counted with their dispatches"
+TAKEN = "the rest of executables that only one side has, counted with their dispatches"
 _CAUSE_OF_PART = {VM: "host", CONSTANTS: "host", TABLES: "packaging"}
-_UNNAMED_CODE = "text of functions that have no name"
-_UNKNOWN_CODE = "code of dispatches whose size is not known"
+_UNNAMED_CODE = "text of functions without a name"
+_UNKNOWN_CODE = "code of dispatches whose size is unknown"
 
 
 def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int) -> tuple[PartDelta, ...]:
@@ -406,5 +406,5 @@ def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code
         if part not in CODE
     ]
     rest = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
-    parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be told apart", rest))
+    parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be separated", rest))
     return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))

@@ -107,7 +107,7 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
     return ""
 
 
-REBOUND = "and what the program binds there differs"
+REBOUND = "but the program binds other buffers"
 """What is said behind the cause of entry points that have the same IR and other buffers bound to it (`rebound`)."""
 
 
@@ -173,7 +173,7 @@ class Cause:
 def cause_of(compared: Compared) -> Cause:
     """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
     answers = (question(compared) for question in QUESTIONS)
-    return next(filter(None, answers), Cause(None, None, "nothing that was read differs"))
+    return next(filter(None, answers), Cause(None, None, "no difference in the parts that were read"))
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
@@ -208,7 +208,7 @@ def _input(compared: Compared) -> Cause | None:
     if not compared.same_model:
         return Cause("input", "input", "the model itself changed")
     if compared.sources_differ:
-        return Cause("input", "input", "the same model text is read differently by the compiler")
+        return Cause("input", "input", "the compiler reads the same model text differently")
     return None
 
 
@@ -251,7 +251,7 @@ def _fusion(compared: Compared) -> Cause | None:
     sites = f"{gone.total()} of {left.structures.total()} {noun_of(left.structures.total(), 'dispatch site')}"
     why = f"regions are formed differently: {sites} became {come.total()}"
     if _by_kind(left, gone) == _by_kind(right, come):  # nobody knows of regions formed differently: of other IR only
-        why = f"other IR at {sites}, in as many regions of the same kinds"
+        why = f"other IR at {sites}, in the same number of regions of the same kinds"
     return Cause("fusion", _early(compared, "dispatch-creation"), why)
 
 
@@ -311,7 +311,7 @@ def _codegen(compared: Compared) -> Cause | None:
     return Cause("codegen", "code", why)
 
 
-NO_NAMES = "its functions have no names, so that their code could not be compared"
+NO_NAMES = "its functions have no names, so their code could not be compared"
 
 
 def unnamed_bytes(cell: Cell) -> int:
@@ -332,7 +332,7 @@ def _packaging(compared: Compared) -> Cause | None:
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(None, None, f"{dispatches_have(unknown, len(pairs))} code that could not be compared")
-    return Cause("packaging", "layout", "the code of every dispatch is the same, its layout is not")
+    return Cause("packaging", "layout", "the code of every dispatch is the same, but its layout differs")
 
 
 Question = Callable[[Compared], "Cause | None"]

@@ -33,9 +33,9 @@ _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
 _LONGEST = 16_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
-SOURCE_CHANGED = "the model is the same, and another file that the command reads changed"
+SOURCE_CHANGED = "the model is the same, but another file changed that the command reads"
 ON_OTHER_OPERATIONS = "with the same values on other operations"
-UNNAMED = "a different configuration, in which no value with a name differs"
+UNNAMED = "a different configuration, but all named values are equal"
 
 
 @lru_cache(maxsize=4096)
@@ -166,7 +166,7 @@ def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     if cause == "input" and not traits[True]:
         return f"{first} itself changed"
     if cause == "input":
-        words = f"the text of {first} is the same, and is read differently by the compiler"
+        words = f"the compiler reads the same text of {first} differently"
     elif first:
         words = "the same regions with different constants, shapes or offsets"
     else:  # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted
@@ -194,8 +194,8 @@ def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[st
 
 
 _WORDS = {
-    "dedup-lost": "executables that were folded into others on base",
-    "dedup-won": "executables that are folded into others on head",
+    "dedup-lost": "executables that only base folds into others",
+    "dedup-won": "executables that only head folds into others",
     "packaging": "the same code, laid out differently",
     UNKNOWN: "not known",
 }

@@ -30,7 +30,7 @@ from bot.system.git import Git
 from bot.system.processes import Cancel
 
 LLVM = "third_party/llvm-project"
-UNFINISHED = "commits of the compiler were not looked up to the end: "
+UNFINISHED = "the search for compiler commits stopped early: "
 _MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
 """The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
@@ -191,7 +191,7 @@ def looked_up(
         return answers, ""
     for side, one in (("base", base), ("head", head)):
         if not _SHA.fullmatch(one):
-            return answers, f"the {side} compiler names no commit that it was built from (its revision: {one[:60]!r})"
+            return answers, f"the {side} compiler does not name its source commit (revision: {one[:60]!r})"
     diffs, why, known = dict[str, str](), "", dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
     listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
@@ -211,7 +211,7 @@ def looked_up(
         why = error.line
     for place, (files, touching, note) in known.items():
         if unread := len(touching.keys() - diffs.keys()):
-            note = f"{unread} of these commits known by their messages alone"
+            note = f"only the messages of {unread} of these commits could be read"
         answer = LookedUp(files, len(touching) if files else None, note, own[place])
         answers[place] = answer, _suspects(clues[place], [*touching.values()], diffs, source.address)
     return answers, why
@@ -220,7 +220,7 @@ def looked_up(
 def _without_file(clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str) -> str:
     """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
     if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
-        return f"no file is known that has {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
+        return f"the bot found no file with {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
     left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
     return f"a pass of LLVM, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
 
@@ -285,7 +285,7 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             touch(file)
             return known
         if len(requests) >= _MOST_REQUESTS:
-            raise InputError(f"{_MOST_REQUESTS} requests were made, which is the limit", where=repository)
+            raise InputError(f"the limit of {_MOST_REQUESTS} requests was reached", where=repository)
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
             known = read(hub.call("GET", address))

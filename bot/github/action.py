@@ -24,7 +24,7 @@ from bot.system.ownership import give_to_owner
 from bot.system.processes import Cancel
 from bot.system.tokens import require_no_token
 
-_AT_HOME = "at a terminal: code-size-bot compare, or measure"
+_AT_HOME = "at a terminal, use code-size-bot compare or measure"
 _Run = Callable[[Services], int | None]
 
 
@@ -73,7 +73,7 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
     asked = _ASKED[story]
     if wanted not in ("auto", *asked) and (story != "nothing" or not context.event):
         what = f"this event asks for {' or '.join(asked) or story}, not for {wanted!r}: {why}"
-        raise UsageError(what, where="event", hint="let the command be auto" if context.event else _AT_HOME)
+        raise UsageError(what, where="event", hint="set the command to auto" if context.event else _AT_HOME)
     if story == "nothing":
         return _Chosen("nothing", why, _say_nothing)
     name = asked[0] if wanted == "auto" else wanted

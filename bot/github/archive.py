@@ -37,9 +37,9 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
             # The archive is the bytes and nothing else: `zipfile` itself also finds one among others.
             start = min((info.header_offset for info in infos), default=len(data) - _END_BYTES)
             if start or data[-_END_BYTES:-18] != _END or data[-2:] != b"\0\0":
-                raise InputError("was cut off, has a comment or bytes that belong to no file")
+                raise InputError("is incomplete, has a comment, or has bytes outside of its files")
             if len({info.filename for info in infos}) != int.from_bytes(data[_COUNT], "little"):
-                raise InputError("holds a file twice, or fewer files than it says")
+                raise InputError("has a file twice, or fewer files than it declares")
             if sum(info.file_size for info in infos) > min(LIMIT_BYTES, MOST_TIMES_LARGER * len(data)):
                 raise InputError("unpacks to more bytes than allowed")
             for info in infos:
@@ -47,9 +47,9 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
                 if info.filename.endswith("/") or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
                     raise InputError(f"{shown} is not a plain file")
                 if info.filename not in names or info.filename != info.orig_filename:
-                    raise InputError(f"holds {shown}, which is not expected there")
+                    raise InputError(f"has the unexpected file {shown}")
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise InputError(f"{shown} is packed in a way that is not allowed")
+                    raise InputError(f"{shown} uses a compression that is not allowed")
                 if info.file_size > MOST_BYTES_EACH:
                     raise InputError(f"{shown} has more than {MOST_BYTES_EACH} bytes")
             files = {}
@@ -57,9 +57,9 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
                 with archive.open(info) as file:
                     files[info.filename] = file.read(info.file_size + 1)
                 if len(files[info.filename]) != info.file_size:
-                    raise ValueError(f"{info.filename} has another size than it says")
+                    raise ValueError(f"{info.filename} has another size than it declares")
             return files
     except InputError as error:
         raise InputError(error.what, where=where) from None
     except _TORN as error:
-        raise InputError(f"is no zip archive that can be read: {error}"[:300], where=where) from None
+        raise InputError(f"is not a readable zip archive: {error}"[:300], where=where) from None

@@ -95,7 +95,7 @@ def standing_for(
     compiler cannot be had any more, only those of the commit itself do.
     """
     if plan is not None and not is_reproducible(plan):
-        services.show.say("no stored baseline is used: not all files that the builds read are known")
+        services.show.say("no stored baseline is used: some files that the builds read are unknown")
         return None
     sha = side.wanted.sha
     is_alike = (lambda entry: entry.sha == sha) if digest is None else (lambda entry: entry.digest == digest)
@@ -110,7 +110,7 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     except Interrupted:
         raise
     except BotError as error:
-        services.show.say(f"builds are spread by size, as stored costs could not be read: {error.line}")
+        services.show.say(f"stored costs could not be read, so builds are divided by size: {error.line}")
         return None
 
 
@@ -158,7 +158,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
             known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
             supported = (one for one in chosen.cells if not one.target.unsupported)
             if missing := sum(one.key not in known for one in supported):
-                why = "as the stored ancestor has no such cell with the base's model and flags"
+                why = "because the stored ancestor has no such build with the base's model and flags"
                 notes.append(f"{plural(missing, 'build')} not compared, {why}")
             return Base(baseline, snapshot, notes=tuple(notes))
     return None
@@ -179,4 +179,4 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
 def older_note(distance: int | None) -> str:
     """The note that changes may come from commits between baseline and base, as nobody knows what these did."""
     commits = plural(distance, "commit") if distance else "some commits"
-    return f"what changed may come from other commits: the baseline is {commits} before the base"
+    return f"changes may come from other commits: the baseline is {commits} before the base"

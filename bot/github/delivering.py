@@ -133,8 +133,8 @@ _SET_TOO_EARLY = (
     "comment that it accepted was deleted or edited. To accept them, remove the label and add it again."
 )
 _NOT_BY_A_WRITER = (
-    f"The label {APPROVAL_LABEL} accepts nothing, as nobody with write access set it. "
-    "Ask a maintainer to remove it and to add it again."
+    f"The label {APPROVAL_LABEL} accepts nothing, because nobody with write access set it. "
+    "Ask a maintainer to remove it and add it again."
 )
 
 
@@ -329,7 +329,7 @@ class _Publication:
         if merge_sha == now.merge_commit_sha:
             return ""
         if known.run_id > ours.run_id or self._is_onto_older(ours, known):
-            return f"run {known.run_id} is about a newer merge commit, {known.merge_sha[:10]}"
+            return f"run {known.run_id} reported a newer merge commit, {known.merge_sha[:10]}"
         return ""
 
     def _is_onto_older(self, ours: Result, known: Result) -> bool:
@@ -346,7 +346,7 @@ class _Publication:
 def _publish(publication: _Publication, number: int, body: str, create: bool) -> str:
     """The comment's address; empty where there is none, or where it is another run's by now."""
     hub, to, say = publication.hub, publication.to, publication.services.show.say
-    reasons = ["there is nothing to say"]
+    reasons = ["there is nothing to report"]
 
     def still_current() -> bool:
         if not to.head_sha:
@@ -430,7 +430,7 @@ def suspected(report: Report, services: Services, config: Config, base: str = ""
     except Interrupted:
         raise
     except BotError as error:
-        note = f"what this pull request changes of the compiler is not known: {error.line}"
+        note = f"the compiler files that this pull request changes are unknown: {error.line}"
         report = structs.replace(report, notes=(*report.notes, note))
     hosts = context.api_url, context.server_url, services.inputs.github_token
     return with_suspects(report, github_source(*hosts, repository, services.request.cache), touched)

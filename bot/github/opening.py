@@ -151,8 +151,8 @@ def branch_of(services: Services, config: Config) -> DataBranch:
 
 _LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 _HINT = (
-    "commit one, which `code-size-bot init` writes; or, to measure the packaged suite, give the action config: "
-    "default, and the inputs base and head"
+    "commit one, which `code-size-bot init` writes; "
+    "or set the inputs config: default, base and head to measure the packaged suite"
 )
 
 
@@ -218,7 +218,7 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     if context.queue is not None:
         return _queued_sides(services, context.queue)
     if context.pull is None:
-        here = Wanted("the commit this run was started on", context.sha)
+        here = Wanted("the commit of this run", context.sha)
         head = _named(services, inputs.head, "head", here) or here
         base = _named(services, inputs.base, "base", here)
         if base is None:
@@ -304,8 +304,10 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
             left = _open(services, stack, base)
             adopts = bool(right.config_name and base.sha and not left.config_name)
             if adopts and not services.context.is_proposal:
-                what = f"has no {right.config_name}, so that nothing says what of it is measured"
-                raise ConfigError(what, where=base.rule, hint="name a commit that has one, or a snapshot of this one")
+                what = f"has no {right.config_name}, so the bot does not know what to measure"
+                raise ConfigError(
+                    what, where=base.rule, hint="name a commit with a configuration, or a snapshot of this commit"
+                )
             yield replace(left, adopts=adopts), right
 
 

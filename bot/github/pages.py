@@ -36,15 +36,19 @@ def pages(services: Services) -> None:
     # The token may read only, but what the site says is published under the repository's name.
     is_default = bool(context.default_branch) and context.ref == f"refs/heads/{context.default_branch}"
     if context.pull or not is_default:
-        what = f"pages are made of the default branch alone, not of {context.ref or context.event}"
-        raise UsageError(what, where="event", hint="start it by push, schedule, workflow_run or by hand there")
+        what = f"pages are made only for the default branch, not for {context.ref or context.event}"
+        raise UsageError(
+            what,
+            where="event",
+            hint="start the workflow on the default branch by push, schedule, workflow_run or by hand",
+        )
     config, name = configuration_of(services, services.at(""))
     if not name:
         require_configuration(services.inputs.config)
     line = stored(services, store_of(services, config), config, context.sha, a_commit=1)
     sides = [(one.entry.sha, one.snapshot) for one in islice(line, MOST_BASELINES)]
     if not sides:
-        hint = "a push to the default branch stores one; is `report_id` that of its configuration?"
+        hint = "a push to the default branch stores one; check `report_id` in the configuration"
         raise NoVerdict("no baseline is stored", where=context.default_branch, hint=hint)
     # The newest against the one before, the history of all, and a page that leads there.
     (old, base), (_, head) = sides[1] if len(sides) > 1 else sides[0], sides[0]

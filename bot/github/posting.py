@@ -147,7 +147,7 @@ def _no_compiler(services: Services, config: Config, sha: str) -> str:
     except Interrupted:
         raise
     except BotError as error:
-        services.show.say(f"the pin of the base commit is not known: {error.line}")
+        services.show.say(f"the pin of the base commit is unknown: {error.line}")
         return ""
 
 
@@ -161,14 +161,14 @@ def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[Pu
     known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
-        raise InputError("is not about this pull request's head", where=where, hint=hint)
+        raise InputError("does not belong to this pull request's head", where=where, hint=hint)
     fitting = [one for one in pulls if one.merge_commit_sha == merge]
     fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base.ref)]
     if not fitting:
-        raise InputError("is not about a merge with the base", where=where, hint=hint)
+        raise InputError("does not belong to a merge with the base", where=where, hint=hint)
     if len(fitting) > 1:
         names = " or of ".join(f"#{one.number} with {one.base.ref}" for one in fitting)
-        raise InputError(f"can be of {names}, and nothing says which", where=where, hint=hint)
+        raise InputError(f"can belong to {names}, and the right one is unknown", where=where, hint=hint)
     return fitting[0], made_of[0]
 
 
@@ -189,7 +189,7 @@ def _snapshots(hub: Hub, run: WorkflowRun, config: Config) -> tuple[tuple[Snapsh
 
     def read(file: str) -> Snapshot:
         if file not in files:
-            raise InputError("is missing in the artifact", where=file, hint="see the run's log")
+            raise InputError("is missing from the artifact", where=file, hint="see the run's log")
         return snapshot_of(files[file], f"artifact {file}")
 
     texts = texts_of(files[TEXTS]) if TEXTS in files else no_texts
@@ -249,5 +249,7 @@ def trusted_base(
         older = "" if at == sha else f" of its ancestor {at[:10]}"
         return known, f"{rule}; stored snapshot{older}", ()
     if at != sha:
-        raise InputError("is not about the base of the merge commit", where="artifact base.json", hint="run it again")
+        raise InputError(
+            "does not belong to the base of the merge commit", where="artifact base.json", hint="run it again"
+        )
     return claimed, f"{rule}; measured by the pull request's own run", notes

@@ -87,7 +87,7 @@ def store(services: Services) -> int:
     snapshot, sha = handed.sides["head"], services.context.sha
     _require_commit(snapshot, sha)
     if not _DIGEST.fullmatch(handed.measured.digest):
-        raise InputError("has no digest to be stored under", where="artifact measured.json", hint="run it again")
+        raise InputError("has no digest, so it cannot be stored", where="artifact measured.json", hint="run it again")
     with opened(services, pushed(replace(services, inputs=replace(services.inputs, head="")))) as (_, head):
         config, say = head.config, services.show.say
         _require_store_token(services, config)
@@ -246,5 +246,5 @@ def _base(
 
 def _require_commit(snapshot: Snapshot, wanted: str, side: str = "head") -> None:
     if snapshot.source.sha != wanted:
-        what = f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, and {wanted[:10]} is wanted"
+        what = f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, but {wanted[:10]} is needed"
         raise InputError(what, where=f"artifact {side}.json", hint="run it again")

@@ -100,7 +100,7 @@ def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
 
 def may_write(hub: Hub, login: str) -> bool:
     """True where the user may push to the repository; False for strangers."""
-    with explain(f"ask whether {login} may write", "metadata: read"):
+    with explain(f"check whether {login} may write", "metadata: read"):
         try:
             return hub.repo.get_collaborator_permission(login) in ("admin", "maintain", "write")
         except GithubException as refused:

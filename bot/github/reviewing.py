@@ -91,8 +91,8 @@ def baseline(services: Services) -> int:
         sha, store = services.context.sha, store_of(services, config)
         digest = plan_digest(plan)
         if standing := standing_for(services, store, head, digest, plan):
-            older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of that very commit"
-            words = f"nothing to measure: {standing.entry.sha[:10]} ({older}) gives the same"
+            older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of the same commit"
+            words = f"nothing to measure: the baseline of {standing.entry.sha[:10]} ({older}) has the same result"
             services.show.say(words)
             write_measured(services.out, Measured(digest=digest, standing=words))
             return 0
@@ -129,7 +129,7 @@ def part(services: Services) -> None:
 def shards(services: Services) -> Matrix:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
     if services.inputs.shards is None:
-        raise UsageError("is missing", where="input shards", hint="say how many runners measure")
+        raise UsageError("is missing", where="input shards", hint="give the number of runners that measure")
     with opened(services, _head(services)) as (_, head):
         cells, costs = head.work.planned().cells, nearest_costs(services, store_of(services, head.config), head)
         return matrix(cells, services.inputs.shards, costs, head.moving())
@@ -202,7 +202,7 @@ def changed_thresholds(services: Services, base: Opened, head: Opened) -> tuple[
     limits = [[structs.replace(rule, line=None) for rule in side.config.thresholds] for side in (base, head)]
     if not services.context.is_proposal or base.adopts or limits[0] == limits[1]:
         return ()
-    return ("This pull request changes the thresholds; it is judged by those of its base until it is merged.",)
+    return ("This pull request changes the thresholds. Until it is merged, the thresholds of its base apply.",)
 
 
 def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
@@ -266,8 +266,8 @@ def _base(services: Services, base: Opened) -> Base:
 
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
     if side.wanted.unknown:
-        lacks = "no snapshot of the base commit or of an ancestor like it is stored"
-        return None, f"{side.wanted.unknown}, {lacks}, and no input names the base's"
+        lacks = "no snapshot of the base commit or of a matching ancestor is stored"
+        return None, f"{side.wanted.unknown}, {lacks}, and no input names the base compiler"
     try:
         return side.plan(label), ""
     except Interrupted:
@@ -282,8 +282,10 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
         return head.work.measured([plan])["head"]
     _require_compiler(plan, joined)
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
-        what = f"lack {len(lost)} of {len(plan.cells)} cells, such as {min(lost)}"
-        raise InputError(what, where="input parts", hint="run the lost shards again: only a whole baseline is stored")
+        what = f"lack {len(lost)} of {len(plan.cells)} builds, such as {min(lost)}"
+        raise InputError(
+            what, where="input parts", hint="run the lost shards again: the bot stores only complete baselines"
+        )
     return joined
 
 
@@ -303,15 +305,15 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     names = {name for pattern in patterns for name in glob.glob(pattern, root_dir=top, recursive=True)}
     paths = sorted(services.at(name) for name in names)
     if not paths:
-        raise InputError("match no file", where="input parts", hint="every shard is lost: see the matrix' jobs")
+        raise InputError("match no file", where="input parts", hint="every shard is lost: see the jobs of the matrix")
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
     if merged.source.sha != (wanted := head.wanted.sha):
-        what = f"are of commit {(merged.source.sha or 'unknown')[:10]}, and {wanted[:10]} is wanted"
+        what = f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted[:10]} is needed"
         raise InputError(what, where="input parts", hint="give the parts of this run")
     text, where = services.inputs.plan, "input plan"
     if not text:
         return merged
     parts, arrived = dealt(head.work.planned().cells, text, where), {cell.key for cell in merged.cells}
     lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
-    notes = (f"shard {name} is lost, and with it {plural(count, 'build')}" for name, count in lost.items())
+    notes = (f"shard {name} is lost, with its {plural(count, 'build')}" for name, count in lost.items())
     return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))

@@ -16,7 +16,7 @@ from bot.errors import OutputError
 MAX_SUMMARY_BYTES = 1024 * 1024
 """The limit of one step's summary; the upload of a longer one fails as a whole ("Step isolation and limits")."""
 
-TOO_LONG = "\n> The report is longer than a job summary may be (1 MiB); it is whole in the report directory.\n"
+TOO_LONG = "\n> The report is larger than a job summary may be (1 MiB). The report directory has all of it.\n"
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LINE_END = re.compile("(\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029])")

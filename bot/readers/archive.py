@@ -41,9 +41,9 @@ def is_archive(data: bytes) -> bool:
 def members_of(data: bytes) -> tuple[Member, ...]:
     """Return the members without the archive's own indexes; raises `MalformedBinary`, also for a thin archive."""
     if data.startswith(THIN_MAGIC):
-        raise MalformedBinary("it is thin and holds no code: make it without `T`", where=_WHERE)
+        raise MalformedBinary("it is a thin archive without code: create it without `T`", where=_WHERE)
     if not data.startswith(MAGIC):
-        raise MalformedBinary("it does not begin as an archive does", where=_WHERE)
+        raise MalformedBinary("it does not begin like an archive", where=_WHERE)
     seen = Counter[str]()
     members = list[Member]()
     for name, contents in _entries(data):
@@ -83,7 +83,7 @@ def _name(field: bytes, long_names: bytes) -> str:
         start = _number(field[1:])
         end = long_names.find(b"\n", start)
         if start >= len(long_names) or end < 0:
-            raise MalformedBinary(f"no name at offset {start} of its long names", where=_WHERE)
+            raise MalformedBinary(f"its table of long names has no name at offset {start}", where=_WHERE)
         return long_names[start:end].removesuffix(b"/").decode("utf-8", "replace")
     text = field.decode("utf-8", "replace")
     return text if text in _INDEXES else text.removesuffix("/")

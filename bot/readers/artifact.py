@@ -349,7 +349,7 @@ HEAD_BYTES = HEADER.size + 2 * OFFSET_BYTES
 """So many bytes show whether a segment begins like one of the formats in `EMBEDDED`."""
 EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
 """Functions of the runtime that take executables, `hal.executable.create` above all."""
-HIDDEN = "no reader knows the format of its executables, so they cannot be told apart from constants"
+HIDDEN = "the bot cannot read its executables, so they cannot be separated from constants"
 
 
 def read_artifact(data: bytes) -> ArtifactReading:

@@ -62,15 +62,15 @@ OF_SCHEDULE = (
 )
 OF_CODE_OBJECTS = ("vgprs_max", "sgprs_max", "agprs_max", "vgpr_spills", "sgpr_spills")
 OF_MACHINE_CODE = ("registers_max", "spill_bytes", "sass_bytes")
-NO_SCHEDULE = "the program's schedule was not read"
-NOT_COUNTED = "this release does not count them"
+NO_SCHEDULE = "the program's schedule could not be read"
+NOT_COUNTED = "this release does not count it"
 NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
-ONLY_AMD = "only the code objects of rocm say how many registers they take"
-ONLY_NVIDIA = "only cuda has PTX text that ptxas assembles"
-NO_ENTRY = "no entry point is known"
+ONLY_AMD = "only code objects of rocm report their registers"
+ONLY_NVIDIA = "only cuda has PTX text for ptxas"
+NO_ENTRY = "the entry points are unknown"
 WHY_UNKNOWN = {
-    "variable_bytes": "only a run tells the size of a variable",
-    "program_memory_bytes": "memory is allocated in a branch or a loop",
+    "variable_bytes": "the size of a variable is known only at run time",
+    "program_memory_bytes": "a branch or a loop allocates memory",
 }
 """What the schedule may not know, and why."""
 OF_ENTRY_POINT = tuple(name for name in EntryPoint.__struct_fields__ if name != "name")
@@ -154,8 +154,8 @@ class _Parsed:
             expected = (self.statistics or {}).get("executables") or 0
         if self.listed is not None and self.listed < expected:
             of_all = f"{self.listed} of {'' if self.program else 'at least '}{expected} entry points"
-            rest = "the others cannot be told apart from constants"
-            self.hidden = f"the executables that a reader knows hold {of_all}; {rest}"
+            rest = "the others cannot be separated from constants"
+            self.hidden = f"the readable executables have {of_all}; {rest}"
 
     def _attempt(self, name: str, read: Callable[[Product], T], product: Product | None) -> T | None:
         try:
@@ -175,7 +175,7 @@ class _Parsed:
 
     def reason(self, product: str) -> str:
         """Why a product is None."""
-        return self.reasons.get(product) or f"the compile left no {product.replace('_', ' ')}"
+        return self.reasons.get(product) or f"the compile wrote no {product.replace('_', ' ')}"
 
     def dispatches(self) -> tuple[Dispatch, ...]:
         """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind."""
@@ -214,7 +214,7 @@ class _Parsed:
         return tuple(merged)
 
     def parts(self) -> dict[str, int]:
-        """Every byte of the artifact under one name; empty where executables cannot be told apart from constants."""
+        """Every byte of the artifact under one name; empty where executables cannot be separated from constants."""
         artifact = self.artifact
         if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or self.hidden:
             return {}
@@ -267,7 +267,7 @@ class _Parsed:
             known = {"stack_alloca_bytes": Known(most, self.reason("allocas"))}
         for name, absent, why in rows:
             metric = METRIC_BY_ID[name]
-            silent = f"the code objects do not say {metric.of_entry}" if name in OF_CODE_OBJECTS else ""
+            silent = f"the code objects do not have {metric.of_entry}" if name in OF_CODE_OBJECTS else ""
             known[name] = Known(None, absent) if absent else of_entries(dispatches, metric, why, silent)
         has_code = self.program is None or self.program.executables > 0
         if backend.name != NVIDIA or self.modules is None or (not self.modules and has_code):
@@ -303,7 +303,7 @@ def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", si
         return Known(value) if is_count(value) else Known(None, f"the sum of {len(values):,} values is out of range")
     if why or not values:
         return Known(None, why or NO_ENTRY)
-    return Known(None, silent if silent and len(unknown) == len(values) else f"not known of {unknown[0]}")
+    return Known(None, silent if silent and len(unknown) == len(values) else f"unknown for {unknown[0]}")
 
 
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:

@@ -64,7 +64,7 @@ class WorkLimit:
         """Raises `MalformedBinary` where that is more than is left."""
         self._left -= work_bytes
         if self._left < 0:
-            raise MalformedBinary("its tables name the same bytes over and over", where=self._where)
+            raise MalformedBinary("its tables name the same bytes several times", where=self._where)
 
 
 def code_digest(*pieces: bytes) -> str:

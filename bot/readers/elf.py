@@ -383,7 +383,7 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
             try:  # it bounds every claimed count by the length of its input
                 metadata = msgpack.unpackb(data[content_at : content_at + content_bytes])
             except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-                raise MalformedBinary(f"metadata is no msgpack: {error}", where="hsaco") from error
+                raise MalformedBinary(f"metadata is not msgpack: {error}", where="hsaco") from error
             kernels = metadata.get("amdhsa.kernels") if isinstance(metadata, dict) else None
             if not isinstance(kernels, list) or not all(isinstance(kernel, dict) for kernel in kernels):
                 raise MalformedBinary("metadata without a list of kernels", where="hsaco")
@@ -408,7 +408,7 @@ PROPERTIES = re.compile(
 def read_cubin(data: bytes) -> Reading:
     """Parts per kind of section, `text` the machine code; an entry point per function that has a section."""
     if not CUBIN.accepts(data):
-        raise MalformedBinary("no ELF of the CUDA machine", where="cubin")
+        raise MalformedBinary("not an ELF file for CUDA", where="cubin")
     elf, by_section = parse_elf(data), dict[int, list[str]]()
     for symbol in elf.symbols(STT_FUNC):
         section = elf.sections.get(symbol.section)
@@ -459,12 +459,12 @@ def read_assembled(assembled: Assembled) -> Reading:
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
     rows = PROPERTIES.findall(assembled.said)
     if len(rows) != assembled.said.count("Function properties for "):
-        raise MalformedBinary("ptxas tells the properties of a function in another form", where="ptxas")
+        raise MalformedBinary("ptxas prints the properties of a function in an unknown form", where="ptxas")
     for name, stores, loads, used in rows:
         registers, spill_bytes = int(used) if used else None, int(stores) + int(loads)
         functions[name] = EntryPoint(name, registers=registers, spill_bytes=spill_bytes, sass_bytes=sizes.get(name))
     if missing := sizes.keys() - functions.keys():
-        raise MalformedBinary(f"ptxas says nothing of {min(missing)[:80]!r}", where="cubin")
+        raise MalformedBinary(f"ptxas prints nothing about {min(missing)[:80]!r}", where="cubin")
     return replace(reading, entry_points=tuple(functions.values()))
 
 

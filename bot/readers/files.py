@@ -31,7 +31,7 @@ from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
 from bot.readers.spirv import SPIRV
 
 READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
-NO_ARTIFACT_SAYS_IT = "no file that the command left says it"
+NO_ARTIFACT_SAYS_IT = "no file of the command has it"
 _ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)  # a file has what a kernel always takes; a launch may add to it
 _RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)  # ET_REL, and where a file says so
 _STACK_USAGE = ".su"
@@ -118,7 +118,7 @@ def measure_files(
         dispatches = [replace(dispatches[0], **own)]
     metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
     parts = {label: size for label, size in sizes.items() if size}
-    unknown = {id_: reasons.get(id_, "facts.json does not say it") for id_, value in metrics.items() if value is None}
+    unknown = {id_: reasons.get(id_, "facts.json does not have it") for id_, value in metrics.items() if value is None}
     return Measurement(metrics, tuple(dispatches), unknown | ({"unread": not_read} if unread else {}), parts)
 
 
@@ -131,7 +131,7 @@ def _pieces(files: Mapping[str, bytes], artifacts: Sequence[str]) -> tuple[list[
     for name in artifacts:
         data = files[name]
         if data.startswith(THIN_MAGIC):
-            raise InputError(f"{name} is a thin archive, which holds no code: make it without `ar`'s T or --thin")
+            raise InputError(f"{name} is a thin archive without code: create it without `ar`'s T or --thin")
         if not is_archive(data):
             pieces.append(_Piece(name, _without_ending(name), data))
             continue
@@ -191,10 +191,10 @@ def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) ->
         if value is None:
             continue
         if not is_count(value):
-            raise InputError(f"facts.json says that {id_} is {str(value)[:40]}")
+            raise InputError(f"facts.json has an invalid value for {id_}: {str(value)[:40]}")
         least = values.get(id_)
         if least is not None and least != value and not (id_ in _ADDED_AT_LAUNCH and value > least):
-            raise InputError(f"facts.json says that {id_} is {value:,}, and the files have {values[id_]:,}")
+            raise InputError(f"facts.json has {id_} = {value:,}, but the files have {values[id_]:,}")
 
 
 def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrace | None:

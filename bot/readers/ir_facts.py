@@ -134,14 +134,14 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     if len({executable for executable, _ in names}) > facts.executables:
         yield f"entry points of more than {facts.executables} executables"
     if facts.initializer_sites > facts.dispatch_sites:
-        yield "more launches in initializers than there are"
+        yield "more launches in initializers than in the whole program"
     yield from _no_lines(site.entry_point for site in facts.sites)
     components = [site.component for site in facts.sites if site.component is not None]
     yield from _no_lines([*components, *filter(None, facts.places)], COMPONENT_CHARACTERS)
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
     if len(set(members)) != len(members) or not sources.issuperset(members):
-        yield "a family's executable is in another one too, or in none of the program's"
+        yield "an executable of a family is also in another family, or not in the program"
     yield from _no_lines(line for family in families for line in family.varying)
 
 

@@ -78,7 +78,7 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     bits, below = integer_bits(tensor["element"]), tensor["below"]
     if bits is None:
         if (kind := float_type(tensor["element"])) is None:
-            raise TypeError(f"no random {tensor['element']} is made")
+            raise TypeError(f"the bot makes no random {tensor['element']}")
         return bytes(floats(rng, tensor, count).astype(kind).tobytes())
     if bits == 1:
         return rng.integers(0, 2, count, dtype=np.uint8).tobytes()

@@ -122,14 +122,16 @@ def not_called(interface: Interface) -> str | None:
     """Why there is no function to run, or none that somebody could know how to call; None where there is one."""
     if len(interface.functions) != 1:
         names = ", ".join(each.name for each in interface.functions[:4])
-        return f"which of {len(interface.functions)} public functions to run is not known{names and f': {names}'}"
+        return (
+            f"the bot does not know which of {len(interface.functions)} public functions to run{names and f': {names}'}"
+        )
     function = interface.functions[0]
     if not function.name.isprintable():
-        return "the program's function has a name that cannot be given to the runtime"
+        return "the runtime cannot take the name of the program's function"
     for number, text in enumerate(function.arguments):
         tensor = parsed(text)
         if text != _ANY and (tensor is None or tensor.sized(1).size_bytes is None):
-            return f"argument {number} of {function.name} is a {text}, of which no random one is made"
+            return f"argument {number} of {function.name} is a {text}, and the bot makes no random values of this type"
     return None
 
 
@@ -214,9 +216,9 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
     for each in interface.parameters:
         tensor = parsed(each.type)
         if tensor is None or tensor.size_bytes is None:
-            return f"the parameter {each.key!r} is a {each.type}, of which no random one is made"
+            return f"the parameter {each.key!r} is a {each.type}, and the bot makes no random values of this type"
         if not each.key.isprintable() or set(each.key + each.scope) & set('"\\=') or not each.scope.isprintable():
-            return f"the parameter {each.key!r} has a name that no file of parameters can have"
+            return f"the parameter {each.key!r} has a name that a file of parameters cannot have"
         if scopes.setdefault(each.scope, {}).setdefault(each.key, tensor) != tensor:
             return f"the parameter {each.key!r} has two types"
     is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor in tensors.values())
@@ -250,10 +252,10 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
         raise no_room(error, str(directory)) from None
     need, free = sum(each.size_bytes for each in missing.values()), shutil.disk_usage(directory).free
     if need + _SPARE_BYTES > free:
-        return here(f"the random data take {need >> 20:,} MiB, of {free >> 20:,} MiB that are free for them")
+        return here(f"the random data need {need >> 20:,} MiB, but only {free >> 20:,} MiB are free")
     held, memory = _HELD_TWICE * sum(each.size_bytes for each in files.values()), memory_kib()
     if memory and held >> 10 > memory:
-        return here(f"to run it takes about {held >> 20:,} MiB of memory, of {memory >> 10:,} MiB that there are")
+        return here(f"a run needs about {held >> 20:,} MiB of memory, but the machine has {memory >> 10:,} MiB")
     with temporary_directory("data-", directory) as parts:
         request = [
             {"path": str(parts / name), "head": each.head, "tensors": each.tensors} for name, each in missing.items()

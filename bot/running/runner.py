@@ -58,14 +58,14 @@ PAIR_SECONDS = 60
 """What the first pair may take: a timeout. Draws and pairs are counted, so that a slow machine runs as many."""
 _MUCH_LONGER = 10  # an artifact that takes so many times as long as the other is not merely slow: it does not end
 _SHORTEST_SECONDS = 0.2  # how long each process of a pair repeats the function, at least
-TOO_LONG = "a single pair of runs takes too long for several of them"
+TOO_LONG = "one pair of runs takes too long to repeat it"
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 """The largest difference that another order of the same operations may make, as a part of the largest magnitude of an
 output. An `f64` may have been computed in `f32`. Elements that are not here have to be the same to the bit."""
 NOTHING = "nothing to compare"
 """What the note begins with where outputs are equal, and would be so whatever was computed."""
-HAS_STATE = "has state: a call changes what the next one sees"
+HAS_STATE = "has state: one call changes the result of the next call"
 
 
 class Runtime(NamedTuple):
@@ -113,16 +113,16 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
     processor of this kind: one that lacks it is ended by a signal, or does something else than was meant.
     """
     if len(targets) != 1:
-        return f"the program is compiled for {len(targets)} targets, and can be run on one"
+        return f"the program is compiled for {len(targets)} targets, and the bot can run it for only one"
     target = targets[0]
     runs_on = backend_of(target.backend).runs_on
     if runs_on == "any processor":
         return None
     if runs_on == "its device":
-        return here(f"{target.backend} code needs its device, and the processor is none")
+        return here(f"{target.backend} code needs its device, and does not run on a processor")
     own = _MACHINES.get(platform.machine().lower(), platform.machine())
     if not target.format.endswith(f"-{own}"):
-        return here(f"a processor of kind {own} does not run {target.format}")
+        return here(f"a {own} processor does not run {target.format}")
     try:
         outcome = run([str(runtime.directory / "iree-cpuinfo")], cancel=cancel, timeout_seconds=60)
     except OSError:
@@ -130,7 +130,7 @@ def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) ->
     rows = [line.split() for line in outcome.output.splitlines()] if outcome.ok else []  # in LLVM's names
     lacking = {f"+{row[0]}" for row in rows if len(row) == 2 and row[1] == "0"}
     missing = [name[1:] for name in target.features if name in lacking]
-    return here(f"the processor has no {', '.join(missing)}, for which it is compiled") if missing else None
+    return here(f"the processor lacks {', '.join(missing)}, which the code needs") if missing else None
 
 
 class Stopped(NamedTuple):
@@ -267,7 +267,7 @@ class Runner:
         if isinstance(ended, Stopped):
             return ended
         lost = [number for number, file in enumerate(files) if not file.is_file()]
-        return Stopped(f"gave no output {lost[0]}") if lost else files
+        return Stopped(f"did not give output {lost[0]}") if lost else files
 
     def _both(
         self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
@@ -304,7 +304,7 @@ class Runner:
 def _inputs(fed: Feed, runs: int) -> str:
     """On what these runs were, as in `on 3 random inputs`."""
     if not fed.random:
-        return "in its only run, as it is given nothing"
+        return "in one run, because the program has no inputs"
     what = fed.random if runs == 1 else fed.random.replace("input", "inputs").replace("set", "sets")
     sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
     return f"on {runs} random {what}{sizes}"
@@ -332,12 +332,12 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
     if all(mute):
         return Equality(None, f"{NOTHING}: {mute[0] if mute else 'the program has no output'}, {inputs}")
     untold = sum(map(bool, mute))
-    beside = f"; {untold} of {len(mute)} outputs proved nothing: {next(filter(None, mute))}" if untold else ""
+    beside = f"; {untold} of {len(mute)} outputs prove nothing: {next(filter(None, mute))}" if untold else ""
     runs = list(zip(*(output.draws for output in outputs), strict=True))
     barren = sum(not any(draw.finite for draw in run) for run in runs)
-    beside += f"; {barren} of {len(runs)} inputs proved nothing: no value is finite" if barren else ""
+    beside += f"; {barren} of {len(runs)} inputs prove nothing: no value is finite" if barren else ""
     most, allowed = max(differing)
-    agreement = f"largest difference {most:.2g} of the largest magnitude where {allowed:g} is allowed,"
+    agreement = f"largest difference {most:.2g} of the largest magnitude ({allowed:g} is allowed),"
     return Equality(True, f"{agreement if len(differing) > 1 else 'bit-equal'} {inputs}{beside}")
 
 
@@ -345,8 +345,8 @@ def _mute(output: Output) -> str:
     if not any(draw.finite for draw in output.draws):
         return "no value is finite" if any(draw.values for draw in output.draws) else "there are no values"
     if output.constant:
-        return "all values are one constant"
-    return "it is the same whatever the input" if output.still else ""
+        return "all values are the same"
+    return "it is the same for all inputs" if output.still else ""
 
 
 def _unequal(draw: Draw, element: str) -> str:
@@ -359,8 +359,8 @@ def _unequal(draw: Draw, element: str) -> str:
     if allowed is None:
         return differs
     if draw.relative is None:
-        return f"{differs}, and not by a finite part of its largest magnitude"
-    return f"{differs}, by up to {draw.relative:.2g} of its largest magnitude where {allowed:g} is allowed"
+        return f"{differs}, and the difference is not finite"
+    return f"{differs}, by up to {draw.relative:.2g} of its largest magnitude ({allowed:g} is allowed)"
 
 
 class _Benchmark(Small, frozen=True):
@@ -381,7 +381,7 @@ def microseconds(report: bytes) -> float | str:
     except (InputError, UnicodeDecodeError) as error:
         return str(error)
     if len(benchmarks) != 1 or benchmarks[0].time_unit not in _MICROSECONDS:
-        return f"iree-benchmark-module reports {len(benchmarks)} times where one was asked for"
+        return f"iree-benchmark-module reports {len(benchmarks)} times instead of one"
     return benchmarks[0].cpu_time * _MICROSECONDS[benchmarks[0].time_unit]
 
 
@@ -393,7 +393,7 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
     ratio of some rank misses the median where fewer are.
     """
     if len(pairs) < FEWEST_PAIRS:
-        raise ValueError(f"{len(pairs)} pairs, of at least {FEWEST_PAIRS}")
+        raise ValueError(f"only {len(pairs)} pairs of runs, and {FEWEST_PAIRS} are needed")
     ratios, missed, rank = sorted(after / before for before, after in pairs), 0.0, 0
     while (missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)) <= 1 - CONFIDENCE:
         rank += 1

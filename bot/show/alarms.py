@@ -281,7 +281,7 @@ def _values_phrase(finding: Finding) -> Phrase:
     base, head = finding.sides
     unit = finding.quantity.unit
     if head is None:
-        return phrase(f"{amount(base, unit)} on base, not known any more")
+        return phrase(f"{amount(base, unit)} on base, unknown on head")
     values = amount(head, unit) if base is None else sides(base, head, unit)
     parts = [*sides_phrase(values)]
     if base is not None and base != head:
@@ -363,7 +363,7 @@ def findings(facts: Facts, limits: Limits) -> Fold:
     if limits.every:
         tables = [
             Fold(f"{plural(len(each), 'finding')} {words}", (finding_table(facts, each, limits),))
-            for words, each in (("of this change", verdict.news), ("that base had, and head is not worse", had))
+            for words, each in (("of this change", verdict.news), ("that base has too, and head is not worse", had))
         ]
         blocks = (newly, *tables, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
@@ -380,5 +380,5 @@ def findings(facts: Facts, limits: Limits) -> Fold:
     }
     counted_words = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
     title = f"Findings: {counted_words}" if counted_words else "Findings"
-    before = section("Known: base had them, and head is not worse", List(known), name="known")
+    before = section("Known: base has them too, and head is not worse", List(known), name="known")
     return Fold(phrase(title), (newly, *groups, before, still), name="findings")

@@ -27,9 +27,9 @@ from bot.show.why import cause_words
 
 EMPTY = "(empty)"
 PLACES, CELLS = 4_000, 200
-"""About how many places the picture has at most, and rows of its table; smaller ones are added up."""
+"""About how many places the picture has at most, and rows of its table; smaller changes are added up."""
 _NO_COMPONENT = "no component known"
-_REST = "what no dispatch and no part of the artifact explains"
+_REST = "change that no dispatch and no part of the artifact explains"
 Leaf = tuple[str, int, EntryPoint | None]  # Name, change in bytes, and of a dispatch its entry point
 
 
@@ -123,7 +123,7 @@ def pruned(place: Place, least_bytes: int) -> Place:
     if len(small) > 1:
         sums = sum(one.net_bytes for one in small), sum(one.moved_bytes for one in small)
         inside = [one for one in inside if one.moved_bytes >= least_bytes]
-        inside.append(Place(f"{len(small):,} smaller ones", *sums, place.address))
+        inside.append(Place(f"{len(small):,} smaller changes", *sums, place.address))
     return structs.replace(place, inside=tuple(inside))
 
 
@@ -152,7 +152,7 @@ def map_table(tree: Place) -> Table:
         )
         for target, cell in cells[:CELLS]
     )
-    headers = ("model", "target", "change", "grew", "shrank", "where, the most first")
+    headers = ("model", "target", "change", "grew", "shrank", "where, largest change first")
     return Table(headers, listing(rows, len(cells), "build"), numbers_from=2, sentences=5)
 
 
@@ -165,4 +165,7 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
     if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
         missing.append(f"{open_:,} non-deterministic")
-    return (phrase(first), *([phrase(f"Not in it, as they have no change: {', '.join(missing)}.")] if missing else []))
+    return (
+        phrase(first),
+        *([phrase(f"Without a change, so not in the picture: {', '.join(missing)}.")] if missing else []),
+    )

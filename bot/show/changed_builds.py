@@ -128,7 +128,7 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
             Table(headers, listing(rows, len(why.dispatches), "dispatch"), len(headers) - 2, small=True),
             List(listing(lines, len(notes), "note")),
             *pieces,
-            Table(parts, listing(components, len(why.components), "moved component"), small=True),
+            Table(parts, listing(components, len(why.components), "changed component"), small=True),
             section("What deduplication left behind", *([families] * limits.details), name="families"),
         ),
         name="story",

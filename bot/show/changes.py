@@ -54,7 +54,7 @@ def _inputs(report: Report) -> Iterator[Phrase]:
         more = f" and {plural(len(names) - 1, 'other model')}" if len(names) > 1 else ""
         yield phrase("files read beside the model ", code(clip(names[0], NAME_LIMIT)), more)
     if unknown:
-        yield phrase(f"not known for {plural(unknown, 'build')}: not all files that it reads are known")
+        yield phrase(f"unknown for {plural(unknown, 'build')}: the bot does not know all files that they read")
 
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:
@@ -157,7 +157,7 @@ def _edit(edit: ModelEdit | None) -> Phrase:
     named = {name: count for name, count in edit.components.items() if name != UNATTRIBUTED}
     ordered = sorted((named or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0]))
     parts = (phrase(code(clip(name, 48)), f" {signed(count, 'count')}") for name, count in ordered[:_FEW])
-    counts = some(parts, len(ordered)) or "none came or went"
+    counts = some(parts, len(ordered)) or "none added or removed"
     return phrase(" (operations: ", counts, ")")
 
 

@@ -109,7 +109,7 @@ def marker(report_id: str) -> str:
     """The hidden text by which the comment is found again; raises InputError for an id that could break out of it."""
     if not _REPORT_ID.fullmatch(report_id) or "--" in report_id:
         raise InputError(
-            f"{report_id!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
+            f"{report_id!r} is not a report id", where="report_id", hint="use letters, digits, dots and single dashes"
         )
     return f"<!-- code-size-bot:{report_id} -->"
 
@@ -159,7 +159,7 @@ def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> Ch
 
     `error`: what broke; `url`: of the run; empty where there is none.
     """
-    title = clip(clean(f"Code size: not known, the analysis broke: {error.line}"), _TITLE_CHARS)
+    title = clip(clean(f"Code size: unknown, the analysis broke: {error.line}"), _TITLE_CHARS)
     links = [("workflow run", url)] if url else []
     return CheckRun(check_name(report_id, base_ref), "failure", title, _draw_broken(error, links))
 
@@ -173,8 +173,8 @@ def overruled_check(check: CheckRun, number: int, conclusion: Conclusion | None)
     says = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
     why = f"#{number}, which has the same commit and base, {says}"
     summary = (
-        f"A check belongs to a commit, and {why}. So this check says the worst of all of them. If #{number} should not "
-        f"count, close it and run this again.\n\n{check.summary}"
+        f"A check belongs to a commit, and {why}. So this check shows the worst of their results. "
+        f"If #{number} should not count, close it and run this workflow again.\n\n{check.summary}"
     )
     title = clip(f"{why}; by itself: {check.title}", _TITLE_CHARS)
     return structs.replace(check, conclusion=conclusion or "failure", title=title, summary=summary)

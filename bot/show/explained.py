@@ -45,7 +45,7 @@ from bot.show.filters import change, plural, sides, signed
 from bot.show.renderers import print_blocks
 from bot.show.why import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 
-_HINT = "name the report.json of a compare"
+_HINT = "name a report.json that `compare` wrote"
 _NAMES_TOLD, _MESSAGE_LINES = 8, 12
 
 
@@ -59,7 +59,7 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
     try:
         report = report_of(path.read_bytes(), str(path), _HINT)
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text, so no report", where=str(path), hint=_HINT) from None
+        raise InputError("is not UTF-8 text, so it is not a report", where=str(path), hint=_HINT) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=_HINT) from None
     cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
@@ -92,7 +92,7 @@ def _chosen(what: str, wanted: str, names: Sequence[str], short: Mapping[str, st
         raise UsageError(f"{wanted!r} matches several: {some}", where=f"--{what}", hint="name one of them")
     if not matches:
         hint = near_or_known(wanted, known, short)
-        raise UsageError(f"no {what} of the report is {wanted!r}", where=f"--{what}", hint=hint)
+        raise UsageError(f"the report has no {what} {wanted!r}", where=f"--{what}", hint=hint)
     return matches[0]
 
 
@@ -123,7 +123,7 @@ def _cell(report: ReportRow, cell: ReportCellRow, deltas: tuple[DispatchDelta, .
     if cell.cause or cell.why or deltas or cell.components:
         yield from _story(replace(cell, dispatches=deltas), backend)
     elif cell.state == "changed":
-        yield Sentence((Span("the report does not say why", "warn"),))
+        yield Sentence((Span("the report has no reason", "warn"),))
     own, rows = own_metrics(report.base.compiler.metrics, report.head.compiler.metrics), []
     for id_ in (*METRIC_IDS, *own):
         both, seen = cell.metrics.get(id_, Both[int](None, None)), cell.seen.get(id_)
@@ -139,7 +139,7 @@ def _cell(report: ReportRow, cell: ReportCellRow, deltas: tuple[DispatchDelta, .
         for root in report.root_causes
         if key in root.cells
     ]
-    about = "Root causes that this build has a part in, and their bytes over all builds"
+    about = "Root causes of this build, with their bytes over all builds"
     yield section(about, List(listed(causes)), name="causes")
     yield section("What deduplication left behind", List(family_lines(cell.families)), name="families")
     versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
@@ -154,12 +154,12 @@ def _story(why: Explanation, backend: str) -> Iterator[Block]:
         rows += [(name_cell(cause), "", size), *(("", *part) for part in parts)]
     yield Table(("cause", "part", "change"), listed(rows), numbers_from=2, caption="The artifact's change by cause")
     alike = by(why.dispatches, lambda delta: (delta.cause, delta.note, delta.base is None, delta.head is None))
-    title = f"Dispatches that changed ({len(why.dispatches):,}; --dispatch NAME tells more)"
+    title = f"Dispatches that changed ({len(why.dispatches):,}; --dispatch NAME shows more)"
     yield section(title, *(block for deltas in alike.values() for block in _change(deltas, backend)), name="dispatches")
     yield Sentence(rest(why), small=True)
     headers = ("component", "dispatch sites", f"{_label('code', backend)}, base → head", "stack frame, base → head")
     components: list[Row] = [(name_cell(name), *sizes) for name, *sizes in map(component_row, why.components)]
-    yield Table(headers, listed(components), caption="Components that moved")
+    yield Table(headers, listed(components), caption="Components that changed")
 
 
 def _change(alike: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:

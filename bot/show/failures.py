@@ -91,11 +91,11 @@ def failure_words(*cells: Cell | None) -> Phrase:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
     figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
     if failure.stage == "stack-limit" and figures:
-        return phrase(f"over the compiler's stack limit, a function needs {_range(figures)}")
+        return phrase(f"above the compiler's stack limit: a function needs {_range(figures)}")
     limit = _shared_memory_limit(failure)
     if limit is not None and figures:
         needed = f"a function needs {_range(figures)}, the limit is {amount(limit)}"
-        return phrase(f"over the device's workgroup memory, {needed}")
+        return phrase(f"above the device's workgroup memory: {needed}")
     how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
     return phrase(_STAGES.get(failure.stage, "failed") + how)
 
@@ -134,7 +134,10 @@ def failed_builds(facts: Facts, state: str, limits: Limits) -> Fold:
     groups, blocks = grouped(facts, state), list[Block]()
     shown = fair(groups, lambda group: group[0].key.model, limits.failures)
     for group in shown:
-        cells, alike = list(map(_refused, group)), f", {plural(len(group), 'build')} alike" if len(group) > 1 else ""
+        cells, alike = (
+            list(map(_refused, group)),
+            f", {plural(len(group), 'build')} with the same message" if len(group) > 1 else "",
+        )
         failure = cells[0].failure if cells[0] else None
         text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
         where = cells_phrase(facts, [delta.key for delta in group], min(limits.names, MOST_NAMES))

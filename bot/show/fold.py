@@ -43,12 +43,12 @@ FOLD_LIMIT_BYTES = 256 * 1024
 _FOLDED = "folded"
 _NAMED = 6
 _ABOUT_CELLS = (
-    "Executables and bytes: before → folded. Change: of the artifact. Run time: folded / before, median of pairs that "
-    "were run one after the other; in brackets the interval that holds the true median with 95 % probability."
+    "Executables and bytes: before → folded. Change: of the artifact. Run time: folded / before, the median of pairs "
+    "that ran one after the other. Brackets: the interval that contains the true median with 95 % probability."
 )
 _ABOUT_MODELS = (
-    "Executables that are left of a model's dispatch regions, and the percentage of the regions that is folded away. "
-    "Folded: on the target with the fewest."
+    "Executables that remain of a model's dispatch regions, and the percentage of the regions that is folded away. "
+    "Folded: the target with the fewest executables."
 )
 _REASONS = {"nothing-to-fold": "Nothing to fold", FAILED: "Not measured"}
 
@@ -97,11 +97,11 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     return (
         Sentence(headline),
         List(first(sentences, len(sentences), "sentence"), name="said"),
-        section("How far folding takes each model", *models, name="models"),
+        section("Executables of each model after folding", *models, name="models"),
         section("What folding saves, and what it costs", *(cells if tables else ()), name="cells"),
         section(others, List(_other_cells(facts, room)), name="others"),
         Fold("Families that were folded", (merged,), name="folded"),
-        Fold("Families that were left, and why", (left,), is_open=room.place == "terminal", name="left"),
+        Fold("Families that were not folded, and why", (left,), is_open=room.place == "terminal", name="left"),
     )
 
 
@@ -120,10 +120,10 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
         sizes = _known(cell.artifact_bytes for cell in equal)
         yield phrase(strong(f"Outputs equal in {plural(len(equal), 'build')}"), f": {_sum(sizes, 'bytes')}.{rest}")
     elif summed:
-        yield phrase("Nothing is known of outputs and price: no outputs were compared that say anything.")
+        yield phrase("Outputs and run time are unknown: no compared output proves anything.")
     if differing:
         count = f"⚠️ outputs differ in {plural(len(differing), 'more build' if summed else 'build')}"
-        yield phrase(strong(count), ", in none of these sums: ", facts.cells(differing, _NAMED), ".")
+        yield phrase(strong(count), ", not counted here: ", facts.cells(differing, _NAMED), ".")
     models = [(one.regions, one.today, one.folded) for one in audit.models]
     if known := [(a, b, c) for a, b, c in models if a is not None and b is not None and c is not None]:
         regions, today, after = (sum(column) for column in zip(*known, strict=True))
@@ -131,7 +131,7 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
         more = phrase(", and ", strong(_away(regions, after)), " with folding") if folded else ""
         yield phrase(f"{over} are folded away today", more, ".")
     ran = phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".") if audit.machine else ()
-    kept = "Every fold with gain was kept, whatever its price."
+    kept = "Every fold that saves bytes was kept, even if it is slower."
     if audit.max_slowdown is not None:
         kept = f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower were left out."
     if folded:
@@ -147,7 +147,7 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
 
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
     if not summed:
-        nothing = "no fold kept the outputs as they are" if is_wrong else "nothing was folded"
+        nothing = "every fold changed the outputs" if is_wrong else "nothing was folded"
         return phrase(strong(f"Fold audit: {nothing} in {plural(count, 'build')}"), ".")
     sizes, counts = _known(cell.artifact_bytes for cell in summed), _known(cell.executables for cell in summed)
     over = [f" over {plural(len(of), 'build')}" if len(of) < len(summed) else "" for of in (sizes, counts)]
@@ -218,7 +218,7 @@ def _row(facts: _AuditNames, cell: FoldCell, footnotes: Footnotes) -> Row:
     change = UNKNOWN if sizes.change is None else relative(sizes.before, sizes.after) if sizes.change else "±0"
     resumed = BeforeAfter(sizes.before, cell.resumed_bytes).change
     if resumed and cell.state == _FOLDED:
-        change += footnotes.mark(f"of this change, {signed(resumed)} is not folding's: resuming alone makes it")
+        change += footnotes.mark(f"{signed(resumed)} of this change comes from resuming the compile, not from folding")
     words = {None: "not known", True: "equal", False: "⚠️ differ"}[cell.equal] + footnotes.mark(cell.equal_note)
     price = f"{cell.price.ratio:.2f} [{cell.price.low:.2f}, {cell.price.high:.2f}]" if cell.price else UNKNOWN
     price += footnotes.mark(cell.price_note if cell.price else cell.price_note or cell.equal_note)

@@ -38,7 +38,7 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "other": ("ᵒ", "by another metric than code size"),
     "number": ("±1.2", "change of the code size in percent"),
     "open": ("↕", "non-deterministic: the sizes of both sides overlap"),
-    "bytes": ("≠", "changed, artifact as large as before"),
+    "bytes": ("≠", "changed, with the same artifact size"),
     "fixed": ("🟢", ""),
     "new": ("🆕", ""),
     "removed": ("➖", ""),

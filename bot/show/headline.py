@@ -34,9 +34,9 @@ def headline(facts: Facts) -> Phrase:
     over = "in all" if total.cells == facts.planned else f"over the {plural(total.cells, 'build')} compared"
     net = f"{change(total.base, total.head)} {over}" if is_moved else ""
     if status == "unknown":
-        parts = ["unknown, as nothing could be compared", *parts]
+        parts = ["unknown, because nothing could be compared", *parts]
     elif report.adoption and report.adoption.no_compiler:
-        parts = [*parts, f"nothing compared, limits applied to head alone: {_measured(report.head)}"]
+        parts = [*parts, f"nothing compared, limits applied to head only: {_measured(report.head)}"]
     elif report.adoption:
         icon, subject = "🆕", "Code size is"
         parts = [_measured_from_now(report.head), *parts]

@@ -50,16 +50,16 @@ from bot.show.why import cause_words
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
 _ARTIFACT = "artifact_bytes"
 _GAP = "–"  # What stands in the place of a value where there is no artifact
-_OVER, _REFUSED = "over-stack-limit", "over the compiler's stack limit: measured with the limit lifted"
+_OVER, _REFUSED = "over-stack-limit", "above the compiler's stack limit, measured with the limit lifted"
 _UNITS = {"bytes": ", bytes", "count": ""}
 _CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
-_ALL_ROWS = 30  # So many releases have a row each in a cell's table: of more, those in which nothing moved have none
+_ALL_ROWS = 30  # So many releases have a row each in a cell's table: of more, those in which nothing changed have none
 _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
-    "– is a gap: no artifact, for the reason in the footnote. n/a: not known of this release. Moved most: the release "
-    "with the largest change since the last one that could be had, and its cause; – where nothing did. No change is "
-    "told of a build that is a gap in either, nor of a number with several values."
+    "– is a gap: no artifact, with the reason in the footnote. n/a: unknown for this release. "
+    "Changed most: the release with the largest change since the last measured release, and its cause. "
+    "A gap has no change. A number with several values has no change either."
 )
 
 
@@ -163,7 +163,7 @@ def _gap(cell: Cell) -> str:
 def _varies(cell: Cell) -> str:
     """The note that a cell's command gives artifacts of several sizes; empty where it does not."""
     sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
-    return f"not deterministic: the same command gives {sizes}" if sizes else ""
+    return f"non-deterministic: the same command gives {sizes}" if sizes else ""
 
 
 def _name(text: str) -> str:
@@ -200,10 +200,11 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
     releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
     words = [
         f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
-        "Totals are only over builds with one value in every release that has any, so that no gap looks like a change.",
+        "Totals count only builds with exactly one value in every measured release. "
+        "So a gap never looks like a change.",
     ]
     if left_out:
-        words.append(f"Between the first release and the last ones {plural(left_out, 'release')} have no column here.")
+        words.append(f"No column here for {plural(left_out, 'release')} between the first and the last ones.")
     return phrase(" ".join(words))
 
 
@@ -260,7 +261,7 @@ def _steps(facts: _Facts, room: Room) -> Table:
         ("step", "root causes", "builds", "artifacts", "larger", "smaller", "broken", "fixed"),
         listing(rows, len(steps), "step"),
         numbers_from=2,
-        caption=f"From release to release, over the builds that both have measured{words if quiet else ''}",
+        caption=f"From release to release, over the builds that are measured in both{words if quiet else ''}",
         sentences=1,
         wanted=(3, 6, 4, 5, 7, 2),
     )
@@ -271,7 +272,7 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
     footnotes, last = Footnotes(room.lines), len(columns) + 2
     shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
-    headers = ("model", "target", *map(_name, columns), "moved most")
+    headers = ("model", "target", *map(_name, columns), "changed most")
     wanted = (last, last - 1, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
     yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
@@ -315,8 +316,8 @@ def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
 def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
     """A section for each model, in which each cell is folded."""
     if len(shown) < len(facts.models):
-        of = f"Of {plural(len(facts.models), 'model')} this page tells the {len(shown):,} whose artifacts moved most"
-        yield Sentence(f"{of}; history.json has all of them, and the totals count them.")
+        of = f"Of {plural(len(facts.models), 'model')} this page shows the {len(shown):,} whose artifacts changed most"
+        yield Sentence(f"{of}; history.json and the totals have all models.")
     for model in shown:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=segment(model))
@@ -336,13 +337,13 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     points = facts.points(key)
     rows = [_release(facts, metrics, *points[at]) for at in _told_rows(facts, key)]
     hidden = len(points) - len(rows)
-    quiet = f"{plural(hidden, 'release')} in which nothing moved {'has' if hidden == 1 else 'have'} no row."
+    quiet = f"{plural(hidden, 'release')} in which nothing changed {'has' if hidden == 1 else 'have'} no row."
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
     most = facts.moved_most(key)
     caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
-    headers = ("release", *map(_label, metrics), "why it moved")
+    headers = ("release", *map(_label, metrics), "why it changed")
     return Fold(
-        phrase(code(key.target), f" {_ends(cells)}", Span(f" · moved most in {most}" if most else "", "small")),
+        phrase(code(key.target), f" {_ends(cells)}", Span(f" · changed most in {most}" if most else "", "small")),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
             Table(headers, listed(rows, "release"), caption=caption, sentences=len(metrics) + 1),
@@ -407,7 +408,7 @@ def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
 
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
-    """Values, and what is said of a point when it is pointed at: why it moved, or why there is none."""
+    """Values, and what is said of a point when it is pointed at: why it changed, or why there is none."""
     said = [
         "; ".join(clean(one) for one in (*facts.why(name, move), _varies(cell)) if one) if cell.measured else _gap(cell)
         for name, cell, move in facts.points(key)

@@ -62,7 +62,7 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     said = first(answers(lab, every), room.lines, "answer")
     stack = tuple(beyond_stack(lab, every, room.names))
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
-    answered = section("What it says", List(said), name="answers")
+    answered = section("Result", List(said), name="answers")
     measured = section("", *leading, name="tables")
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
@@ -128,7 +128,7 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
     parts += [phrase("no change with ", _names(same))] if same and known else []
     led = phrase("On ", name(one.target), f", {plural(len(one.models), 'model')}, against ", name(one.reference), ": ")
-    nothing = "no other variant was measured" if exact else "no number that is shown repeats from run to run"
+    nothing = "no other variant was measured" if exact else "all shown numbers vary from run to run"
     return phrase(led, joined(parts, "; ") or phrase(nothing), ".")
 
 

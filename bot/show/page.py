@@ -73,7 +73,7 @@ _WHOLE = 20  # the first builds, which share the page's room however many others
 _PART_BYTES = 20_000  # what each of them keeps, whatever the builds before it take
 _BARE_BYTES, _WHOLE_BYTES = 700, 300_000
 """What a build takes whose first lines alone are shown, and the room that any other build needs to show more."""
-_NO_ROOM = "No room on this page for more of it: report.json, base.json and head.json have all."
+_NO_ROOM = "This page has no room for more of this build: report.json, base.json and head.json have everything."
 _FINDINGS, _CAUSES, _LINES, _REASON, _NAME = 12, 3, 12, 200, 120
 _ALWAYS = ("code", "stack frame")
 
@@ -123,8 +123,8 @@ def _unlisted(chosen: Selection) -> str:
         return ""
     shown = len(chosen.shown)
     return (
-        f"Of {shown + chosen.left_out:,} builds this page tells the {shown:,} that matter most. The other "
-        f"{chosen.left_out:,} are in report.json; the sums and pictures above have all of them."
+        f"Of {shown + chosen.left_out:,} builds this page shows the {shown:,} most important ones. The other "
+        f"{chosen.left_out:,} are in report.json; the sums and pictures above include them."
     )
 
 
@@ -172,7 +172,7 @@ class Selection(NamedTuple):
 def selection(facts: Facts) -> Selection:
     """The cells that a page has room for.
 
-    What does most to the verdict first, then by state and bytes that moved; what says nothing of a change last.
+    What does most to the verdict first, then by state and changed bytes; what says nothing of a change last.
     """
 
     def rank(delta: CellDelta) -> tuple[bool, int, int, int]:
@@ -259,8 +259,8 @@ def _whole(
         of = phrase("Of this build's change: ", joined(parts, ", ")) if parts else ()
         yield Sentence(joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " "))
         if untold := sum(one.passed is not None for one in why.dispatches) - len(traces):
-            passes = f"the passes of {plural(untold, 'dispatch')}: code-size-bot trace shows them"
-            yield Sentence(f"No room on this page for {passes}.", small=True)
+            passes = f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
+            yield Sentence(f"This page has no room for {passes}.", small=True)
     beside = section("", *_stack(delta.metrics.get("stack_alloca_bytes"), backend), *_falls(why), css="beside")
     metrics = section("", *_metrics(facts, delta))
     if metrics or beside:
@@ -296,7 +296,7 @@ def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     yield Table(("metric", "base", "head", "change"), listed(changed), css="metrics")
     table = Table(("metric", "both sides"), listed(equal), css="metrics")
     absent = (Sentence(f"n/a: {labels} ({reason})", small=True) for labels, reason in _absent(delta, known))
-    title = f"{plural(len(equal), 'metric')} the same on both sides" if equal else "Metrics that are not known"
+    title = f"{plural(len(equal), 'metric')} with the same value on both sides" if equal else "Unknown metrics"
     yield Fold(title, (table, *(absent if known else ())), is_open=delta.state == "same" or not changed)
 
 
@@ -332,7 +332,7 @@ def _falls(why: Explanation | None) -> Iterator[Block]:
     ]
     if rows:  # the last one is the sum
         rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)
-    headers = ("cause", "change", "parts of the artifact that are no dispatch's code")
+    headers = ("cause", "change", "parts of the artifact outside of dispatches")
     table = Table(headers, listed(rows), sentences=2, css="falls")
     yield section("The artifact's change by cause" if rows else "", table)
 

@@ -68,7 +68,7 @@ class MeasureProgress:
             self._planned_at = time.monotonic()
             self._bar.reset(self._task, total=cost or 1.0)
             self._refresh()
-        self.say(f"{plural(cells, self._noun)}{about}, {cached} of them in the cache")
+        self.say(f"{plural(cells, self._noun)}{about}, {cached} from the cache")
 
     def stage(self, about: str, tasks: int, noun: str, /) -> None:
         """Say what runs now, and count its tasks from 0."""
@@ -111,9 +111,7 @@ class MeasureProgress:
         seconds, cpu_seconds = time.monotonic() - self._planned_at, sum(cpu_ms.values()) / 1000
         if cpu_seconds:
             share = cpu_seconds / (seconds * jobs)
-            self.say(
-                f"compiled for {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {plural(jobs, 'thread')}"
-            )
+            self.say(f"compiled: {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {plural(jobs, 'thread')}")
 
     def _say_sometimes(self) -> None:
         """Print the counts where there is no bar, and the last line is old enough."""

@@ -187,7 +187,7 @@ def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
         TemplateError: it does not parse, or `user_dir` is no directory.
     """
     if user_dir is not None and not user_dir.is_dir():
-        raise TemplateError("is no directory", where=str(user_dir), hint="name a directory of templates")
+        raise TemplateError("is not a directory", where=str(user_dir), hint="name a directory of templates")
     wanted = [names] if isinstance(names, str) else [*names]
     name = wanted[-1]
     try:
@@ -284,7 +284,7 @@ def first_fitting(
         if fits(text):
             return text
     if templates_dir is None:
-        raise AssertionError(f"the smallest {template.name} is too large")
+        raise AssertionError(f"{template.name} is too large even in its smallest form")
     return first_fitting(names, tiers, values, fits, None, check)
 
 
@@ -349,7 +349,7 @@ def sources(texts: Sequence[str]) -> str:
 def _elements(texts: Sequence[str], begin: str, end: str) -> Markup:
     for text in texts:
         if end[:-1] in text.lower() or "<!--" in text:
-            raise TemplateError(f"holds {end!r} or the beginning of a comment: it cannot stand inside a page")
+            raise TemplateError(f"contains {end!r} or the beginning of a comment, which a page cannot have")
     return Markup("\n".join(f"{begin}{text}{end}" for text in texts))
 
 
@@ -519,7 +519,7 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
     if missing := [header for at, header in enumerate(table.headers) if at not in widths]:
-        yield Text(f"no room for {', '.join(missing)} in {width} columns", "dim")
+        yield Text(f"{width} columns have no room for {', '.join(missing)}", "dim")
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything

@@ -162,16 +162,16 @@ def _verdict(facts: Facts) -> Fold:
 
 def _changes(facts: Facts) -> Fold:
     """What is not the same on both sides; of the first report, which configuration it is, and the compiler."""
-    report, nothing = facts.report, "nothing of what is measured: the same compiler, flags and models on both sides"
+    report, nothing = facts.report, "nothing: both sides have the same compiler, flags and models"
     said = phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)
     if report.adoption:
         file = clip(report.adoption.file, NAME_LIMIT)
         brought = phrase("the configuration ", code(file)) if file else "a configuration"
-        rule = ", which the base commit has not: nothing was compared. Compiler: "
+        rule = ", which the base commit does not have. Nothing was compared. Compiler: "
         said = phrase("This pull request brings ", brought, rule, compiler_name(report.head.compiler))
         if report.adoption.no_compiler:
             reason = clean(report.adoption.no_compiler)
-            rule = f"Nothing was compared: {reason}. The limits apply to head alone. Compiler: "
+            rule = f"Nothing was compared: {reason}. The limits apply to head only. Compiler: "
             said = phrase(rule, compiler_name(report.head.compiler))
     untrusted = "Measured by the pull request's own workflow run; this report cannot check its numbers."
     return section(
@@ -284,7 +284,7 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
     steps += [_other_step(facts, finding) for finding in others[:_NAMED]]
     if len(others) > _NAMED:
         steps.append(phrase(f"see {plural(len(others) - _NAMED, 'more build')} above"))
-    return joined(steps, "; ") or phrase("see why the rules forbid it")
+    return joined(steps, "; ") or phrase("see the finding for the reason")
 
 
 def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
@@ -318,7 +318,7 @@ def _other_step(facts: Facts, finding: Finding) -> Phrase:
     named = facts.named(finding.key)
     excess = _excess(finding) if finding.metric else ""
     if not excess:
-        return phrase("see why the rules forbid ", named)
+        return phrase("see the finding for ", named)
     return phrase(f"reduce {facts.label(finding.quantity, finding.key)} of ", named, f" by {excess}")
 
 

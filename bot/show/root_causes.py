@@ -153,7 +153,7 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
         parts.append(phrase("largest: ", _example(facts, root.example)))
     if _is_shared(root):
         alike = plural(root.dispatches - root.traced[0], "dispatch")
-        parts.append(phrase(f"{alike} by the passes of another target on which the IR of both sides is the same"))
+        parts.append(phrase(f"{alike} by the passes of another target with the same IR"))
     return joined(parts, "; ")
 
 
@@ -170,7 +170,7 @@ def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase
         parts += [phrase("then ", joined(named[1:], ", "))] if named[1:] else []
     elif known.commits is not None:
         touched = f"{plural(known.commits, 'commit')} touched " if known.commits else "no commit touched "
-        unsaid = ", and none speaks of it" if known.commits and not known.note else ""
+        unsaid = ", and none mentions it" if known.commits and not known.note else ""
         parts.append(phrase(touched, files, f" between the two{unsaid}"))
     return joined([*parts, *([phrase(clean(known.note))] if known.note else [])], "; ")
 

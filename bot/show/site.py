@@ -16,7 +16,7 @@ _SHOWN_DIGITS = 10
 _ABOUT = {
     "report.html": "The newest baseline against the one before",
     "report.json": "The same as JSON",
-    "history.html": "All baselines: when each number moved, and why",
+    "history.html": "All baselines: when each number changed, and why",
     "history.json": "The same as JSON",
     "history.md": "The same as text",
 }

@@ -37,12 +37,12 @@ from bot.show.ladders import ladder_blocks, ladder_json
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
 _NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 32
-_ALIKE = "where every dispatch of the model has the same IR on both sides"
+_ALIKE = "whose dispatches all have the same IR on both sides"
 _LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
-_PASSES = ("after the pass", "of", "base", "head", "apart", "what differs, the most first")
+_PASSES = ("after the pass", "of", "base", "head", "difference", "what differs, largest first")
 _MEANING = (
-    "Operations of the function after each pass; – where it does not run on that side, or changes none. Apart: of the "
-    "larger side's operations, how many the other does not have."
+    "Operations of the function after each pass; – where it does not run on that side, or changes nothing. "
+    "Difference: the share of the larger side's operations that the other side does not have."
 )
 
 TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
@@ -75,7 +75,7 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
     at = apart.at or 0
     begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
-    marks, rows = {at: "the sides part"}, list[Marked]()
+    marks, rows = {at: "the sides diverge"}, list[Marked]()
     for place in (place for place in apart.shown if place in places):
         row, mark = apart.rows[place], marks.get(place, "")
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -84,12 +84,12 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
         named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
         rows.append(Marked((named, _LEVELS.get(row.level, ""), base, head, share, what), css="parts" if mark else ""))
     alike, far = len(places) - len(rows), len(apart.rows) - len(places)
-    hidden = f" Not in the table: {plural(alike, 'pass')} that left the difference as it was." if alike else ""
-    no_room = f" There is no room for {plural(far, 'pass')} before or after these." if far else ""
+    hidden = f" Not in the table: {plural(alike, 'pass')} that did not change the difference." if alike else ""
+    no_room = f" The table leaves out {plural(far, 'pass')} before or after these rows." if far else ""
     program = f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. " if printed_for else ""
-    commands = phrase(program, code("code-size-bot trace"), " gives the commands that print the IR after each pass.")
+    commands = phrase(program, code("code-size-bot trace"), " shows the commands that print the IR after each pass.")
     return Fold(
-        phrase("Passes of ", code(name), ": the sides part after ", code(_pass(apart.rows[at].name))),
+        phrase("Passes of ", code(name), ": the sides diverge after ", code(_pass(apart.rows[at].name))),
         (
             Picture((("", json.dumps(_picture(apart, places, marks))),)),
             Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
@@ -139,18 +139,18 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         rows.append(tuple((Span(word, kind),) for word in words))
     compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)
     yield Table(
-        ("after", *compilers, "apart", "what differs"), listed(rows, "pass"), wanted=(1, 2, 4, 3), unnumbered=(4,)
+        ("after", *compilers, "difference", "what differs"), listed(rows, "pass"), wanted=(1, 2, 4, 3), unnumbered=(4,)
     )
     more = len(apart.rows) - len(rows)
-    meaning = f"operations of the function after each pass; the difference is as before after {more} more"
+    meaning = f"operations of the function after each pass; {more} more passes do not change the difference"
     yield Sentence(meaning if rows else "", small=True)
-    said = f"{'no pass parts them' if apart.rows else 'not traced'}: {apart.why}"
+    said = f"{'no pass is named' if apart.rows else 'not traced'}: {apart.why}"
     if apart.row is not None:
-        said = f"they part after {apart.row.name}: {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
+        said = f"the sides diverge after {apart.row.name}: {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
     yield Sentence((strong(clean(said)),))
     for name, side in traced.traces.items():
         if side.same_code is not None:
-            is_same = "the code that is in the artifact" if side.same_code else "other code than is in the artifact"
+            is_same = "the same code as the artifact" if side.same_code else "other code than the artifact"
             yield Sentence(f"{name}: the traced compile gives {is_same}")
     for name, commands in traced.commands.items():
         yield section(f"Shown by, {name}", Code("\n".join(clean(command, 4_000) for command in commands)))

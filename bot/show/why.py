@@ -22,8 +22,8 @@ NUMBERS = (
 )
 """The numbers of an entry point: field, label and unit."""
 _FIRST_COMPILES = (
-    "the compiler does not repeat itself here, with the same sizes and counts each time: "
-    "cause and parts are those of one compile of each side"
+    "the build is non-deterministic, but sizes and counts are the same each time: "
+    "cause and parts come from one compile of each side"
 )
 
 
@@ -63,7 +63,7 @@ def why_words(explanation: Explanation) -> Phrase:
     place = code(clean(component, NAME_LIMIT)) if component and component != UNATTRIBUTED else None
     why = clip(clean(explanation.why).rstrip(".: "), _WHY)
     cause, told = strong(cause_words(explanation.cause)), f": {why}" if why else ""
-    where = phrase(" in " if explanation.cause else "; most moved in ", place) if place else ()
+    where = phrase(" in " if explanation.cause else "; most changed in ", place) if place else ()
     reason = phrase(cause, where, told) if explanation.cause else phrase(cause, told, where)
     first = clip(clean(explanation.phase), 40) if explanation.phase else ""
     differ = f"; the sides first differ in {first}" if first else ""
@@ -75,7 +75,7 @@ def rest(explanation: Explanation) -> str:
     same, moved = explanation.unchanged, explanation.rebased
     parts = [f"{plural(same, 'other dispatch')} did not change"] if same else []
     if moved:
-        what = "the same numbers, and what the program binds there differs"
+        what = "the same numbers, but the program binds other buffers"
         parts.append(f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'} {what}")
     return f"{'; '.join(parts)}." if parts else ""
 

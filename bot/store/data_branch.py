@@ -33,9 +33,9 @@ AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.git
 README = f"""# Code size baselines
 
 This branch belongs to code-size-bot. `{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the
-compiler made of the suite at that commit; the digest stands for compiler, suite, targets, flags and files.
+compiler made of the suite at that commit; the digest covers compiler, suite, targets, flags and files.
 
-It shares no history with the code, and may be deleted: the next push to the default branch begins it anew.
+It shares no history with the code. You may delete it: the next push to the default branch creates it again.
 """
 # A push that lost a race, told by git itself and by the other side, which had the branch locked or moved meanwhile.
 LOST_A_RACE = re.compile(
@@ -145,13 +145,13 @@ class DataBranch:
             above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
             outcome = self.repository("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
             if not outcome.ok:
-                raise self._refused(outcome.output, f"branch {self._branch} could not be looked for", "read")
+                raise self._refused(outcome.output, f"branch {self._branch} could not be searched for", "read")
             if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
-                what = f"branch {self._branch} cannot be made, as there is a branch {other[1]}"
-                hint = "name one that is neither above nor below another"
+                what = f"branch {self._branch} cannot be created, because there is a branch {other[1]}"
+                hint = "choose another name: git cannot have the branches a and a/b at the same time"
                 raise ConfigError(what, where="baseline: branch", hint=hint)
         elif set(self._names(tip)) - {"README.md"} != {FOLDER}:
-            raise self._foreign("holds something else than baselines")
+            raise self._foreign("has other files than baselines")
         return tip
 
     def _fetch(self, ref: str, depth: str) -> str | None:
@@ -184,7 +184,9 @@ class DataBranch:
 
     def _foreign(self, what: str) -> ConfigError:
         hint = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
-        return ConfigError(f"branch {self._branch} {what}, and is left alone", where="baseline: branch", hint=hint)
+        return ConfigError(
+            f"branch {self._branch} {what}, so the bot does not change it", where="baseline: branch", hint=hint
+        )
 
     def _names(self, *arguments: str) -> list[str]:
         listing = self.repository.data("ls-tree", "-z", "--name-only", *arguments).decode("utf-8", "replace")
@@ -254,7 +256,7 @@ class DataBranch:
                 raise self._refused(outcome.output, f"branch {self._branch} could not be pushed", "write")
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
-        what = f"branch {self._branch} could not be pushed: others came first {ATTEMPTS} times"
+        what = f"branch {self._branch} could not be pushed: other jobs pushed first, {ATTEMPTS} times"
         raise NetworkError(what, hint="run the job again")
 
     def _seconds_of(self, commit: str) -> int:

@@ -70,7 +70,9 @@ def checked_report_id(report_id: str) -> str:
     """The report id, which becomes part of file names; raises UsageError where it cannot."""
     if not re.fullmatch(_REPORT_ID, report_id):
         raise UsageError(
-            f"{report_id[:80]!r} is no report id", where="report_id", hint="use letters, digits, dots and single dashes"
+            f"{report_id[:80]!r} is not a report id",
+            where="report_id",
+            hint="use letters, digits, dots and single dashes",
         )
     return report_id
 
@@ -105,14 +107,14 @@ def unpack(data: bytes, where: str) -> Snapshot:
         if len(text) > UNPACKED_LIMIT_BYTES:
             raise InputError(f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 20} MiB", where=where)
         if not unpacker.eof:
-            raise InputError("is no xz file, or was cut off", where=where)
+            raise InputError("is not a complete xz file", where=where)
         if unpacker.unused_data:
             raise InputError("has bytes after its end", where=where)
         return from_json(text, where)
     except (lzma.LZMAError, EOFError, MemoryError) as error:
-        raise InputError(f"is no xz file, or was cut off: {error}", where=where) from None
+        raise InputError(f"is not a complete xz file: {error}", where=where) from None
     except UnicodeDecodeError:
-        raise InputError("is no text", where=where) from None
+        raise InputError("is not text", where=where) from None
 
 
 # The store off GitHub: a local directory.

@@ -36,7 +36,7 @@ def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
     if name not in known:
         raise UsageError(f"no metric is called {name!r}", where="--metric", hint=near_or_known(name, tuple(known)))
     if not known[name].exact:
-        what = f"{name} varies from run to run: nothing tells a good value from a bad one"
+        what = f"{name} varies from run to run: it cannot separate good from bad"
         raise UsageError(what, where="--metric", hint="name another metric")
     return known[name]
 
@@ -54,19 +54,23 @@ def _rule(metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[
 
     `limit`: None is half way. Raises UsageError where GOOD is not good by it, or BAD not bad.
     """
-    how = "" if limit is not None else ", half way from GOOD to BAD"
+    how = "" if limit is not None else ", halfway from GOOD to BAD"
     limit = (max(good) + min(bad)) // 2 if limit is None else limit
     rule = f"more than {amount(limit, metric.unit)}{how}"
     ends = judged(good, limit), judged(bad, limit)
     texts = (" or ".join(amount(value, metric.unit) for value in values) for values in (good, bad))
     figures = "GOOD has {}, BAD {}".format(*texts)
     if ends == ("bad", "good") or max(bad) < min(good):
-        raise UsageError(f"GOOD and BAD are swapped: {figures}", hint="lower is better: name the lower one first")
+        raise UsageError(
+            f"GOOD and BAD are swapped: {figures}", hint="lower is better: name the side with the lower value first"
+        )
     if list(good) == list(bad) and ends[0] == ends[1]:
-        raise UsageError(f"{metric.id} is the same at both ends: {figures}", hint="name two between which it moved")
+        raise UsageError(f"{metric.id} is the same at both ends: {figures}", hint="name two ends with different values")
     for place, result, wanted in zip(("GOOD", "BAD"), ends, ("good", "bad"), strict=True):
         if result != wanted:
-            raise UsageError(f"{place} is not {wanted}: {figures}, and bad is {rule}", hint="name another end or limit")
+            raise UsageError(
+                f"{place} is not {wanted}: {figures}, and bad means {rule}", hint="name another end or limit"
+            )
     return limit, rule
 
 
@@ -122,7 +126,7 @@ class _Search:
         except (CompilerUnavailable, UsageError, InputError) as error:  # gone, without an option, a damaged file
             reason = error.line
         if values and (result := judged(values, self.limit)) == "skipped":
-            reason = "its values lie on both sides of the limit"
+            reason = "the build is non-deterministic: its values lie on both sides of the limit"
         self.candidates[place] = Candidate(self.name(place), result, values, reason)
         self.work.show.say(candidate_words(self.candidates[place], self.metric.unit))
         return result
@@ -213,13 +217,13 @@ def _cause(metric: Metric, delta: CellDelta, explanation: Explanation | None) ->
         if other != metric.id and quantity.exact and quantity.unit == metric.unit and values.change:
             changes.append(f"{other} {sides_in_words(*values.sides, metric.unit)}")
     changed = f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}" if changes else ""
-    return None, f"causes are known of artifact_bytes, not of {metric.id}{changed}"
+    return None, f"only changes of artifact_bytes have a cause, not those of {metric.id}{changed}"
 
 
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
-        yield "GOOD is the newer one: the first bad one is the last in time that is bad"
+        yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
     known = sum(one.judged != "skipped" for one in search.candidates.values()) + step.bad - step.good - 1
     if unknown := len(search.specs) - known:
         of = f"{unknown} of {plural(len(search.specs), 'candidate')}"
-        yield f"nothing is known of {of}: there may be other places where good turns to bad"
+        yield f"{of} have no known value: good may also turn to bad at another place"

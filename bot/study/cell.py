@@ -40,7 +40,7 @@ _NO_FAMILIES = "the program's executables were not compared with each other"
 
 def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
     if answer is None:
-        return None, "the compiler left no IR to read"
+        return None, "the compiler wrote no IR"
     try:
         return reader(answer), None
     except MalformedBinary as error:

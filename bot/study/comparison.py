@@ -37,8 +37,8 @@ from bot.study.run import SidePlan
 from bot.study.specs import exists
 from bot.system.processes import Cancel
 
-_LEAST = "told and judged as a range"
-_OF_FIRST = "all sizes and counts are the same each time, cause and parts are those of one compile of each side"
+_LEAST = "reported and judged as a range"
+_OF_FIRST = "sizes and counts are the same each time; cause and parts come from one compile of each side"
 
 
 def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
@@ -102,8 +102,8 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
         lacking = [side for side, one in (("base", report.base), ("head", report.head)) if not one.cells]
         return NoVerdict(what, where=where, hint=why or (f"{lacking[0]} has none of these builds" if lacking else ""))
     failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
-    hint = failure.first_line if failure else "no cells were planned"
-    return NoVerdict(f"{what}, no cell could be measured on either side", where=where, hint=hint)
+    hint = failure.first_line if failure else "no builds were planned"
+    return NoVerdict(f"{what}, no build could be measured on either side", where=where, hint=hint)
 
 
 def _notes(
@@ -160,7 +160,7 @@ def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool =
         raise UsageError(f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint)
     head = named["head"][0].spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
-        what = "was measured before, so that no flags or configuration can be tried on it"
+        what = "is a finished snapshot, so flags and configuration cannot be changed on it"
         raise UsageError(what, where=head, hint="name a compiler for the head side")
     known = {side: load_snapshot(Path(one.spec)) for side, (one, _) in named.items() if is_snapshot(one.spec)}
     new = [side for side in SIDES if side not in known]

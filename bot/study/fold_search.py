@@ -46,7 +46,7 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
     spoken = folded.union(*whys)
     for group in chain.from_iterable(levels):
         if spoken.isdisjoint(group):
-            whys[group] = "another way to fold what it is a part of saves more"
+            whys[group] = "another way to fold the same executables saves more"
     return Searched(best, tuple(left(groups, group, why) for group, why in whys.items()))
 
 
@@ -96,7 +96,7 @@ def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Grou
     if whole.cell.measured:
         return whole, failed
     # Where they compile apart only, those of the first are left.
-    lost = {group: f"beside the other groups: {reason_of(whole)}" for group in parts[1][0].groups}
+    lost = {group: f"together with the other groups: {reason_of(whole)}" for group in parts[1][0].groups}
     return parts[0][0], {**failed, **lost}
 
 
@@ -166,11 +166,15 @@ def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
     for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
-        before, why = best, "folding it saves no code"
+        before, why = best, "folding this group saves no code"
         if one.left_share is None or one.left_share < 1:
             tried = [attempt([*best.groups, *groups]) for groups in one.ways]
             sizes = [size for with_it in tried if (size := with_it.artifact_bytes) is not None]
-            why = "the artifact gets no smaller with it" if sizes else "it does not compile beside the others"
+            why = (
+                "this group does not make the artifact smaller"
+                if sizes
+                else "this group does not compile together with the others"
+            )
             best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
         if best is before:
             for half in halves(one.members, elements):
@@ -213,15 +217,15 @@ def affordable(
         whys[dearest] = _dear(alone[dearest], max_slowdown)
         best = attempt([group for group in best.groups if group != dearest])
         if not best.groups:
-            return best, whys, "nothing is left that is worth its price"
+            return best, whys, "no remaining group is worth its slowdown"
         whole = price(best)
     return best, whys, whole
 
 
 def _dear(alone: Price | str, max_slowdown: float) -> str:
     if isinstance(alone, str):
-        return f"its price is not known: {alone}"
+        return f"its slowdown is unknown: {alone}"
     is_within = within(alone, max_slowdown)
     if is_within:
-        return "alone it is worth its price, beside the other groups it is not"
+        return "alone it is worth its slowdown, but not together with the other groups"
     return f"{'it may be' if is_within is None else 'it is'} slower by more than {max_slowdown:.1%}"

@@ -41,13 +41,13 @@ from bot.system.files import is_writable, make_directory, temporary_directory
 from bot.system.processes import Meter
 
 FOLDER = "folded"  # Of the folded programs, beside `fold.json`
-NOT_ASKED = "nothing was to be run"
+NOT_ASKED = "--no-run was given"
 NOTHING_FOLDED = "nothing is folded"
 """The reason why outputs are not compared, nor anything timed, where the artifact stays what it was."""
 NOT_FOLDED = {
-    "operand-order": "executables that take their operands in another order are not folded",
-    "extra-operation": "executables that do something more are not folded",
-    "different-fusion": "executables of other operations are not folded",
+    "operand-order": "executables with another operand order are not folded",
+    "extra-operation": "executables with extra operations are not folded",
+    "different-fusion": "executables with different operations are not folded",
 }
 
 
@@ -113,7 +113,7 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
     if unfit is not None:
         return groups.unfit[unfit]
     if not all(name in groups.entries for name in members):
-        return "its executables have other names in the program that is folded"
+        return "its executables have other names in the program before folding"
     more = "they differ in more than constants, offsets and static dimensions, such as an attribute"
     return NOT_FOLDED.get(kind, more)
 
@@ -212,7 +212,7 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
     while True:
         worse = {}
         for one in audits:
-            worse.update(dict.fromkeys(_compared(one, work), f"it gives other outputs on {one.cell.key.target}"))
+            worse.update(dict.fromkeys(_compared(one, work), f"its outputs differ on {one.cell.key.target}"))
         if not worse.keys() - banned.keys():
             break
         banned.update(worse)
@@ -267,10 +267,10 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
     if equality.equal is False:
         alone = {group: bench.equal(bench.attempts.at([group])) for group in one.groups}
         bad = {group: each.equal_note for group, each in alone.items() if each.equal is False}
-        bad = bad or dict.fromkeys(one.groups, "not alone, but together with the others")
+        bad = bad or dict.fromkeys(one.groups, "its outputs differ only together with the other groups")
     for group, why in bad.items():
-        work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more have other outputs when merged: {why}")
-    one.run = Run(equality.equal, equality.equal_note, None, "outputs are not known to be equal")
+        work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more have other outputs after merging: {why}")
+    one.run = Run(equality.equal, equality.equal_note, None, "equal outputs are not proved")
     return bad
 
 

@@ -57,11 +57,11 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
     study = named_apart(_each_once(variants, work.show.say))
     if len(missing) == len(specs):
         first = study.variants[0]
-        raise CompilerUnavailable("not one release can be had", where=first.spec, hint=first.reason)
+        raise CompilerUnavailable("no release is available", where=first.spec, hint=first.reason)
     # by version; as they were asked for where one tells none
     versions = {one.name: _version(one.snapshot or one.name) for one in study.variants}
     if without := next((name for name, version in versions.items() if version is None), None):
-        words = "tells no version that can be ordered: releases are in the order in which they were named"
+        words = "has a version that cannot be ordered: releases keep the order of the command"
         work.show.say(f"{without} {words}")
         return study
     return Study(tuple(sorted(study.variants, key=lambda one: versions[one.name] or _ZERO)))
@@ -153,15 +153,15 @@ def last_stored(where: str, last: int, work: Work) -> Study:
         report_id = work.config.report_id
         entries = [entry for entry in store.entries() if entry.report_id == report_id]
         if not entries:
-            hint = "the first push to the default branch stores one; is `report_id` that of the configuration?"
+            hint = "the first push to the default branch stores one; check `report_id` in the configuration"
             raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
         place = {sha: -at for at, sha in enumerate(line)}
         stored = store.in_order(entries)
         on_line = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])
         if not on_line:
-            say("no stored baseline belongs to the default branch here: baselines are in the order of storage")
+            say("no stored baseline belongs to this default branch: baselines keep the order of storage")
         elif other := len(stored) - len(on_line):
-            say(f"left out: {other} of {len(stored)} stored baselines, which do not belong to the default branch here")
+            say(f"left out: {other} of {len(stored)} stored baselines, which do not belong to this default branch")
         variants, held = list[Variant](), dict[CellKey, Cell]()
         for entry in (on_line or stored)[-last:]:
             try:

@@ -63,7 +63,7 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
     ran_on, runs = _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
-    idle = {f"{plan.name}: none of its targets is measured here" for plan in plans if not plan.side.cells}
+    idle = {f"{plan.name}: this run measures none of its targets" for plan in plans if not plan.side.cells}
     return Lab(
         experiment=experiment,
         machine=ran_on,
@@ -84,7 +84,7 @@ def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple
     targets = tuple(target for target in config.targets if target.name in names)
     models = load_models(config.models, work.repository.top, config.import_flags)
     if not targets:
-        hint = "the configuration has none of its targets: define one of your own in a file of experiments"
+        hint = "the configuration has none of its targets: define an experiment of your own in a file"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
     return select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
 
@@ -222,7 +222,7 @@ class _Bench:
         plan, cell = first
         backend = plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
-            return here(f"{backend} code needs its device, and the processor is none")
+            return here(f"{backend} code needs its device, and does not run on a processor")
         (setup, _, runtime), flow = self.tools[plan.side.compiler.info.digest], self.scratch / "flow.mlir"
         if (failed := self._compiled(first, flow, flow_of)) is not None:
             return failed

@@ -176,7 +176,7 @@ class Work:
         commit = open_commit(commit_spec, request.config, self.cancel, request.closing)
         if not commit.brings_configuration:
             name = commit.config_path.name
-            self.show.say(f"{commit_spec} has no {name}: the one of the work tree is used")
+            self.show.say(f"{commit_spec} has no {name}: the file of the work tree is used")
         work = replace(
             self,
             request=replace(request, config=commit.config_path),
@@ -295,7 +295,7 @@ def load_snapshot(path: Path) -> Snapshot:
         with path.open("rb") as file:
             return from_lines(file, str(path))
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text, so no snapshot", where=str(path)) from None
+        raise InputError("is not UTF-8 text, so it is not a snapshot", where=str(path)) from None
     except OSError as error:
         hint = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
@@ -316,7 +316,7 @@ def plan_digest(side: SidePlan) -> str:
     """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
     keys = []
     for cell in side.cells:
-        key = cell_key(side.compiler.info.digest, cell) or f"not all of its files are known: {cell.printed}"
+        key = cell_key(side.compiler.info.digest, cell) or f"some of its files are unknown: {cell.printed}"
         keys.append(f"{cell.key}\n{key}")
     return digest_of(sorted(keys))
 

@@ -99,7 +99,7 @@ def printed_passes(
     with temporary_directory("trace-", setup.session.scratch) as directory:
         why = compile_printing(setup, (*argv, *options, OBJECTS), source, directory, errors)
         same = None if why else _is_same(row, directory)
-        why = why or ("" if reader.steps else "the compiler printed no pass over it")
+        why = why or ("" if reader.steps else "the compiler printed no pass for it")
         return DispatchTrace(tuple(reader.steps), why, same)
 
 

@@ -66,7 +66,7 @@ def flow_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, out:
     if isinstance(text, Failure):
         return text
     if lost := missing_resource(text):
-        return Failure("read", f"this compiler writes the program without its constant {lost}")
+        return Failure("read", f"this compiler drops a constant when it writes the program: {lost}")
     out.write_text(text, encoding="utf-8")
     return None
 

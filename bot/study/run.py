@@ -128,9 +128,9 @@ def _result_of(compiled: Compile, cell: PlannedCell, layout: int) -> Result:
     try:
         return compiled(cell, layout)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        return Failure("read", f"what the compiler left cannot be read: {error.strerror}")
+        return Failure("read", f"the compiler's output cannot be read: {error.strerror}")
     except (RecursionError, UnicodeError) as error:
-        return Failure("read", f"what the compiler left cannot be read: {type(error).__name__}")
+        return Failure("read", f"the compiler's output cannot be read: {type(error).__name__}")
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:

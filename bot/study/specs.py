@@ -19,8 +19,8 @@ from bot.system.processes import Cancel
 SNAPSHOT = "snapshot.json"  # The name under which a directory's snapshot is looked for
 _WHEELS = "iree_base_compiler-*.whl"
 _ONE = "name one wheel of iree-base-compiler, one snapshot.json, or a directory that holds one"
-_RANGE = "write both ends, the older one first: 3.8.0..3.13.0"
-_AMONG = "name those between with --among: a directory of wheels, or snapshots in their order"
+_RANGE = "write both ends, the older release first: 3.8.0..3.13.0"
+_AMONG = "name the candidates with --among: a directory of wheels, or snapshots in order"
 _RELEASES = "--releases"
 
 
@@ -71,7 +71,7 @@ def named_file(spec: str) -> str:
         if len(wheels) > 1:
             meant = [only_fitting(wheels, Path(spec))]
         if len(meant) != 1:
-            what = f"matches {plural(len(paths), 'wheel')}, and none of the compiler" if paths else "matches no file"
+            what = f"matches {plural(len(paths), 'wheel')}, but none is of the compiler" if paths else "matches no file"
             if meant:
                 names = ", ".join(map(str, meant[:4])) + (" …" if len(meant) > 4 else "")
                 what = f"matches {len(meant)} paths: {names}"
@@ -159,7 +159,7 @@ def candidates_of(
     """
     good, bad = (newest(spec, places, cancel) if spec in MOVING else spec for spec in (good, bad))
     if _same(good, bad):
-        raise UsageError("GOOD and BAD are the same", where=bad, hint="name two between which the value moved")
+        raise UsageError("GOOD and BAD are the same", where=bad, hint="name two ends with different values")
     ends = _ordering((good, bad))
     backward = ends is not None and ends[good] > ends[bad]
     first, last = places.release(good), places.release(bad)
@@ -170,7 +170,7 @@ def candidates_of(
     if not among and folders[0] and folders[0] == folders[1]:
         among = (str(Path(good).parent),)
     if not among:
-        raise UsageError("nothing says what lies between the two", where=f"{good} and {bad}", hint=_AMONG)
+        raise UsageError("the candidates between the two are unknown", where=f"{good} and {bad}", hint=_AMONG)
     specs = list(dict.fromkeys(spec for place in among for spec in expanded(place)))
     # What lies between the ends: by version where that orders all, else by place, where the ends have one.
     inner = [spec for spec in specs if not _same(spec, good) and not _same(spec, bad)]

@@ -53,7 +53,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
     apart = parting(traces.get("base"), traces.get("head"))
     if not both.plans and apart.why == NOT_TRACED:
-        apart = replace(apart, why="neither compiler is here: both sides are snapshots")
+        apart = replace(apart, why="no compiler is available: both sides are snapshots")
     return Traced(
         key=key,
         compilers={name: side.compiler.version for name, side in sides.items()},
@@ -100,7 +100,7 @@ def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDe
             rows = [row.name for row in cell.dispatches]
             alone = matching(rows, wanted, None) or beginning(rows, wanted)
             if alone and one_side in ("", side):
-                raise NoVerdict(f"is on {side} alone, with nothing to hold it against", where=alone[0])
+                raise NoVerdict(f"is only on {side}, and has no counterpart", where=alone[0])
         hint = near_or_known(wanted, names, None)
-        raise UsageError(f"no dispatch that can be traced is {wanted!r}", where="--dispatch", hint=hint)
+        raise UsageError(f"no dispatch that can be traced has the name {wanted!r}", where="--dispatch", hint=hint)
     return meant[0]

@@ -45,7 +45,7 @@ from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed,
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
-_NO_SOURCE = "the compiler wrote no source of it"
+_NO_SOURCE = "the compiler wrote no source for it"
 MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 
 

@@ -90,9 +90,9 @@ def has_namespaces() -> bool:
 def isolation() -> str:
     """What commands of compilers are kept from on this machine, in words that are true of it."""
     if has_namespaces():
-        return "have no network, and no variable of this environment"
+        return "have no network and no variables of this environment"
     why = "this machine allows no namespaces" if shutil.which(_UNSHARE[0]) else f"{_UNSHARE[0]} is not on PATH"
-    return f"have no variable of this environment; the network is NOT closed: {why}"
+    return f"have no variables of this environment, but the network is OPEN: {why}"
 
 
 def confined(
@@ -152,7 +152,7 @@ def _place(*, is_moved_to: bool) -> Iterator[None]:
             yield
             return
         if PLACE.stat().st_uid != os.geteuid():
-            raise OutputError("belongs to somebody else", where=str(PLACE), hint="remove it, or run as its owner")
+            raise OutputError("belongs to another user", where=str(PLACE), hint="remove it, or run as its owner")
         empty_tree(PLACE)
         try:
             yield
@@ -172,7 +172,7 @@ def _locked(kind: int) -> Iterator[None]:
     except PermissionError:
         if kind == LOCK_EX:
             hint = "remove it, or run as its owner"
-            raise OutputError("belongs to somebody else", where=str(path), hint=hint) from None
+            raise OutputError("belongs to another user", where=str(path), hint=hint) from None
         yield
         return
     try:

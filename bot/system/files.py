@@ -83,7 +83,7 @@ def is_writable(root: Path) -> bool:
 
 def no_room(error: OSError, where: str) -> OutputError:
     """The one line for temporary files that cannot be written."""
-    what = "no room for temporary files" if error.errno in FULL else "temporary files cannot be written"
+    what = "the disk has no space for temporary files" if error.errno in FULL else "temporary files cannot be written"
     hint = "free some space there, or set TMPDIR to another directory"
     return OutputError(f"{what}: {error.strerror or error}", where=where, hint=hint)
 
@@ -152,9 +152,9 @@ def require_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) ->
     """The size of a regular file; raises InputError, beginning with `what`, for another kind and a larger one."""
     stat = path.stat()
     if not S_ISREG(stat.st_mode):
-        raise InputError(f"{what} is no regular file")
+        raise InputError(f"{what} is not a regular file")
     if stat.st_size > most_bytes:
-        raise InputError(f"{what} has {stat.st_size:,} bytes; more than {most_bytes:,} are not read")
+        raise InputError(f"{what} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}")
     return stat.st_size
 
 

@@ -167,14 +167,16 @@ class Git:
         Raises InputError for what cannot be a ref and for a shortened commit; NetworkError where origin is silent.
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
-            raise InputError(f"{ref[:_SHOWN_CHARS]!r} is no git ref", hint="name a commit, a branch or a tag")
+            raise InputError(f"{ref[:_SHOWN_CHARS]!r} is not a git ref", hint="name a commit, a branch or a tag")
         if not self._is_shortened(ref) and (local := self._local(ref)):
             return local
         sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
         if sha is None and self._is_shortened(ref):
             name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
-            hint = f"give all of it, which `git rev-parse {name}` prints where you work, or name a branch or tag"
-            raise InputError(f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and others can begin the same", hint=hint)
+            hint = f"give the full SHA, which `git rev-parse {name}` prints in your clone, or name a branch or tag"
+            raise InputError(
+                f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and other commits can begin with it", hint=hint
+            )
         return sha and (self._local(sha) or (self._local(sha) if self._fetch(sha) else None))
 
     def knows(self, ref: str) -> bool:
@@ -248,7 +250,7 @@ class Git:
     def ensure(self, sha: str) -> None:
         """Have the commit here; raises InputError where it is neither here nor at origin."""
         if self.resolve(sha) is None:
-            raise InputError(f"commit {sha} is neither here nor at origin", where=str(self.directory))
+            raise InputError(f"commit {sha} is neither in this clone nor at origin", where=str(self.directory))
 
     def default_branch(self) -> str:
         """The branch that others take for the main one, as far as this clone knows; empty on a detached commit.

@@ -111,7 +111,7 @@ class BoundedRetry(GithubRetry):
         except MaxRetryError:
             if response is not None and response.status == 403 and "Retry-After" not in response.headers:
                 # PyGithub has read its text and found a rate limit there: the answer cannot be returned any more.
-                data = {"message": "the limit did not end in time"}
+                data = {"message": "the limit lasted too long"}
                 raise RateLimitExceededException(403, data, dict(response.headers)) from None
             raise
         asked_seconds = following.get_retry_after(response) if response is not None else None
@@ -151,9 +151,9 @@ class _Requester(Requester):
         try:
             value = parse_json(text) if text else {}
         except ValueError:
-            raise _CutOff("is no JSON") from None
+            raise _CutOff("is not JSON") from None
         if not all(isinstance(one, dict) for one in (value if isinstance(value, list) else [value])):
-            raise Unexpected("has something else where objects are")
+            raise Unexpected("has unexpected data instead of objects")
         return status, headers, text
 
     def checked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
@@ -196,7 +196,7 @@ class Hub:
 
     @cached_property
     def _login(self) -> str:
-        with explain("ask GitHub whose token this is", "metadata: read"):
+        with explain("ask GitHub for the owner of the token", "metadata: read"):
             try:
                 return str(self.call("GET", "/user")["login"])
             except GithubException as refused:
@@ -217,7 +217,7 @@ class Hub:
         """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
         status, headers, _ = self.requester.checked("GET", f"/repos/{self.repository}/{path}")
         if status < 300:
-            raise Unexpected("is no redirect to a storage")
+            raise Unexpected("does not redirect to a storage")
         location = str(headers.get("location", ""))
         if safe_address(location) is None:
             raise Unexpected("redirects to an address that is not https")
@@ -352,7 +352,7 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
     # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
     message = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
     if status == 403 and _LOCKED.search(message):
-        hint = "unlock it, or let the report go to the job summary alone"
+        hint = "unlock it, or read the report in the job summary"
         return NetworkError(f"cannot {action}: the conversation is locked", hint=hint)
     if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in message)):
         what = f"403 {message}" if status == 403 else "not found, or the token may not see it"

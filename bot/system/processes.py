@@ -90,7 +90,7 @@ class Cancel:
     def check(self) -> None:
         """Raise Interrupted if set."""
         if self._event.is_set():
-            raise Interrupted("interrupted", hint="run the same command again: finished cells are in the cache")
+            raise Interrupted("interrupted", hint="run the same command again: finished builds are in the cache")
 
 
 class Meter:
@@ -161,7 +161,7 @@ class Guard:
         while strays := self._kill_strays():
             if time.monotonic() > deadline:
                 self._patience_seconds = 0.0
-                what = f"{', '.join(strays[:3])}: a compiler started it, and it cannot be ended"
+                what = f"{', '.join(strays[:3])}: a compiler started this process, and the bot cannot end it"
                 raise StrayProcess(what, hint="do not run this compiler; end the process yourself")
             time.sleep(_END_SECONDS)
 

@@ -32,5 +32,5 @@ def require_no_token(environ: Mapping[str, str]) -> None:
             raise UsageError(
                 "a command that compiles takes no token on GitHub Actions",
                 where=where,
-                hint="leave it out here, and give it to the job that reports or stores",
+                hint="remove it here, and give it to the job that reports or stores",
             )

@@ -53,7 +53,7 @@ def _listed(path: str, *, unlock: bool) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise InputError("the path of a folder is longer than the system allows") from None
+            raise InputError("the path of a folder is too long for the system") from None
         return []
 
 

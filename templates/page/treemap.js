@@ -1,7 +1,7 @@
 "use strict";
-// A picture of a change: rectangles in proportion to the bytes that moved, orange where they grew,
+// A picture of a change: rectangles in proportion to the changed bytes, orange where they grew,
 // blue where they shrank. The two differ in lightness, and a text says the direction.
-// The data is the element `change-data`: name, net, bytes that moved, address, parts. A title zooms in, a rectangle is a link.
+// The data is the element `change-data`: name, net, changed bytes, address, parts. A title zooms in, a rectangle is a link.
 
 const LOWEST = [64, 40]; // pixels of a place whose parts are drawn
 const TITLE = 20; // pixels of a title

@@ -2,7 +2,7 @@
 // The cells: filter, search and sort. All of it works on what stands in the page.
 
 const controls = document.querySelector(".controls");
-const cells = [...document.querySelectorAll(".cell")]; // as the report orders them: what matters most first
+const cells = [...document.querySelectorAll(".cell")]; // as the report orders them: the most important first
 const texts = new WeakMap();
 let order = "";
 

@@ -160,7 +160,7 @@ def test_many_releases_mark_where_another_compiler_begins(browser: Browser, writ
         assert [at for at, value in enumerate(failing) if value is None] == [20, 21, 22, 23]
         page.goto(f"{path.as_uri()}#model_3/cuda")
         shown = page.locator("details[id][open] tbody tr").count()
-        assert "releases in which nothing moved have no row" in page.locator("details[id][open]").inner_text()
+        assert "releases in which nothing changed have no row" in page.locator("details[id][open]").inner_text()
         assert shown == 8, "both ends, both ends of the gap, and where the numbers are others"
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

@@ -366,7 +366,7 @@ def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) 
     path = written(tmp_path, report)
     assert len(report.deltas) >= CELLS
     assert path.stat().st_size < LARGEST_BYTES
-    assert "No room on this page" not in path.read_text(encoding="utf-8"), "all dispatches and all stories are there"
+    assert "This page has no room" not in path.read_text(encoding="utf-8"), "all dispatches and all stories are there"
     with opened(browser, path, width=375) as tab:
         assert tab.evaluate(WIDTH) == 375
         tab.get_by_role("searchbox").fill("softmax")
@@ -389,11 +389,11 @@ def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(browser: Brow
         told = tab.evaluate("drawn.at(-1).chart.data")
         names = [line["label"] for line in told["datasets"]]
         assert names[-2:] == ["base", "head"]
-        assert names[0].startswith("the sides part: pass-")
+        assert names[0].startswith("the sides diverge: pass-")
         base, head = told["datasets"][-2]["data"], told["datasets"][-1]["data"]
         assert base[:30] == head[:30] == [40 + at % 5 for at in range(30)], "all passes, not only those of the table"
         assert (base[60], base[-1], head[-1]) == (None, 26, 29), "machine code is no continuation of MLIR"
-        (marked,) = trace.locator("tr.parts", has_text="the sides part").all_inner_texts()
+        (marked,) = trace.locator("tr.parts", has_text="the sides diverge").all_inner_texts()
         name, level, one, other, share, what = marked.split("\t")
         at = int(name.partition(" ")[0].removeprefix("pass-"))
         assert (level, one, other) == ("MLIR", f"{40 + at}", f"{40 + 4 * at}")
@@ -405,12 +405,12 @@ def test_the_passes_are_there_without_scripts_and_on_paper(browser: Browser, few
         cell = tab.locator(f".cell[id='{cell_address(GREW)}']")
         cell.locator("summary").first.click()
         cell.locator(".trace summary").first.click()
-        assert cell.locator(".trace tr", has_text="the sides part").first.is_visible()
+        assert cell.locator(".trace tr", has_text="the sides diverge").first.is_visible()
         assert cell.locator("figure").count() == 0
     with opened(browser, few) as tab:
         trace = first_trace(tab, few)
         tab.emulate_media(media="print")
-        assert trace.locator("tr", has_text="the sides part").is_visible()
+        assert trace.locator("tr", has_text="the sides diverge").is_visible()
         assert not trace.locator("figure").is_visible()
 
 
@@ -423,7 +423,7 @@ def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> Non
     text = path.read_text(encoding="utf-8")
     assert "\u202e" not in text
     assert "for the passes of" in text, "what there is no room for is said"
-    assert "There is no room for 282 passes before or after these." in text
+    assert "The table leaves out 282 passes before or after these rows." in text
     with opened(browser, path) as tab:
         assert 20 < tab.locator(".trace").count() <= 40, "as many as there is room for"
         rows = "[...document.querySelectorAll('.trace')].map((one) => one.querySelectorAll('tbody tr').length)"

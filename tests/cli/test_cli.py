@@ -135,7 +135,7 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monk
     assert "(default: 50%)" in bench.run("compare", "--help").out
     found = bench.run("plan", "--config", "c.yml", "--shards", "2")
     assert (found.code, found.out) == (2, "")
-    assert found.line == "CODE_SIZE_CACHE_LIMIT: '50%' has an unknown unit, known are B, KiB, MiB, GiB"
+    assert found.line == "CODE_SIZE_CACHE_LIMIT: '50%' has an unknown unit; known units: B, KiB, MiB, GiB"
 
 
 # Configuration.
@@ -275,8 +275,8 @@ def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) ->
         bench.write(f"{side}.json", snapshot(release))
     found = bench.run("trace", "--config", "default", "--base", "left.json", "--head", "right.json", *cell)
     assert found.code == 5 and "no pass parts them" not in found.out
-    assert "not traced: neither compiler is here: both sides are snapshots" in found.out
-    assert found.line.endswith("was not traced: neither compiler is here: both sides are snapshots")
+    assert "not traced: no compiler is available: both sides are snapshots" in found.out
+    assert found.line.endswith("was not traced: no compiler is available: both sides are snapshots")
 
 
 def test_the_last_line_is_a_next_step(bench: Bench) -> None:
@@ -298,7 +298,7 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
     found = bench.run("compare", "base.json", "head.json", "base.json")
     assert (found.code, found.line.partition(" (")[0]) == (
         2,
-        "base.json head.json base.json: expects two sides, base and head",
+        "base.json head.json base.json: too many sides",
     )
     found = bench.run("compare", "base.json", "--base", "head.json")
     assert (found.code, found.line) == (
@@ -374,7 +374,7 @@ NOTHING = {
     "dead": (
         plain_snapshot(("a", "vmvx", "failed")),
         plain_snapshot(("a", "vmvx", "failed")),
-        "nothing could be compared, no cell could be measured on either side (a is refused)",
+        "nothing could be compared, no build could be measured on either side (a is refused)",
     ),
     "lost": (BASE, GONE, "nothing could be compared (not measured on head)"),
     "late": (
@@ -419,7 +419,7 @@ def test_a_run_that_compared_nothing_replaces_no_report(bench: Bench, case: str,
         found = bench.run(command, "left.json", "right.json")
         assert found.code == 5
         kept, said = found.err.splitlines()[-2:]
-        assert kept == "out/report.json is kept: this run compared nothing"
+        assert kept == "kept the old out/report.json: this run compared nothing"
         assert said == f"code-size-bot: out/no-verdict/report.json: no verdict: {line}"
     assert {name: (bench.folder / "out" / name).read_bytes() for name in FILES} == before
     assert bench.files("out/no-verdict") == FILES
@@ -501,7 +501,7 @@ def test_the_pins_of_the_packaged_configuration_are_nobodys_default(bench: Bench
 )
 def test_a_variable_that_is_not_set_is_a_usage_error(bench: Bench, arguments: list[str], what: str) -> None:
     found = bench.run(*arguments)
-    line = f"{arguments[-2]}: the {what} is empty (is a variable of the shell not set?)"
+    line = f"{arguments[-2]}: the {what} is empty (is a shell variable unset?)"
     assert (found.code, found.out) == (2, "") and found.err.splitlines()[-1].endswith(line)
 
 
@@ -566,7 +566,7 @@ def test_at_a_terminal_the_entries_of_github_name_its_commands(bench: Bench, mon
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "INPUT_"))]:
         monkeypatch.delenv(name)
     found = bench.run("post")
-    assert found.code == 2 and found.line.endswith("(at a terminal: code-size-bot compare, or measure)")
+    assert found.code == 2 and found.line.endswith("(at a terminal, use code-size-bot compare or measure)")
 
 
 # Merge.
@@ -578,7 +578,9 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
     for cell in whole.cells:
         names.append(bench.write(f"part-{cell.key.model}.json", replace(whole, cells=(cell,))))
     found = bench.run("merge", names[0], "--out", "new/head.json")
-    assert found.err.strip() == "wrote new/head.json: 1 build (1 planned build missing in all parts, such as b on vmvx)"
+    assert (
+        found.err.strip() == "wrote new/head.json: 1 build (1 planned build missing from all parts, such as b on vmvx)"
+    )
     found = bench.run("merge", *names[::-1], "--out", "new/head.json")
     assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 builds")
     assert (bench.folder / "new" / "head.json").read_text() == to_json(whole)
@@ -587,7 +589,7 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("edit", "line"),
     [
-        ({}, "measured a on vmvx a second time (merge every shard once)"),
+        ({}, "measured a on vmvx again (merge every shard once)"),
         *(
             ({what: value}, f"has a different {what} than base.json (merge the shards of one run)")
             for what, value in (

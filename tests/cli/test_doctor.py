@@ -65,7 +65,7 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     assert list((tmp_path / "cache").iterdir()) == []
     assert found["package index"] == ("ok", "has iree-base-compiler 3.13.0")
     assert index == ["/simple/iree-base-compiler/"], "one request"
-    nowhere = "none here (.github/code-size.yml, code-size.yml): code-size-bot init writes one"
+    nowhere = "not found (.github/code-size.yml, code-size.yml): code-size-bot init writes one"
     assert found["configuration"] == ("ok", nowhere)
 
 
@@ -78,7 +78,7 @@ def test_without_an_index_compilers_of_this_machine_still_work(
         assert not examine(tmp_path / "cache", Cancel())
     mark, text = rows(capsys.readouterr().out)["package index"]
     assert mark == "missing" and text.startswith("no answer: ")
-    assert text.endswith(" -> check the network and PIP_INDEX_URL; compilers that are on this machine work without it")
+    assert text.endswith(" -> check the network and PIP_INDEX_URL, or use a compiler on this machine")
 
 
 @pytest.mark.parametrize("name", [".github/code-size.yml", "code-size.yml"])
@@ -105,7 +105,7 @@ def test_a_configuration_that_cannot_be_loaded_is_told(tmp_path: Path, capsys: p
     (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nmodelz: []\n")
     assert not examine(tmp_path / "cache", Cancel())
     said = "code-size.yml:2: modelz: unknown key (did you mean 'models'?)"
-    mend = "correct the file: nothing that needs it can run"
+    mend = "correct the file: most commands read it"
     assert rows(capsys.readouterr().out)["configuration"] == ("missing", f"{said} -> {mend}")
 
 
@@ -117,8 +117,8 @@ def test_what_is_missing_is_said_with_its_mend(
     monkeypatch.setattr("bot.system.confined.has_namespaces", lambda: False)
     assert not examine(tmp_path / "file", Cancel())
     found = rows(capsys.readouterr().out)
-    assert found["commands"][1].endswith("the network is NOT closed: unshare is not on PATH")
-    assert found["git"] == ("missing", "not found -> install git: without it the report cannot name commits")
+    assert found["commands"][1].endswith("the network is OPEN: unshare is not on PATH")
+    assert found["git"] == ("missing", "not found -> install git: the report names commits with it")
     mark, text = found["cache"]
     assert mark == "missing" and text.endswith("-> choose another one with --cache or CODE_SIZE_CACHE")
 

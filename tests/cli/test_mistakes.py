@@ -65,7 +65,7 @@ def test_another_file_in_place_of_what_is_wanted(
         ("bisect --model bertt --target vmvx 3.11.0 3.13.0", "--model bertt: matches no model"),
         (
             "trace --model bert* --target vmvx --dispatch d --base 3.11.0 --head 3.13.0",
-            "2 builds are meant: bert_l4_f32_dyn on vmvx, ",
+            "2 builds match: bert_l4_f32_dyn on vmvx, ",
         ),
     ],
 )

@@ -105,10 +105,10 @@ def test_the_same_run_twice_is_equal_to_the_byte_and_comes_from_the_cache(tmp_pa
     write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64})
     bot(tmp_path, "compare", "--out", "one")
     first = (tmp_path / "one/base.json").read_bytes()
-    assert "4 of them in the cache" in bot(tmp_path, "compare", "--out", "two")
+    assert "4 from the cache" in bot(tmp_path, "compare", "--out", "two")
     assert (tmp_path / "two/base.json").read_bytes() == first
     (tmp_path / "a.c").write_text(LIBRARY % 16)
-    assert "2 of them in the cache" in bot(tmp_path, "compare", "--out", "three")
+    assert "2 from the cache" in bot(tmp_path, "compare", "--out", "three")
 
 
 BADLY = {
@@ -132,11 +132,11 @@ SAID = {
     "nothing": "wrote no file that is *.o, but notes.txt",
     "large": "File too large",
     "floods": "it wrote more than 2 GiB",
-    "sparse": "the files have 1,887,436,800 bytes; more than 1,073,741,824 are not read",
-    "lies": "facts.json says that executable_bytes is 5, and the files have 0",
-    "invents": "facts.json names no metric: 'speed'",
-    "negative": "facts.json says that spill_bytes is -5",
-    "rambles": "facts.json is no mapping of metric ids to whole numbers",
+    "sparse": "the files have 1,887,436,800 bytes, and the limit is 1,073,741,824",
+    "lies": "facts.json has executable_bytes = 5, but the files have 0",
+    "invents": "facts.json names an unknown metric: 'speed'",
+    "negative": "facts.json has an invalid value for spill_bytes: -5",
+    "rambles": "facts.json is not a mapping of metric ids to whole numbers",
     "torn": "",
     "links": "is a link",
 }
@@ -166,7 +166,7 @@ def test_a_folder_of_the_command_s_own_is_no_place_for_a_model(tmp_path: Path) -
     assert rows["a"]["status"] == "ok"
     for name, path in (("b", "tmp/b.c"), ("c", "out/c.c")):
         message = rows[name]["failure"]["message"]
-        assert message == f"{path} is where the command has a folder of its own: move it"
+        assert message == f"{path} has the name of a folder that the command needs: rename it"
 
 
 OWN: dict[str, dict[str, str]] = {
@@ -186,7 +186,7 @@ def test_metrics_of_its_own(tmp_path: Path) -> None:
     bot(tmp_path, "compare", code=1)
     base, head = (cells(tmp_path, side)["a"] for side in ("base", "head"))
     assert (base["metrics"]["peak_bytes"], head["metrics"]["peak_bytes"]) == (1000, 9000)
-    assert head["metrics"]["kernels"] is None and head["reasons"]["kernels"] == "facts.json does not say it"
+    assert head["metrics"]["kernels"] is None and head["reasons"]["kernels"] == "facts.json does not have it"
     (tmp_path / "code-size.yml").unlink()  # both snapshots have what is declared
     bot(tmp_path, "report", "--base", "out/base.json", "--head", "out/head.json", "--out", "again")
     for out in ("out", "again"):
@@ -284,7 +284,7 @@ def test_without_namespaces_a_package_keeps_all_but_the_closed_network(
     look = "echo $(env | grep -c SECRET) $(ulimit -d) $(ulimit -f) $(pwd) $(command -v python) >&2; exit 1"
     (tmp_path / "looks.sh").write_text(look)
     said = without_namespaces(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json")
-    assert "the network is NOT closed: this machine allows no namespaces" in said
+    assert "the network is OPEN: this machine allows no namespaces" in said
     rows = cells(tmp_path)
     assert rows["good"]["metrics"]["artifact_bytes"] == 100
     assert rows["hangs"]["status"] == "timeout"
@@ -400,7 +400,7 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
     said = bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak_bytes", *cell, "--limit", "2KiB", "--out", "step")
     assert "first bad: 1.2.0" in said and "1,000 → 9,000 B" in said
     assert "no metric is called 'peak'" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2)
-    for spec, words in (("nightly", "nightly releases are known of IREE alone"), ("1.4", "newest: 1.0, 1.1, 1.2, 1.3")):
+    for spec, words in (("nightly", "only IREE has nightly releases"), ("1.4", "newest: 1.0, 1.1, 1.2, 1.3")):
         assert words in bot(tmp_path, "compare", "1.0", spec, code=4)
 
 

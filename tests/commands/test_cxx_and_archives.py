@@ -100,7 +100,7 @@ def test_overloads_of_several_linked_objects_are_told_apart_or_not_known(tmp_pat
     assert frames["_Z1fi"] > 4000 > frames["_Z1fPKc"]
     assert frames.keys() == {"_Z1fi", "_Z1fPKc"}  # the lines of two instances of g say the same but for [with T]
     assert cell["metrics"]["stack_max_bytes"] is None
-    assert cell["reasons"]["stack_max_bytes"].startswith("not known of _Z1gI")
+    assert cell["reasons"]["stack_max_bytes"].startswith("unknown for _Z1gI")
 
 
 ARCHIVE = """
@@ -149,7 +149,7 @@ def test_the_members_of_an_archive_are_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "status", "words"),
     [
-        ("ar qcDT {out}/libf.a {out}/one/f.o", "failed", "libf.a is a thin archive, which holds no code"),
+        ("ar qcDT {out}/libf.a {out}/one/f.o", "failed", "libf.a is a thin archive without code"),
         ("ar qcD {out}/libf.a {out}/one/f.o one.c", "ok", "libf.a(one.c): file: "),
         ("ar qcD {out}/x {out}/one/f.o; head -c 200 {out}/x > {out}/libf.a", "ok", "libf.a: archive: "),
     ],

@@ -110,7 +110,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
         (["--max-slowdown", "2"], "--max-slowdown: '2' is not a percentage, such as 1.5% (allowed: 0% or more)"),
         (
             ["--config", "c.yml", "--max-slowdown", "1%", "--no-run"],
-            "--max-slowdown: needs run times, and with --no-run there are none (leave out one of the two)",
+            "--max-slowdown: needs run times, and --no-run measures none (remove one of the two options)",
         ),
         (
             ["--config", "default"],

@@ -47,7 +47,7 @@ NOT_UTF8 = r"b\xff.{} has a name that is not UTF-8"
 FAILED = {
     "deep": TOO_DEEP,
     "deeper-out": TOO_DEEP,
-    "long-path": "the path of a folder is longer than the system allows",
+    "long-path": "the path of a folder is too long for the system",
     "artifact-name": NOT_UTF8.format("o"),
     "stage-name": NOT_UTF8.format("ir"),
     "stack-name": NOT_UTF8.format("su"),

@@ -158,7 +158,7 @@ def test_it_sets_up_the_repository_around_it_and_nothing_outside_of_one(
 def test_nothing_is_written_over(place: Place, name: str) -> None:
     place.put(name, "mine\n")
     line = place.init(code=2)
-    assert line == f"code-size-bot: {name}: already exists (--force replaces it, and keeps no copy)"
+    assert line == f"code-size-bot: {name}: already exists (--force replaces it without a copy)"
     assert place.files() == {name: "mine\n"}
 
 

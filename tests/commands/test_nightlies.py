@@ -65,7 +65,7 @@ def test_a_requirements_file_with_its_page(page: LinksPage, capsys: pytest.Captu
     assert specs() == [f"iree-base-compiler=={DATED}"] * 2
     rule = json.loads(Path("out/report.json").read_text())["baseline"]["rule"]
     assert rule == "pins.txt, which the configuration names"
-    assert "pins.txt:2: the index is not used: it is that of the machine which runs the bot" in capsys.readouterr().err
+    assert "pins.txt:2: ignored the index: the bot uses the index of its own machine" in capsys.readouterr().err
 
 
 def test_nothing_of_a_login_is_kept(page: LinksPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

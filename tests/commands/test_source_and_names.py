@@ -96,9 +96,9 @@ def test_functions_without_names_are_not_said_to_be_the_same(tmp_path: Path, fla
     assert base != head
     if not known:
         assert cell["cause"] is None
-        assert cell["why"] == "its functions have no names, so that their code could not be compared"
+        assert cell["why"] == "its functions have no names, so their code could not be compared"
         parts = {part["what"]: part["change_bytes"] for part in cell["parts"]}
-        assert parts["text of functions that have no name"] == head - base
+        assert parts["text of functions without a name"] == head - base
     artifacts = cell["metrics"]["artifact_bytes"]
     assert sum(cell["waterfall"].values()) == artifacts["head"] - artifacts["base"]
 

@@ -90,10 +90,10 @@ def test_no_text_of_a_commit_rings_at_another_repository(report: Run, clone: Clo
 @pytest.mark.parametrize(
     ("revisions", "why"),
     [
-        (("", "b" * 40), "the base compiler names no commit that it was built from (its revision: '')"),
+        (("", "b" * 40), "the base compiler does not name its source commit (revision: '')"),
         (
             ("a" * 40, "1234567-dirty"),
-            "the head compiler names no commit that it was built from (its revision: '1234567-dirty')",
+            "the head compiler does not name its source commit (revision: '1234567-dirty')",
         ),
         (("a" * 40, "b" * 40), "the clone iree: has no commit bbbbbbbbbb"),
     ],
@@ -101,7 +101,7 @@ def test_no_text_of_a_commit_rings_at_another_repository(report: Run, clone: Clo
 @pytest.mark.usefixtures("history")
 def test_a_revision_that_nobody_has_is_told(report: Run, clone: Clone, revisions: Revisions, why: str) -> None:
     told = report(revisions, "--source", str(clone.directory))
-    assert told["notes"][-1] == f"commits of the compiler were not looked up to the end: {why}"
+    assert told["notes"][-1] == f"the search for compiler commits stopped early: {why}"
 
 
 def test_one_revision_on_both_sides_has_no_suspects_and_no_note(report: Run, history: Revisions, clone: Clone) -> None:

@@ -42,7 +42,7 @@ def test_a_figure_that_was_changed_in_the_cache_is_measured_again(home: Path, co
         assert times > 0
         path.write_bytes(changed)
     said = bot(*words, "second.json", cwd=home, codes=(0,)).stderr
-    assert f"{4 - count} of them in the cache" in said and fake.compiles == before + count
+    assert f"{4 - count} from the cache" in said and fake.compiles == before + count
     first, second = (json.loads((home / f"{name}.json").read_text())["cells"] for name in ("first", "second"))
     sites = [[cell["metrics"]["dispatch_sites"] for cell in cells] for cells in (first, second)]
     assert sites[0] == sites[1], "no sum depends on this figure: only the digest tells that it was changed"

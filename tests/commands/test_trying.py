@@ -107,7 +107,7 @@ def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(lab: Lab
         "--flags: 'O2' is not a flag: a flag begins with - and has its value after =\n"
     )
     for flag, said in (
-        ("-O2", "flags: '-O2' does not fit: a flag of IREE's begins with --"),
+        ("-O2", "flags: '-O2' does not fit: an IREE flag begins with --"),
         ("--iree-hal-target-backends=llvm-cpu", "(name a target with that backend)"),
         ("--compile-to=flow", "flags: --compile-to is not a flag for a build"),
     ):
@@ -123,7 +123,7 @@ def test_a_side_that_was_measured_before_has_no_flags_to_try(lab: Lab) -> None:
     found = lab.compare("--base", "old.json", "--head", lab.spec, f"--flags={FLAG}")
     assert set(found.states.values()) == {"changed"}, found.err
     found = lab.compare("--base", lab.spec, "--head", "old.json", f"--flags={FLAG}")
-    line = "old.json: was measured before, so that no flags or configuration can be tried on it"
+    line = "old.json: is a finished snapshot, so flags and configuration cannot be changed on it"
     assert found.code == 2 and line in found.err
     found = lab.compare("--base", "old.json", f"--flags={FLAG}")
     assert found.code == 2 and "no compiler for the head side (give --compiler SPEC, such as" in found.err
@@ -164,7 +164,7 @@ def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: L
 def test_json_is_what_the_report_has_and_alone_on_standard_output(lab: Lab) -> None:
     found = lab.compare("--compiler", lab.spec, f"--flags={FLAG}")
     assert found.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
-    assert "written to out: " in found.err and " on 2 sides), 0 of them in the cache" in found.err
+    assert "written to out: " in found.err and " on 2 sides), 0 from the cache" in found.err
     sides = ("--base", "out/base.json", "--head", "out/head.json", "--config", "default")
     again = lab.run("report", "-q", "--format", "json", *sides)
     assert again.out == (lab.home / "out/report.json").read_text(encoding="utf-8") and again.err == ""

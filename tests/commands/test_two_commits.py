@@ -161,7 +161,7 @@ def test_a_commit_without_the_configuration_is_measured_by_the_one_given(home: P
     commit(home, Makefile=MAKEFILE.format(flags=LARGE))
     (home / "code-size.yml").write_text(yaml.safe_dump(CONFIG))
     said = bot(home, "compare")
-    assert "ref:HEAD~1 has no code-size.yml: the one of the work tree is used" in said
+    assert "ref:HEAD~1 has no code-size.yml: the file of the work tree is used" in said
     right = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
     assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
 

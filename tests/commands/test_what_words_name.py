@@ -49,7 +49,7 @@ def test_a_folder_that_is_called_like_a_release_does_not_stand_for_it(home: Path
 def test_a_link_to_no_file_among_the_models_is_named(home: Path) -> None:
     (home / "b.mlir").symlink_to("gone.mlir")
     said = run(home, "measure", "--compiler", "mine", "--out", "head.json", code=2)
-    line = "code-size.yml:2: models[0]: b.mlir is a link to gone.mlir, and there is no such file"
+    line = "code-size.yml:2: models[0]: b.mlir is a link to gone.mlir, and that file does not exist"
     assert said.splitlines()[-1].endswith(f"{line} (restore the file, or remove the link)"), said
 
 

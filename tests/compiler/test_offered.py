@@ -121,14 +121,14 @@ def test_nightly_without_a_page_is_told_where_they_are(
 ) -> None:
     write_wheel(tmp_path / "dist" / wheel_name(), entries(fake))
     places = Places((str(tmp_path / "dist"),))
-    where = "nightly releases are on a page of their own: name it as compiler.find_links or in PIP_FIND_LINKS"
-    assert refused("nightly", tmp_path, places) == f"nightly: no pre-release is offered ({where})"
+    where = "nightly releases are on a separate page: name it in compiler.find_links or PIP_FIND_LINKS"
+    assert refused("nightly", tmp_path, places) == f"nightly: the index has no pre-release ({where})"
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "dist"))
     assert refused(DATED, tmp_path, Places()).endswith("(newest: 3.13.0)")
     monkeypatch.delenv("PIP_FIND_LINKS")
     write_wheel(tmp_path / "nightly" / wheel_name(DATED), entries(fake, b"", DATED))
     line = refused("latest", tmp_path, Places((str(tmp_path / "nightly"),)))
-    assert line == "latest: only pre-releases are offered (name nightly, or one of them)"
+    assert line == "latest: the index has only pre-releases (name nightly, or one pre-release)"
 
 
 @pytest.mark.parametrize("spec", ["latest", "nightly", DATED])

@@ -75,7 +75,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("sleep 60", "ptxas did not end within 1 s"),
         ("kill -SEGV $$", "SIGSEGV"),
-        ("exit 0", "ptxas refuses the PTX text without a word, exit code 0"),
+        ("exit 0", "ptxas refuses the PTX text without a message, exit code 0"),
         ("", "cannot be started"),
     ],
 )

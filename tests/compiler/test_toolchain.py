@@ -168,7 +168,9 @@ def test_directories_and_dead_links_in_the_places_of_a_binary(tmp_path: Path, ca
 def test_a_wrapper_with_nothing_behind_it(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "top" / "bin").mkdir(parents=True)
     (tmp_path / "top" / "bin" / "iree-compile").write_text(WRAPPER)
-    assert ": is a script, and no native" in refused(tmp_path / "top" / "bin" / "iree-compile", cache)
+    assert ": is a script, and its virtual environment or build has no native" in refused(
+        tmp_path / "top" / "bin" / "iree-compile", cache
+    )
     assert "holds an iree-compile that is a script" in refused(tmp_path / "top", cache)
 
 
@@ -179,7 +181,7 @@ def test_a_file_that_cannot_be_run(tmp_path: Path, cache: Path) -> None:
     assert "notes.txt: cannot be started: Exec format error" in refused(tmp_path / "notes.txt", cache)
     shutil.copy(BINARIES / "dense.llvm-cpu-aarch64.so", tmp_path / "iree-compile")
     (tmp_path / "iree-compile").chmod(0o755)
-    assert "(it must be an executable for this machine)" in refused(tmp_path / "iree-compile", cache)
+    assert "(name an executable for this machine)" in refused(tmp_path / "iree-compile", cache)
 
 
 def test_another_program_and_a_compiler_that_crashes_when_asked(
@@ -271,7 +273,7 @@ def test_a_compiler_that_is_being_built_is_refused(
 ) -> None:
     binary, library = install_native(tmp_path / "iree-compile", fake), tmp_path / "libIREECompiler.so"
     monkeypatch.setattr("time.sleep", lambda _: library.write_bytes(b"\x7fELF linked a moment ago"))
-    assert "iree-compile: is being written while it is read (wait until the build is done)" in refused(binary, cache)
+    assert "iree-compile: changed while the bot was reading it (wait until the build is done)" in refused(binary, cache)
     assert not (cache / "digests").exists()
 
 
@@ -398,7 +400,7 @@ def test_a_wheel_is_for_this_machine_and_named_as_one(tmp_path: Path, fake: Fake
         ("win_amd64", "macosx_13_0_universal2", "manylinux_2_28_s390x"), "is a wheel for another platform"
     )
     names = {wheel_name(platform=platform): line for platform, line in said.items()}
-    for name, line in {**names, "compiler.whl": "is not named as a wheel is"}.items():
+    for name, line in {**names, "compiler.whl": "does not have a wheel's file name"}.items():
         with pytest.raises(CompilerUnavailable, match=line):
             unpack(write_wheel(tmp_path / name, entries(fake)), tmp_path / "cache")
     several = wheel_name(python="cp39", platform=f"win_amd64.{HERE}")
@@ -418,7 +420,7 @@ def test_of_several_wheels_the_one_that_fits(tmp_path: Path) -> None:
     with pytest.raises(CompilerUnavailable, match=r"several wheels fit this machine: .*3\.12\.0.*3\.13\.0") as raised:
         only_fitting([other, one], tmp_path)
     assert raised.value.hint == "name one wheel"
-    with pytest.raises(CompilerUnavailable, match=r"no wheel is for this platform: .*win_amd64"):
+    with pytest.raises(CompilerUnavailable, match=r"no wheel fits this platform: .*win_amd64"):
         only_fitting([foreign], tmp_path)
 
 

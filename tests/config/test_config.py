@@ -183,11 +183,11 @@ compiler: {kind: command, run: ["x\e"], artifacts: [y]}
 compiler: {kind: command, run: [x], artifacts: [y], metrics: {vm_bytes: {unit: bytes}}}
 models: ['*']
 targets: {a: {}}
-! 2: compiler.metrics.vm_bytes: vm_bytes is a metric of this program (give yours another id, or leave it out)
+! 2: compiler.metrics.vm_bytes: vm_bytes is a built-in metric (choose another id, or remove it)
 compiler: {kind: command, run: [x], artifacts: [y], metrics: {peak: {unit: B}}}
 models: ['*']
 targets: {a: {}}
-! 2: compiler.metrics.peak.unit: is 'B', must be one of KiB, bytes, count, ms (did you mean 'bytes'?)
+! 2: compiler.metrics.peak.unit: is 'B', but must be one of KiB, bytes, count, ms (did you mean 'bytes'?)
 compiler: {kind: command, run: [x], artifacts: [y], metrics: {peak: {unit: bytes, rule: memory of a program}}}
 models: ['*']
 targets: {a: {}}
@@ -198,25 +198,25 @@ targets: {a: {}}
 ! 2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is not a count (name another rule, or write
 ! one)
 compiler: {metrics: {peak: {unit: bytes}}}
-! 2: compiler.metrics: is for a compiler that is a command (write kind: command beside it, or leave it out)
+! 2: compiler.metrics: is only for a command compiler (add kind: command, or remove the key)
 baseline: {store: branch}
-! 2: baseline.store: is 'branch', must be one of auto, data-branch, directory (did you mean 'data-branch'?)
+! 2: baseline.store: is 'branch', but must be one of auto, data-branch, directory (did you mean 'data-branch'?)
 baseline: {}
-! 2: baseline: is empty (leave the key out, or give it a value)
+! 2: baseline: is empty (remove the key, or give it a value)
 models: m/*.mlir
-! 2: models: is text, must be a list (write [m/*.mlir])
+! 2: models: is text, but must be a list (write [m/*.mlir])
 flags:
-! 2: flags: is empty, must be a list
+! 2: flags: is empty, but must be a list
 models: []
-! 2: models: is empty (leave the key out, or give it a value)
+! 2: models: is empty (remove the key, or give it a value)
 timeout_seconds: 0
-! 2: timeout_seconds: is 0, must be at least 1
+! 2: timeout_seconds: is 0, but must be at least 1
 compiler: {requirements: r.txt, base: x}
-! 2: compiler.base: cannot stand beside 'requirements' (keep one of them)
+! 2: compiler.base: cannot be combined with 'requirements' (keep one of them)
 flags: [-O2]
-! 2: flags[0]: '-O2' does not fit: a flag of IREE's begins with -- (for example --iree-opt-level=O2)
+! 2: flags[0]: '-O2' does not fit: an IREE flag begins with -- (for example --iree-opt-level=O2)
 import_flags: [--o=x]
-! 2: import_flags[0]: --o is not a flag for a build (leave it out: what is measured is the whole artifact)
+! 2: import_flags[0]: --o is not a flag for a build (remove it: the bot measures the whole artifact)
 targets: {t: {extends: vmvx, flags: [--iree-hal-target-backends=llvm-cpu]}}
 ! 2: targets.t.flags[0]: --iree-hal-target-backends is not a flag for a build (name a target with that backend)
 targets: [llvm-cpu-x86]
@@ -226,15 +226,15 @@ targets: {a: {flags: []}}
 - {metrics: ['artefact*']}
 ! 3: thresholds[0].metrics[0]: no metric is called 'artefact*' (did you mean 'artifact_bytes'?)
 report_id: "a\n"
-! 2: report_id: 'a\n' does not fit: a report id has letters, digits, '_', '.' and single '-' only, and begins with a
+! 2: report_id: 'a\n' does not fit: a report id has only letters, digits, '_', '.' and single '-', and begins with a
 ! letter or digit (for example default)
 thresholds:
   - {metrics: [vm_bytes]}
 ! 3: thresholds[0]: the last rule, 'rule 1', is not a catch-all (end with {metrics: ["*"]} and no models or targets)
 - {metrics: ['*_bytes']}
 - {name: x, metrics: [vm_bytes], models: ['b*']}
-! 4: thresholds[1]: 'x' can never be reached: 'rule 1' (line 3) above it matches all that it could (put the special rule
-! above the general one)
+! 4: thresholds[1]: 'x' can never match: 'rule 1' (line 3) above it matches everything that it matches (put the
+! special rule above the general one)
 - metrics: [executables]
   warn:
     absolute: 4KiB
@@ -248,35 +248,35 @@ thresholds:
 - {metrics: [vm_bytes], targets: ['llvm-cpu-*', vmx], warn: 1%}
 ! 3: thresholds[0].targets[1]: 'vmx' matches no target (did you mean 'vmvx…
 - {metrics: [vm_bytes, 'compile_*'], warn: 1%}
-! 3: thresholds[0].metrics[1]: compile_cpu_ms varies from run to run, and is never judged (leave it out, or leave out
+! 3: thresholds[0].metrics[1]: compile_cpu_ms varies from run to run, and has no thresholds (leave it out, or leave out
 ! warn, fail and limit)
 - {metrics: [compile_peak_rss_kib], limit: 1GiB}
-! 3: thresholds[0].metrics[0]: compile_peak_rss_kib varies from run to run, and is never judged (leave it out, or leave
-! out warn, fail and limit)
+! 3: thresholds[0].metrics[0]: compile_peak_rss_kib varies from run to run, and has no thresholds (leave it out, or
+! leave out warn, fail and limit)
 - {metrics: [vm_bytes], warn: 11111111111111111111111111111111111111111%}
 ! 3: thresholds[0].warn: '1111111111111111111111111111111111111111' is not a percentage, such as 1.5%
 - {metrics: [vm_bytes], warn: 4KiB, fail: 2KiB}
-! 3: thresholds[0].warn: its absolute level is looser than that of 'fail': it would fail before it warns (let 'warn' be
-! the smaller one)
+! 3: thresholds[0].warn: its absolute level is higher than that of 'fail', so the rule fails before it warns (make
+! 'warn' the smaller value)
 - {metrics: [vm_bytes], warn: 4KiB, fail: 4096B}
-! 3: thresholds[0].warn: is the same as 'fail': it can never warn (keep one of them)
+! 3: thresholds[0].warn: is the same as 'fail', so it never warns (keep one of them)
 - {metrics: [vm_bytes], limit: 0.1KiB}
 ! 3: thresholds[0].limit: '0.1KiB' is not a whole number of bytes
 - {metrics: [vm_bytes], limit: 4KiB, fail: {limit: 5KiB}}
-! 3: thresholds[0].limit: the rule has a second limit in 'fail' (keep one of them)
+! 3: thresholds[0].limit: the rule has another limit in 'fail' (keep one of them)
 flags: 3
 model: []
-! 2: flags: is a whole number, must be a list (write [3])
+! 2: flags: is a whole number, but must be a list (write [3])
 targets:
   mine: {extends: vmv}
-! 3: targets.mine.extends: no target above it, and no default target, is called 'vmv' (did you mean 'vmvx'…
+! 3: targets.mine.extends: no default target, and no target above this one, is called 'vmv' (did you mean 'vmvx'…
 targets:
   z: {extends: a}
   a: {extends: z}
-! 3: targets.z.extends: no target above it, and no default target, is called 'a' (known: …
+! 3: targets.z.extends: no default target, and no target above this one, is called 'a' (known: …
 targets:
   mine: {extends: ''}
-! 3: targets.mine.extends: '' does not fit: a target's name has letters, digits, '_', '.' and '-' only (for example
+! 3: targets.mine.extends: '' does not fit: a target's name has only letters, digits, '_', '.' and '-' (for example
 ! llvm-cpu-x86_64 or vmvx)
 targets:
   a: {extends: b}
@@ -286,7 +286,7 @@ components:
   a: x
   b: [y, 3]
   c: 3
-! 4: components.b[1]: is a whole number, must be text (put it…
+! 4: components.b[1]: is a whole number, but must be text (put it…
 targets:
   a: {backend: x}
   b: {backend: x}
@@ -305,11 +305,11 @@ targets:
   a: {backend: x, releases: {'<3': [--a], '<4': [b]}}
 ! 3: targets.a.releases.<4[0]: 'b' does…
 states: {removed: pass, new: no}
-! 2: states.new: is 'no', must be one of …
+! 2: states.new: is 'no', but must be one of …
 fail_job: yes
-! 2: fail_job: is text, must be true or false (write true or false, without quotes)
+! 2: fail_job: is text, but must be true or false (write true or false, without quotes)
 timeout_seconds: 0100
-! 2: timeout_seconds: is text, must be a whole number (write a decimal number, without quotes)
+! 2: timeout_seconds: is text, but must be a whole number (write a decimal number, without quotes)
 - {metrics: [vm_bytes], warn: 0100}
 ! 3: thresholds[0].warn: '0100' does not fit…
 repeats: {a: [b], c: [d, d]}
@@ -317,19 +317,19 @@ repeats: {a: [b], c: [d, d]}
 'x` - at `$.flags': 1
 ! 2: x` - at `$.flags: unknown key…
 report_id: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-! 2: report_id: has 65 characters, must have at most 64…
+! 2: report_id: has 65 characters, but must have at most 64…
 timeout_seconds: 1.5
-! 2: timeout_seconds: is a number, must be a whole number…
+! 2: timeout_seconds: is a number, but must be a whole number…
 timeout_seconds: 99999999999999999999999
-! 2: timeout_seconds: is 99999999999999999999999, must be at…
+! 2: timeout_seconds: is 99999999999999999999999, but must be at…
 thresholds: [{metrics: [x], warn: [1]}]
-! 2: thresholds[0].warn: is a list, must be a whole number or text or a mapping…
+! 2: thresholds[0].warn: is a list, but must be a whole number or text or a mapping…
 compiler:
   find_links: 'http://iree.dev/links.html'
 ! 3: compiler.find_links: is neither an HTTPS page nor a directory (name an HTTPS page or a directory; …
 compiler:
   find_links: 'https://me:hunter2@iree.dev/links.html'
-! 3: compiler.find_links: has credentials in it (name an HTTPS page or a directory; …
+! 3: compiler.find_links: contains credentials (name an HTTPS page or a directory; …
 compiler:
   find_links: 'https://iree.dev/links.html?token=hunter2'
 ! 3: compiler.find_links: has a query, which may be a credential (name an HTTPS page or a directory; …
@@ -338,7 +338,7 @@ compiler: {find_links: nowhere}
 """
 REFUSALS = [
     *re.findall(r"((?:(?!! ).+\n)+)((?:! .+\n)+)", REFUSED),
-    ("schema: code-size-config/2\n", "1: schema: is 'code-size-config/2', must be 'code-size-config/1'"),
+    ("schema: code-size-config/2\n", "1: schema: is 'code-size-config/2', but must be 'code-size-config/1'"),
 ]
 
 
@@ -380,7 +380,7 @@ def test_the_name_of_a_data_branch(load: Load) -> None:
         assert load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n").baseline.branch == branch
     slashes = ("a//b", "/a", "a/", "a.lock/b", "a/.b", "refs/heads/a")
     for branch in ("-f", "a..b", "a b", "a.lock", "a:b", "a@{1}", "a~", "a.", "HEAD", *slashes):
-        with pytest.raises(ConfigError, match=r"baseline\.branch: .* does not fit: a branch's name has letters"):
+        with pytest.raises(ConfigError, match=r"baseline\.branch: .* does not fit: a branch name has only letters"):
             load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n")
 
 

@@ -75,18 +75,18 @@ CASES: dict[str, tuple[Story, str]] = {
     },
     **{f"pull_request.{one}": ("nothing", f"pull request {one}, {LABEL}") for one in ("labeled", "unlabeled")},
     **{
-        f"pull_request.{action}": ("nothing", f"nothing is done on a pull request that was {action}")
+        f"pull_request.{action}": ("nothing", f"the bot does nothing on a pull request that was {action}")
         for action in ("closed", "assigned")
     },
     "push.branch": ("baseline", "push to the default branch"),
-    "push.tag": ("nothing", "a push to something else than the default branch"),
-    "push.tag_deleted": ("nothing", "a push to something else than the default branch"),
+    "push.tag": ("nothing", "a push to another ref than the default branch"),
+    "push.tag_deleted": ("nothing", "a push to another ref than the default branch"),
     **dict.fromkeys(("workflow_dispatch.main", "workflow_dispatch.master"), ("review", "started manually")),
-    "workflow_run.completed": ("nothing", "the finished run is one of repository_dispatch, not of pull_request"),
+    "workflow_run.completed": ("nothing", "the finished run has the event repository_dispatch, not pull_request"),
     "workflow_run.completed_no_conclusion": (
-        *("nothing", "the finished run is one of workflow_dispatch, not of pull_request"),
+        *("nothing", "the finished run has the event workflow_dispatch, not pull_request"),
     ),
-    "workflow_run.requested": ("nothing", "the run is not completed, it is requested"),
+    "workflow_run.requested": ("nothing", "the run is requested, not completed"),
 }
 
 
@@ -201,7 +201,7 @@ def test_pull_request_target_is_never_acted_on() -> None:
     for payload in (load("pull_request.opened"), {}):
         found = run_context(environ("pull_request_target"), payload)
         assert found.story == "nothing" and found.pull is None
-        assert found.why == "pull_request_target would run with the secrets of the base repository: use pull_request"
+        assert found.why == "pull_request_target runs with the secrets of the base repository: use pull_request"
 
 
 # --- push and schedule ----------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def post(edit: Edit) -> RunContext:
 
 def test_the_finished_run_of_a_fork_is_posted() -> None:
     posted = replace(common("workflow_run", OCTO), story="post")
-    posted = replace(posted, why="a pull request's run that could not write is finished")
+    posted = replace(posted, why="a pull request's run without write access has finished")
     for conclusion in ("success", "failure", "timed_out", "cancelled", "startup_failure"):
         assert post(finished(conclusion=conclusion)) == replace(posted, run=replace(RUN, conclusion=conclusion))
     assert post(finished(OCTO, actor={"login": "dependabot[bot]"})).story == "post"
@@ -281,7 +281,7 @@ def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_pos
         assert (run.story, run.why) == ("nothing", why)
     for head in (OCTO, OCTO.upper()):
         run = post(finished(head))
-        assert run.story == "nothing" and "published its report by itself" in run.why
+        assert run.story == "nothing" and "published its own report" in run.why
     for event in ("push", "pull_request_target", "workflow_dispatch", "workflow_run"):
         assert post(finished(event=event)).story == "nothing"
 
@@ -296,10 +296,10 @@ def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_pos
 
 
 def test_what_is_no_run_of_ours() -> None:
-    assert run_context({}, {}) == RunContext("nothing", "not a run of GitHub Actions")
+    assert run_context({}, {}) == RunContext("nothing", "this is not a run of GitHub Actions")
     assert run_context({"GITHUB_EVENT_NAME": ""}, load("push.branch")).story == "nothing"
     other = run_context(environ("release"), {})
-    assert (other.story, other.why) == ("nothing", "nothing is done on release")
+    assert (other.story, other.why) == ("nothing", "the bot does nothing on release")
 
 
 def test_variables_are_what_they_must_be() -> None:
@@ -423,12 +423,12 @@ def test_the_payload_is_read_from_the_file_that_github_names() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"", "is no JSON"),
-        (b"{", "is no JSON"),
-        (b"\xff\xfe{}x", "is no JSON"),
-        (b"[" * 200_000, "is no JSON"),
-        (b"[]", "is no JSON object"),
-        (b"null", "is no JSON object"),
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"\xff\xfe{}x", "is not JSON"),
+        (b"[" * 200_000, "is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (b"null", "is not a JSON object"),
     ],
 )
 def test_files_that_are_no_payload(tmp_path: Path, data: bytes, what: str) -> None:

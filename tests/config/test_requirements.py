@@ -179,9 +179,9 @@ def test_a_page_in_every_spelling_and_a_directory_from_the_file(tmp_path: Path) 
         ("https:///links.html", "is neither an HTTPS page nor a directory"),
         ("http://localhost.evil.example/x", "is neither an HTTPS page nor a directory"),
         ("http://127.0.0.1@evil.example/x", "is neither an HTTPS page nor a directory"),
-        ("https://me:hunter2@iree.dev/links.html", "has credentials in it"),
-        ("https://${TOKEN}@iree.dev/links.html", "has credentials in it"),
-        ("nowhere", "is no directory"),
+        ("https://me:hunter2@iree.dev/links.html", "contains credentials"),
+        ("https://${TOKEN}@iree.dev/links.html", "contains credentials"),
+        ("nowhere", "is not a directory"),
         ("..", "leaves the repository"),
         ("wheels", "leaves the repository"),
     ],
@@ -192,20 +192,20 @@ def test_a_place_that_is_not_taken_is_told_without_its_words(tmp_path: Path, lin
     (top / "wheels").symlink_to(tmp_path)
     found = sought(top, f"{PIN}\n-f {link}\n", top)
     assert found.places == Places()
-    assert notes(found, top) == [f"requirements.txt:2: the place of wheels is not used: it {why}"]
+    assert notes(found, top) == [f"requirements.txt:2: ignored the place of wheels: it {why}"]
 
 
 def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told(
     tmp_path: Path,
 ) -> None:
-    index = "requirements.txt:1: the index is not used: it is that of the machine which runs the bot"
-    followed = "requirements.txt:1: the file is not followed: the configuration names the one with the pin"
+    index = "requirements.txt:1: ignored the index: the bot uses the index of its own machine"
+    followed = "requirements.txt:1: ignored the included file: the configuration has to name the file with the pin"
     for said, options in (
         ([index], ("-i https://me:hunter2@index.example/simple", "--index-url=https://x.example")),
         ([index], ("--extra-index-url https://x.example",)),
         ([followed], ("-r ../secret.txt", "--requirement=x.txt", "-c https://x.example/c.txt", "-rx.txt")),
         ([], ("--pre", "--trusted-host x.example", "-e .", "--hash=sha256:00", "--require-hashes")),
-        (["requirements.txt:1: the options are not understood, and not used"], ("-f", "-f 'open", "--find-links")),
+        (["requirements.txt:1: ignored options that the bot does not understand"], ("-f", "-f 'open", "--find-links")),
     ):
         for option in options:
             one = sought(tmp_path, f"{option}\n{PIN}\n")
@@ -213,7 +213,8 @@ def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told
 
 
 def test_where_another_file_may_have_the_pin_the_first_that_is_named_is_told(tmp_path: Path) -> None:
-    said = "pins no iree-base-compiler, and the file named here is not followed (name the file with the pin instead)"
+    said = "pins no iree-base-compiler, and the bot does not read the file that is included here "
+    said += "(name the file with the pin)"
     for text, line in (("numpy\n-r pins.txt\n-c more.txt\n", 2), ("--no-index\n-f .\n--constraint=pins.txt", 3)):
         assert refusal(tmp_path, text) == f":{line}: {said}"
     assert ":3: iree-base-compiler is not pinned to" in refusal(tmp_path, "-r a.txt\n\niree-base-compiler\n")
@@ -246,4 +247,4 @@ def test_the_digests_of_a_pin_are_those_of_its_release(tmp_path: Path) -> None:
 def test_a_digest_that_pip_does_not_allow_is_refused(tmp_path: Path) -> None:
     for digest in ("md5:00", "sha256:xyz", "00"):
         line = refusal(tmp_path, f"numpy\n{PIN} --hash={digest}\n")
-        assert line.startswith(f":2: '{digest}' is not a digest that pip allows (write --hash=sha256:")
+        assert line.startswith(f":2: '{digest}' is not a digest that pip accepts (write --hash=sha256:")

@@ -33,7 +33,7 @@ def test_amounts(written: str | int, value: int, dimension: Dimension) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        *((text, "has an unknown unit, known are B, KiB, MiB, GiB, ms, s") for text in ("4kB", "4%")),
+        *((text, "has an unknown unit; known units: B, KiB, MiB, GiB, ms, s") for text in ("4kB", "4%")),
         ("0.1KiB", "is not a whole number of bytes"),
         ("0.0001s", "is not a whole number of milliseconds"),
         ("1.5", "is not a whole number"),

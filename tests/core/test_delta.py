@@ -209,17 +209,17 @@ def test_what_does_not_repeat_itself_is_compared_as_the_pair_that_differs_least(
     found = compared(gave(*base), gave(*head))
     assert (found.state, found.metrics["artifact_bytes"].change) == (state, change)
     assert found.metrics["artifact_bytes"].least_alarming.change == least
-    assert found.unstable and found.noise.startswith("not deterministic: the same command gives on ")
+    assert found.unstable and found.noise.startswith("non-deterministic: the same command gives on ")
     assert found.base and found.metrics["artifact_bytes"].base == found.base.value("artifact_bytes")
 
 
 def test_noise_names_all_that_was_seen_on_each_side() -> None:
     assert compared(gave(246_296, 309_960), gave(320_000, None)).noise == (
-        "not deterministic: the same command gives on base 246,296 B or 309,960 B, on head 320,000 B or a failure"
+        "non-deterministic: the same command gives on base 246,296 B or 309,960 B, on head 320,000 B or a failure"
     )
     one = with_cell(artifact_digest="a" * 64, others=(CompileOutcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
     same_size = only(one, with_cell(artifact_digest="c" * 64)).noise
-    assert same_size == "not deterministic: the same command gives on base 2 artifacts of 1,000 B"
+    assert same_size == "non-deterministic: the same command gives on base 2 artifacts of 1,000 B"
     assert compared(gave(310, 246), gave(None)).state == "newly-broken", "a refusal that always comes is not hidden"
     assert compared(gave(310, 246), gave(310, status="over-stack-limit")).state == "newly-broken"
 
@@ -264,7 +264,7 @@ def test_one_compiler_with_two_artifacts_for_one_command_is_proof_without_anothe
     base, head = (with_cell(**gave(size), command=command.format(size)) for size in (246, 310))
     delta = only(base, head)
     assert (delta.state, delta.unstable) == ("same", True)
-    assert delta.noise == "not deterministic: the same command gives on base 246 B or 310 B, on head 310 B or 246 B"
+    assert delta.noise == "non-deterministic: the same command gives on base 246 B or 310 B, on head 310 B or 246 B"
     for other in (
         elsewhere(head),
         replace(head, models={**head.models, "bert": "0" * 64}),
@@ -329,7 +329,7 @@ def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so()
         assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (None, None)
         assert delta.state == "same" and judge([delta], RULES).findings == ()
         assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
-        said = f"not compared: {lacking} was measured by another version of this program, without vgprs_max"
+        said = f"not compared: {lacking} was measured by another version of code-size-bot, without vgprs_max"
         assert other_version(base, head) == said
     assert other_version(new, new) == other_version(replace(new, cells=()), new) == ""
     lost = only(new, with_cell(metrics={**OLD, "vgprs_max": None}))

@@ -8,7 +8,7 @@ from trace_factory import Counts, trace
 from bot.core.parting import parting
 from bot.core.trace import LLVM, MACHINE, DispatchTrace
 
-SLOWLY = "traced: no single pass that can be seen takes them apart by most of it"
+SLOWLY = "traced: no single printed pass makes most of the difference"
 
 
 def named(base: DispatchTrace | None, head: DispatchTrace | None) -> tuple[str, Counts]:
@@ -90,11 +90,11 @@ CASES = {
     ),
     "none of what differs from the beginning": (
         *(trace(("assign", {"x": count}), ("end", {"y": count})) for count in (10, 14)),
-        ("traced: apart before the first of its passes", {}),
+        ("traced: the sides differ before the first pass", {}),
     ),
     "none of what is the same to the end": (
         *(trace(("a", {"x": 10}), ("b", {"y": 10})) for _ in range(2)),
-        ("traced: the same operations after each pass that was looked at", {}),
+        ("traced: both sides have the same operations after each printed pass", {}),
     ),
 }
 
@@ -136,7 +136,7 @@ def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
 def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
     for detailed in ((False, False), (True, False), (False, True)):
         base, head = (in_llvm(0, 208 + 448 * at, is_detailed=one) for at, one in enumerate(detailed))
-        why = "traced: they part in LLVM, up to greedy, and not each pass there could be looked at"
+        why = "traced: the sides diverge in LLVM, up to greedy, and LLVM does not print every pass there"
         assert named(base, head) == (why, {})
 
 
@@ -150,7 +150,7 @@ def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
         (DispatchTrace((), "ended by SIGSEGV"), "base: ended by SIGSEGV"),
         (
             DispatchTrace(trace(("a", {"x": 1})).steps, same_code=False),
-            "cannot be traced, as compiling it alone gives another result",
+            "cannot be traced: a separate compile of the dispatch gives another result",
         ),
         (DispatchTrace(trace(("a", {"x": 1})).steps, "not finished after 9 s"), "not finished after 9 s"),
     ],

@@ -240,16 +240,15 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
         return caught.value.line
 
     other = canonical(matrix(CELLS[3:], 1)).decode()
-    assert "is of 15 cells, and 15 are planned here: a on cpu is not in both" in refused(CELLS[:-3], other, 1, 1)
-    assert "is over no shards" in refused((), '{"include": []}', 1, 1)
+    assert "has 15 builds, but 15 are planned here: a on cpu is not in both" in refused(CELLS[:-3], other, 1, 1)
+    assert "has no shards" in refused((), '{"include": []}', 1, 1)
     assert refused(CELLS[:-3], canonical(matrix(CELLS, 2)).decode(), 1, 2) == (
-        "the plan: is of 18 cells, and 15 are planned here: f on cpu is not in both "
+        "the plan: has 18 builds, but 15 are planned here: f on cpu is not in both "
         "(plan and measure the same commit, with the same selectors)"
     )
     for index, count in ((1, 8), (4, 8), (1, 2), (3, 3)):
         assert refused(CELLS, canonical(matrix(CELLS, 4)).decode(), index, count) == (
-            f"the plan: is over 4 shards, and {index}/{count} is not one of them "
-            "(measure the shards that the plan names)"
+            f"the plan: has 4 shards, and {index}/{count} is not among them (measure the shards that the plan names)"
         )
     wide = canonical(matrix(CELLS, 20)).decode()
     assert len(json.loads(wide)["include"]) == 18 and assigned(CELLS, wide, 20, 20, "the plan") == ()

@@ -117,7 +117,7 @@ def test_cells_of_one_model_share_their_program() -> None:
 @pytest.mark.parametrize(
     ("written", "forged", "complaint"),
     [
-        (f'"source":"{"s" * 16}"', f'"source":"{"f" * 16}"', "a program's name is not the digest of what it says"),
+        (f'"source":"{"s" * 16}"', f'"source":"{"f" * 16}"', "the name of a program is not the digest of its content"),
         ('"program":"', '"program":"no', "no program is called 'no"),
         ('"kind":"constants"', '"kind":"splendid"', "cells[0].families[0].kind: expected `str` matching regex"),
     ],
@@ -235,7 +235,7 @@ def test_what_is_no_digest_is_refused_and_names_no_text(tmp_path: Path, digest: 
     with pytest.raises(InputError, match="code"):
         from_json(text.replace(f'"code":"{cell.dispatches[0].code}"', f'"code":"{digest}"'))
     store = TextStore(tmp_path)
-    with pytest.raises(ValueError, match="is no digest"):
+    with pytest.raises(ValueError, match="is not a digest"):
         store.keep(digest, "text")
     stray = tmp_path / "ir" / digest.encode().hex()[:2] / f"{digest.encode().hex()}.mlir"
     stray.parent.mkdir(parents=True)

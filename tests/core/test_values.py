@@ -78,7 +78,7 @@ def test_parts_and_rest_sum_to_the_whole(parts: dict[str, int], rest: int, code:
 def test_parts_that_do_not_sum_to_the_whole_are_no_reading() -> None:
     more: tuple[tuple[int, dict[str, int]], ...] = ((10, {"text": 11}), (10, {"text": 6, "data": 5}), (0, {"text": 1}))
     for whole, parts in (*more, (10, {"text": 11, "data": -1}), (-1, {})):
-        with pytest.raises(ValueError, match="exceed the whole"):
+        with pytest.raises(ValueError, match="are larger than the whole"):
             Reading("elf", whole, parts)
     wrong = ((1, 2, 3, 3), (1, 2, 3, 5), (4, 4, 4, -2), (12, -2, 0, 0), (-2, 12, 0, 0), (12, 0, -2, 0))
     for figures in wrong:

@@ -112,7 +112,7 @@ def test_what_is_alike_is_folded_run_and_timed(audit: FoldAudit) -> None:
         assert [len(family.members) for family in cell.folded] == [4] and cell.folded[0].operands == ("i32", "i32")
         assert cell.equal is (True if target in RUN else None)
         assert (cell.price is not None) == (target in RUN) == (cell.price_note == "")
-    assert found["cuda"].equal_note == "on this machine: cuda code needs its device, and the processor is none"
+    assert found["cuda"].equal_note == "on this machine: cuda code needs its device, and does not run on a processor"
     assert found["vmvx"].equal_note.startswith("bit-equal on ")
     assert audit.max_slowdown == 50 and "iree-base-runtime" in audit.machine
 
@@ -170,7 +170,7 @@ def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(home: 
     for cell in found.cells:
         assert cell.state == "nothing-to-fold" and cell.artifact_bytes.change == 0 and cell.folded == ()
         assert [(one.kind, len(one.members)) for one in cell.left] == [("constants", 4)]
-        assert re.fullmatch(r"it gives other outputs on (vmvx|llvm-cpu-x86_64)", cell.left[0].why)
+        assert re.fullmatch(r"its outputs differ on (vmvx|llvm-cpu-x86_64)", cell.left[0].why)
     assert found.models[0].folded == found.models[0].today
     assert not (home / "wrong/folded").exists()
 
@@ -193,7 +193,7 @@ def test_a_group_that_differs_on_one_target_is_folded_on_none_and_the_others_sta
     assert len(bad) == 1
     for cell in found.cells:
         assert cell.state == "folded" and [len(family.members) for family in cell.folded] == [3], cell
-        assert {(one.members, one.why) for one in cell.left} >= {(*bad, "it gives other outputs on vmvx")}
+        assert {(one.members, one.why) for one in cell.left} >= {(*bad, "its outputs differ on vmvx")}
         assert cell.equal is (None if cell.target == "cuda" else True)
 
 
@@ -216,7 +216,7 @@ def test_what_is_too_dear_is_left_and_nothing_is_folded(home: Path, monkeypatch:
         assert (cell.state, cell.artifact_bytes.change, cell.price) == ("nothing-to-fold", 0, None)
         assert (cell.equal, cell.equal_note) == (None, NOTHING_FOLDED)
         assert [(one.kind, one.why) for one in cell.left] == [("constants", "it is slower by more than 1.0%")]
-        assert cell.price_note == "nothing is left that is worth its price"
+        assert cell.price_note == "no remaining group is worth its slowdown"
 
 
 @pytest.mark.usefixtures("untimed")
@@ -361,7 +361,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) -> None:
     cell = audit_of(name, PROGRAMS[name])
-    assert cell.state == "nothing-to-fold" and [one.why for one in cell.left] == ["it gives other outputs on vmvx"]
+    assert cell.state == "nothing-to-fold" and [one.why for one in cell.left] == ["its outputs differ on vmvx"]
 
 
 def test_what_is_the_same_says_on_what(audit_of: Audit, home: Path, tmp_path: Path) -> None:
@@ -374,9 +374,9 @@ def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
     audit_of: Audit, home: Path, tmp_path: Path
 ) -> None:
     cell = audit_of("constant", two(IDS, CONSTANT, 2147483000, 2147483500))
-    why = "nothing to compare: it is the same whatever the input, on 3 random inputs"
+    why = "nothing to compare: it is the same for all inputs, on 3 random inputs"
     assert (cell.state, cell.equal, cell.price) == ("folded", None, None) and why in cell.equal_note
-    assert cell.price_note == "outputs are not known to be equal"
+    assert cell.price_note == "equal outputs are not proved"
     text = (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
     assert "<sub>not known¹</sub>" in text and why in text and "not run" not in text and "equal in" not in text
 
@@ -384,4 +384,4 @@ def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
 def test_a_program_with_state_is_folded_and_not_run(audit_of: Audit) -> None:
     cell = audit_of("stateful", remembering())
     assert (cell.state, cell.equal, cell.price) == ("folded", None, None)
-    assert cell.equal_note == "has state: a call changes what the next one sees"
+    assert cell.equal_note == "has state: one call changes the result of the next call"

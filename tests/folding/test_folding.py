@@ -231,7 +231,7 @@ def left(at: FoldStage, flow: Path, *groups: Group) -> list[tuple[Group, str]]:
 def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(at: FoldStage) -> None:
     regions = [adding("a"), adding("b", 5), slicing("s", 16, (0, 3), (8, 4)), of_two("t", "%p, %q")]
     flow = at.written(program(at.header, regions))
-    few = "they are not two executables or more, each named once"
+    few = "they are not at least two different executables"
     asked = [("a", "s"), ("a", "t"), ("s", "a", "b"), ("a",), ("a", "a"), ("a", "x"), ()]
     whys = [ALIKE, ALIKE, ALIKE, few, few, "the program has no such executable", few]
     assert left(at, flow, *asked) == list(zip(asked, whys, strict=True))
@@ -277,7 +277,7 @@ def test_a_site_that_may_launch_one_of_several_keeps_them(at: FoldStage) -> None
 def test_an_executable_that_nothing_launches_is_not_folded(at: FoldStage) -> None:
     flow = at.written(program(at.header, [adding("a")], adding("b", 5).text))
     assert at.groups(flow).groups["constants"] == (("a", "b"),)
-    assert left(at, flow, ("a", "b")) == [(("a", "b"), "an executable is launched nowhere")]
+    assert left(at, flow, ("a", "b")) == [(("a", "b"), "an executable is never launched")]
 
 
 def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str:

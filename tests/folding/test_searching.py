@@ -106,7 +106,7 @@ EQUAL, SMALL, LARGE = dict.fromkeys(WHOLE, 1_000), ("a", "c"), ("b", "d")
 HALVES: dict[Group, int] = {WHOLE: 4_000, SMALL: 1_000, LARGE: 1_950}
 FAILS = "<stdin>:12:3: error: failed to legalize operation 'arith.extsi'\nmore"
 REASON = "failed to legalize operation 'arith.extsi'"
-NO_CODE, NO_SMALLER = "folding it saves no code", "the artifact gets no smaller with it"
+NO_CODE, NO_SMALLER = "folding this group saves no code", "this group does not make the artifact smaller"
 
 
 def failing(*bad: Group) -> Callable[[Sequence[Group]], str]:
@@ -129,7 +129,7 @@ CASES: dict[str, Case] = {
     "one group that fails": (world(FOUR, fails=failing(CD), constants=[AB, CD]), (AB,), {CD: ("constants", REASON)}),
     "two groups that compile apart only": (
         world(FOUR, fails=more_than(1), constants=[AB, CD]), (AB,),
-        {CD: ("constants", f"beside the other groups: {REASON}")},
+        {CD: ("constants", f"together with the other groups: {REASON}")},
     ),
     "a group of four that fails is halved": (world(FOUR, fails=failing(WHOLE), constants=[WHOLE]), (AB, CD), {}),
     "its halves have its kind": (
@@ -289,7 +289,7 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
     assert isinstance(told, str) is (not kept)
     for group, why in dropped.items():
         is_dear = COSTS[group] > max_slowdown
-        assert why.startswith("it is slower by more than " if is_dear else "alone it is worth its price")
+        assert why.startswith("it is slower by more than " if is_dear else "alone it is worth its slowdown")
     assert affordable(world.attempt([AB]), world.attempt, lambda _: "too long", 0) == (
         world.attempt([AB]),
         {},

@@ -20,7 +20,10 @@ MEASURE = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
 
 def test_without_an_event_there_is_nothing_to_do(stage: Stage) -> None:
     ran = stage.run("", {}, "")
-    assert ran.code == 0 and ran.news.said == ["no event: nothing (not a run of GitHub Actions)", "nothing to do"]
+    assert ran.code == 0 and ran.news.said == [
+        "no event: nothing (this is not a run of GitHub Actions)",
+        "nothing to do",
+    ]
     stage.main()
     head, merge = stage.open_pull({"notes.txt": "one\n"})
     payload = event("pull_request.synchronize")
@@ -90,7 +93,7 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(stage
 @pytest.mark.parametrize(
     ("inputs", "line"),
     [
-        ({"pull_request": "abc"}, "input pull-request: 'abc' is no number from 1 to 2147483647"),
+        ({"pull_request": "abc"}, "input pull-request: 'abc' is not a number from 1 to 2147483647"),
         ({"base": "--x"}, "input base: '--x' begins with a dash"),
         ({"command": "post"}, "event: this event asks for measure or report, not for 'post': started manually"),
         ({"targets": "vvmx"}, "input targets vvmx: matches no target (did you mean 'vmvx'?)"),
@@ -111,7 +114,7 @@ def test_what_breaks_before_there_is_a_report_is_in_the_summary_with_the_verdict
 def assert_told(ran: Ran, line: str) -> None:
     assert ran.code in (2, 5) and ran.error.startswith(line), ran.error
     assert ran.outputs["verdict"] == "unknown"
-    assert ran.summary.count("Code size: not known") == 1 and f"`{line}" in ran.summary
+    assert ran.summary.count("Code size: unknown") == 1 and f"`{line}" in ran.summary
 
 
 def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(stage: Stage) -> None:
@@ -124,7 +127,7 @@ def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(stage: 
     ran = stage.run("workflow_run", payload, main, ref="refs/heads/main", github_token="")
     assert_told(ran, "input github-token: is missing")
     head = stage.open_pull({"notes.txt": "one\n"})
-    pages = "event: pages are made of the default branch alone, not of refs/pull/1/merge"
+    pages = "event: pages are made only for the default branch, not for refs/pull/1/merge"
     assert_told(stage.pull(*head, command="pages"), pages)
     assert stage.comments() == [] and stage.conclusions == []
 
@@ -132,10 +135,16 @@ def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(stage: 
 @pytest.mark.parametrize(
     ("branch", "line"),
     [
-        ("HEAD", "code-size.yml:10: baseline.branch: 'HEAD' does not fit: a branch's name has letters"),
-        ("main/x", "baseline: branch: branch main/x cannot be made, as there is a branch main (name one"),
-        ("code", "baseline: branch: branch code cannot be made, as there is a branch code/size (name one"),
-        ("main", "baseline: branch: branch main is the default branch, and is left alone (name a branch"),
+        ("HEAD", "code-size.yml:10: baseline.branch: 'HEAD' does not fit: a branch name has only letters"),
+        (
+            "main/x",
+            "baseline: branch: branch main/x cannot be created, because there is a branch main (choose another name",
+        ),
+        (
+            "code",
+            "baseline: branch: branch code cannot be created, because there is a branch code/size (choose another name",
+        ),
+        ("main", "baseline: branch: branch main is the default branch, so the bot does not change it (name a branch"),
     ],
 )
 def test_a_branch_that_cannot_hold_baselines_is_refused_by_name_before_the_first_compile(

@@ -28,7 +28,7 @@ def test_without_a_model_on_base_nothing_is_compared_and_that_is_said(stage: Sta
     size = sum(cell.value("artifact_bytes") or 0 for cell in ran.report.head.cells)
     assert first_line(stage) == f"🆕 **Code size is measured from now on: 2 models on 2 targets, {size:,} B** · 4 new"
     (body,) = stage.comments()
-    assert "brings the configuration `code-size.yml`, which the base commit has not: " in body
+    assert "brings the configuration `code-size.yml`, which the base commit does not have. " in body
     assert "nothing changed" not in body and "identical" not in body
     assert "Every build: code size, executables and stack" in body
     assert ran.report.baseline.sha == main
@@ -62,7 +62,7 @@ def test_a_run_by_hand_with_a_commit_that_has_none_is_refused(stage: Stage) -> N
     stage.origin.push_main("The bot", {"code-size.yml": stage.config(), "models/a.mlir": A + "// longer\n"})
     for inputs, rule in (({"base": first}, f"input base: {first}"), ({}, "first parent of the head commit")):
         ran = stage.dispatch(**inputs)
-        what = f"{rule}: has no code-size.yml, so that nothing says what of it is measured (name a commit that has one"
+        what = f"{rule}: has no code-size.yml, so the bot does not know what to measure (name a commit with"
         assert ran.code == 2 and ran.error.startswith(what) and ran.outputs["verdict"] == "unknown", ran.error
 
 

@@ -53,8 +53,8 @@ def test_each_side_s_file_says_where_its_wheels_are(
     ran = stage.pull(*stage.open_pull(pin(NEW, *lines), 2), number=2, base=stage.spec(f"release-{OLD}"))
     assert ran.code == 0, ran.error
     assert ran.report.head.compiler.version == NEW
-    assert "requirements.txt:2: the index is not used: it is that of the machine which runs the bot" in ran.said
-    assert "requirements.txt:3: the place of wheels is not used: it is no directory" in ran.said
+    assert "requirements.txt:2: ignored the index: the bot uses the index of its own machine" in ran.said
+    assert "requirements.txt:3: ignored the place of wheels: it is not a directory" in ran.said
     homes = [path.name for path in (stage.home / "cache" / "toolchains").iterdir() if path.name.startswith(NEW)]
     assert len(homes) == 1 and homes[0].count("-") > 3, "apart from what the index gives"
 
@@ -77,11 +77,11 @@ def test_the_pull_request_that_repairs_a_pin_is_held_to_limits_alone(stage: Stag
     assert stage.conclusions == ["neutral"] and ran.states == {"a on vmvx": "new"}
     (body,) = stage.comments()
     for text in (body.replace("\\", ""), ran.summary.replace("\\", "")):
-        assert f"Nothing was compared: {SAID}. The limits apply to head alone." in text
+        assert f"Nothing was compared: {SAID}. The limits apply to head only." in text
     assert "identical" not in body and "nothing changed" not in body and "unknown" not in body.splitlines()[2]
-    assert "limits applied to head alone" in stage.hub.check_runs[0]["output"]["title"]
+    assert "limits applied to head only" in stage.hub.check_runs[0]["output"]["title"]
     notes = json.loads((ran.out / "report.json").read_text())["notes"]
-    assert notes == [f"nothing was compared, and the limits apply to head alone: {SAID}"]
+    assert notes == [f"nothing was compared, and the limits apply to head only: {SAID}"]
     told = render_html(ran.report)
     assert SAID in told
 

@@ -62,11 +62,11 @@ def test_the_nearest_stored_ancestor_is_told_with_its_distance(stage: Stage) -> 
     assert ran.code == 0 and ran.report.broke == "", ran.error
     told = ran.report.baseline
     assert (told.sha, told.distance, ran.report.base.source.sha) == (base, 3, first)
-    assert ran.report.notes[0] == "what changed may come from other commits: the baseline is 3 commits before the base"
+    assert ran.report.notes[0] == "changes may come from other commits: the baseline is 3 commits before the base"
     (body,) = stage.comments()
     screen = body.partition("<details>")[0]
     assert f"measured 3 commits before it at `{first[:10]}`." in screen
-    assert "Note: what changed may come from other commits" in screen
+    assert "Note: changes may come from other commits" in screen
     assert ran.states == {"a on vmvx": "changed"} and ran.outputs["verdict"] == "fail"
 
 
@@ -93,7 +93,9 @@ def test_a_model_that_was_edited_since_is_not_compared_and_that_is_told(stage: S
     stage.origin.push_main("Edit", {"models/a.mlir": longer("a")})
     ran = reviewed(stage)
     assert ran.code == 0 and ran.states == {"a on vmvx": "unmeasured", "b on vmvx": "same"}, ran.error
-    assert any("1 build not compared, as the stored ancestor has no such cell" in note for note in ran.report.notes)
+    assert any(
+        "1 build not compared, because the stored ancestor has no such build" in note for note in ran.report.notes
+    )
     assert ran.outputs["verdict"] == "warn" and "1 of 2 builds compared: 1 not measured on base" in stage.comments()[0]
 
 
@@ -115,7 +117,7 @@ def test_nothing_comparable_is_unknown_and_no_pass(stage: Stage, change: str) ->
     stage.origin.push_main("Change", configured or {"models/a.mlir": longer("a")})
     ran = reviewed(stage)
     assert ran.code == 5 and ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"], ran.error
-    assert ran.report.broke.startswith(f"No baseline: {HEAD}, no snapshot of the base commit or of an ancestor like it")
+    assert ran.report.broke.startswith(f"No baseline: {HEAD}, no snapshot of the base commit or of a matching ancestor")
     assert set(ran.states.values()) == {"unmeasured"} and "✅" not in stage.comments()[0]
 
 

@@ -131,7 +131,7 @@ def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(stage: Stag
         f"{two}": "two: several wheels fit this machine: iree_base_compiler-3.12.0",
         f"{two}/*.whl": "*.whl: several wheels fit this machine: iree_base_compiler-3.12.0",
         f"{none}": f"{none}: holds no iree-compile, and no iree_base_compiler wheel",
-        f"{none}/*.whl": f"{none}/*.whl: matches 1 wheel, and none of the compiler",
+        f"{none}/*.whl": f"{none}/*.whl: matches 1 wheel, but none is of the compiler",
     }
     for head, line in said.items():
         ran = stage.pull(*pull, head=head)
@@ -261,8 +261,8 @@ def test_a_shortened_commit_is_refused_with_how_to_get_all_of_it(stage: Stage, s
     first, _ = history(stage)
     ran = stage.dispatch(**{side: f"{prefix}{first[:9]}"})
     assert ran.code == 2 and ran.error == (
-        f"input {side}: '{first[:9]}' is a shortened commit, and others can begin the same "
-        f"(give all of it, which `git rev-parse {first[:9]}` prints where you work, or name a branch or tag)"
+        f"input {side}: '{first[:9]}' is a shortened commit, and other commits can begin with it "
+        f"(give the full SHA, which `git rev-parse {first[:9]}` prints in your clone, or name a branch or tag)"
     )
     assert "shortened commit" in ran.summary
 

@@ -99,5 +99,5 @@ def test_nothing_is_made_of_a_pull_request_or_of_another_branch(stage: Stage, co
     payload = event("workflow_dispatch.main")
     other = stage.run("workflow_dispatch", payload, commits[0], ref="refs/heads/other", command="pages")
     for ran, ref in ((pull, "refs/pull/1/merge"), (other, "refs/heads/other")):
-        assert ran.code == 2 and f"pages are made of the default branch alone, not of {ref}" in ran.error
+        assert ran.code == 2 and f"pages are made only for the default branch, not for {ref}" in ran.error
         assert not ran.out.exists()

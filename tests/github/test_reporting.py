@@ -38,7 +38,7 @@ def assert_unknown(stage: Stage, ran: Ran, words: str) -> None:
     """The pull request hears why, and its check fails."""
     assert ran.code == 2 and words in ran.error, ran.error
     (body,) = stage.comments()
-    assert "Code size: not known" in body and words in body
+    assert "Code size: unknown" in body and words in body
     assert stage.conclusions == ["failure"] and ran.outputs["verdict"] == "unknown"
 
 
@@ -86,8 +86,12 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "not text": ("head.json", lambda path: path.write_bytes(b"\xff\xfe"), "artifact head.json: is not UTF-8"),
     "no JSON": ("measured.json", lambda path: path.write_text("{"), "artifact measured.json: "),
     "another schema": ("measured.json", lambda path: path.write_text("{}"), "its schema is missing"),
-    "another head": ("head.json", of_another_commit, "artifact head.json: is of commit ffffffffff, and "),
-    "another base": ("base.json", of_another_commit, "artifact base.json: is not about the base of the merge commit"),
+    "another head": ("head.json", of_another_commit, "artifact head.json: is of commit ffffffffff, but "),
+    "another base": (
+        "base.json",
+        of_another_commit,
+        "artifact base.json: does not belong to the base of the merge commit",
+    ),
     "no texts": ("texts.json", lambda path: path.write_text("[]"), "artifact texts.json: "),
 }
 

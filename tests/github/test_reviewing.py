@@ -127,7 +127,8 @@ def test_a_base_that_cannot_be_measured_is_said_and_fails_the_check(stage: Stage
     (body,) = stage.comments()
     assert "No baseline" in body and "/no/such/compiler" in body
     assert (
-        "**Code size: unknown, as nothing could be compared** · 0 of 1 build compared: 1 not measured on base" in body
+        "**Code size: unknown, because nothing could be compared** · 0 of 1 build compared: 1 not measured on base"
+        in body
     )
     assert "✅" not in body and "compiler not known → " in body
     assert stage.conclusions == ["failure"]
@@ -158,7 +159,7 @@ def test_nothing_measured_at_all_is_no_verdict_with_a_whole_report(stage: Stage)
     stage.compiler("one", [{"do": "fail", "kind": "direct"}])
     stage.main()
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
-    assert ran.code == 5 and "no cell could be measured on either side" in ran.said
+    assert ran.code == 5 and "no build could be measured on either side" in ran.said
     assert ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"]
     assert (ran.out / "report.json").is_file() and "already failing on base" in stage.comments()[0]
 
@@ -209,7 +210,7 @@ def test_thresholds_that_change_are_noted_and_lines_that_move_are_not(stage: Sta
     changed = stage.config(thresholds=rules)
     ran = stage.pull(*stage.open_pull({"code-size.yml": changed}))
     assert ran.code == 0 and any("changes the thresholds" in note for note in ran.report.notes), ran.error
-    assert "judged by those of its base" in stage.comments()[0]
+    assert "the thresholds of its base apply" in stage.comments()[0]
     stage.origin.push_main("The same", {"code-size.yml": changed})
     ran = stage.pull(*stage.open_pull({"code-size.yml": f"# moved\n\n{changed}"}, 2), number=2)
     assert ran.code == 0 and not any("thresholds" in note for note in ran.report.notes), ran.error
@@ -230,7 +231,7 @@ def test_a_push_is_stored_once_and_one_elsewhere_not_at_all(stage: Stage) -> Non
     assert stage.store.load(entry) == kept(ran.snapshot("head.json"))
     count = compiles(stage)
     again = stage.push(main)
-    assert "nothing to measure" in again.said and "of that very commit" in again.said
+    assert "nothing to measure" in again.said and "of the same commit" in again.said
     words = stage.push(stage.origin.push_main("Words", {"README.md": "one\n"}))
     assert "nothing to measure" in words.said and "1 commit older" in words.said
     assert len(stage.store.entries()) == 1 and compiles(stage) == count
@@ -312,7 +313,7 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
     files[0].unlink()
     ran = stage.pull(head, merge, plan=plan, parts=f"{files[0]} {files[1].parent}/*.json")
     assert ran.code == 0, ran.error
-    words = f"shard 1/2 is lost, and with it {len(lost.cells)} build{'s' * (len(lost.cells) > 1)}"
+    words = f"shard 1/2 is lost, with its {len(lost.cells)} build{'s' * (len(lost.cells) > 1)}"
     assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
     assert {key for key, state in ran.states.items() if state == "unmeasured"} == {str(one.key) for one in lost.cells}
     same = 8 - len(lost.cells)
@@ -335,7 +336,7 @@ def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
     pull = stage.open_pull({"notes.txt": "one\n"})
     part = str(stage.pull(*pull).out / "head.json")
     planned = stage.pull(*pull, command="plan", shards="1").outputs["matrix"]
-    of_others = "the plan: is over 1 shards, and 1/8 is not one of them"
+    of_others = "the plan: has 1 shards, and 1/8 is not among them"
     said: list[tuple[dict[str, Any], str]] = [
         ({"command": "measure", "shard": "1/8", "plan": planned}, of_others),
         ({"parts": "parts/*.json", "plan": '{"include": []}'}, "input parts: match no file"),
@@ -367,7 +368,7 @@ def test_a_push_is_joined_from_its_parts(stage: Stage) -> None:
     plan = stage.push(main, command="plan", shards="2").outputs["matrix"]
     parts = [stage.push(main, command="measure", shard=f"{index}/2", plan=plan).out for index in (1, 2)]
     ran = stage.push(main, plan=plan, parts=f"{parts[0]}/head-*.json")
-    assert ran.code == 2 and re.search(r"^input parts: lack \d of 8 cells, such as .* on ", ran.error), ran.error
+    assert ran.code == 2 and re.search(r"^input parts: lack \d of 8 builds, such as .* on ", ran.error), ran.error
     assert stage.store.entries() == [], "a baseline that lacks a shard is not stored"
     ran = stage.push(main, plan=plan, parts=" ".join(f"{part}/head-*.json" for part in parts))
     (entry,) = stage.store.entries()
@@ -381,7 +382,7 @@ def test_parts_of_another_compiler_or_commit_are_refused(stage: Stage) -> None:
     _, (of_pull,) = measured_parts(stage, head, merge, 1)
     of_main = stage.push(main, command="measure", shard="1/1").out / "head-1-of-1.json"
     ran = stage.push(main, parts=str(of_pull))
-    assert ran.code == 2 and ran.error.startswith(f"input parts: are of commit {merge[:10]}, and {main[:10]} is wanted")
+    assert ran.code == 2 and ran.error.startswith(f"input parts: are of commit {merge[:10]}, but {main[:10]} is needed")
     stage.compiler("one", [{"do": "differ"}], version="3.13.0rc2")
     for ran in (stage.push(main, parts=str(of_main)), stage.pull(head, merge, parts=str(of_pull))):
         assert ran.code == 2, ran.said

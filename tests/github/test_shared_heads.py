@@ -73,7 +73,7 @@ def test_a_merge_that_can_be_of_two_bases_is_told_as_such_where_there_is_no_resu
     stage.hub.set_branch("release-1", OLDER)  # which main has, too
     backport(stage, onto=OLDER, merge="3" * 40)
     ran = stage.post(run_id=BACKPORT_RUN)
-    assert ran.code == 2 and "#7 with main or of #8 with release-1, and nothing says which" in ran.error
+    assert ran.code == 2 and "#7 with main or of #8 with release-1, and the right one is unknown" in ran.error
     assert checks(stage) == {MAIN: "failure", RELEASED: "failure"}
     assert stage.post().code == 0 and "2,000,000" in stage.body
     assert stage.post(run_id=BACKPORT_RUN).code == 2 and "2,000,000" in stage.body, "a result is not written over"

@@ -75,7 +75,7 @@ def test_a_run_again_of_an_older_merge_commit_does_not_replace_the_newer_report(
     assert stage.pull(head, newer).code == 0
     comments, checks = stage.hub.comments(1), stage.hub.check_runs
     again = stage.pull(head, older)
-    assert again.code == 0 and f"is about a newer merge commit, {newer[:10]}" in again.said
+    assert again.code == 0 and f"reported a newer merge commit, {newer[:10]}" in again.said
     assert (stage.hub.comments(1), stage.hub.check_runs) == (comments, checks)
     assert stage.pull(head, newer).code == 0
     assert len(stage.conclusions) == len(checks) + 1

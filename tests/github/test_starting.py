@@ -11,8 +11,8 @@ pytestmark = pytest.mark.slow
 
 SUITE: dict[str, Any] = {"models": "mobilenet_v1_f32_224", "targets": "vmvx"}
 HINT = (
-    "(commit one, which `code-size-bot init` writes; or, to measure the packaged suite, give the action "
-    "config: default, and the inputs base and head)"
+    "(commit one, which `code-size-bot init` writes; "
+    "or set the inputs config: default, base and head to measure the packaged suite)"
 )
 
 

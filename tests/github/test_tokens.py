@@ -24,7 +24,7 @@ SECRETS = {
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "sesame",
     "ACTIONS_CACHE_URL": "https://sesame.example",
 }
-REFUSED = "a command that compiles takes no token on GitHub Actions (leave it out here, and give it to the job that"
+REFUSED = "a command that compiles takes no token on GitHub Actions (remove it here, and give it to the job that"
 COMPILING = {
     "measure": ("--compiler", "3.13.0", "--out", "head.json"),
     "compare": ("--base", "3.12.0", "--head", "3.13.0"),

@@ -79,9 +79,9 @@ def test_the_step_is_told_with_its_cause_and_commands_that_show_it(home: Path, b
     good, bad = series(home, 50_438, 50_438, 83_990, 83_990)
     code, out, err = bisect("--config", "default", "--among", "nightly/*.json", good, bad)
     assert code == 0 and "nightly/3.4.0.json: 83,990 B, bad" in err
-    assert "first bad: nightly/3.4.0.json (4 of 4 candidates looked at)" in out
+    assert "first bad: nightly/3.4.0.json (4 of 4 candidates measured)" in out
     assert "50,438 → 83,990 B: +33,552 B (+66.5 %) of +33,552 B from GOOD to BAD" in out
-    assert "cause: container" in out or "cause: not known" in out
+    assert "cause: container" in out or "cause: unknown" in out
     commands = [line.strip() for line in out.splitlines() if line.startswith("code-size-bot ")]
     assert [command.split()[1] for command in commands] == ["report", "explain"]
     assert "--base nightly/3.3.0.json --head nightly/3.4.0.json" in commands[0]
@@ -125,8 +125,10 @@ def test_another_metric_is_not_explained_by_a_cause_of_bytes(home: Path, bisect:
     ends = ("nightly/3.2.0.json", "nightly/3.5.0.json")
     code, out, err = bisect("--config", "default", "--metric", "steady_sites", "--among", "nightly/*.json", *ends)
     assert code == 0 and "first bad: nightly/3.4.0.json" in out, err
-    why = "causes are known of artifact_bytes, not of steady_sites; changed with it: dispatch_sites 5 → 11"
-    assert f"cause: not known: {why}\n" in out
+    why = (
+        "only changes of artifact_bytes have a cause, not those of steady_sites; changed with it: dispatch_sites 5 → 11"
+    )
+    assert f"cause: unknown: {why}\n" in out
     found = json.loads((home / "out/bisect.json").read_text())
     assert (found["cause"], found["why"]) == (None, why)
 
@@ -147,7 +149,10 @@ def test_one_that_gives_now_this_and_now_that_is_no_evidence(home: Path, answer:
     found = answer("--among", "nightly", *ends, code=5)
     assert looks(found) == {"3.2.0": "good", "3.3.0": "good", "3.4.0": "skipped", "3.5.0": "bad", "3.6.0": "bad"}
     (doubtful,) = [look for look in found["looks"] if look["judged"] == "skipped"]
-    assert doubtful["values"] == [10, 90] and doubtful["reason"] == "its values lie on both sides of the limit"
+    assert (
+        doubtful["values"] == [10, 90]
+        and doubtful["reason"] == "the build is non-deterministic: its values lie on both sides of the limit"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,11 +165,11 @@ def test_where_nothing_is_known_of_a_candidate_it_is_said_that_there_may_be_othe
 ) -> None:
     code, out, _ = bisect("--config", "default", "--among", "nightly", *series(home, *values))
     assert code == (5 if values == (5, None, 9) else 0)
-    notes = [line for line in out.splitlines() if line.startswith("note: nothing is known")]
-    said = f"note: nothing is known of {known} candidates: there may be other places where good turns to bad"
+    notes = [line for line in out.splitlines() if "no known value" in line]
+    said = f"note: {known} candidates have no known value: good may also turn to bad at another place"
     assert notes == ([said] if known else [])
     written = json.loads((home / "out/bisect.json").read_text())["notes"]
-    assert [f"note: {one}" for one in written if one.startswith("nothing is known")] == notes
+    assert [f"note: {one}" for one in written if "no known value" in one] == notes
 
 
 def test_a_damaged_file_between_is_skipped(home: Path, answer: Answer) -> None:
@@ -176,13 +181,21 @@ def test_a_damaged_file_between_is_skipped(home: Path, answer: Answer) -> None:
 REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
     "swapped": ((9, 9, 5), [], "GOOD and BAD are swapped: GOOD has 9 B, BAD 5 B (lower is better"),
     "equal": ((5, 7, 5), [], "artifact_bytes is the same at both ends: GOOD has 5 B, BAD 5 B"),
-    "good is bad": ((9, 9, 12), ["--limit", "5"], "GOOD is not good: GOOD has 9 B, BAD 12 B, and bad is more than 5 B"),
-    "bad is good": ((5, 7, 9), ["--limit", "55"], "BAD is not bad: GOOD has 5 B, BAD 9 B, and bad is more than 55 B"),
+    "good is bad": (
+        (9, 9, 12),
+        ["--limit", "5"],
+        "GOOD is not good: GOOD has 9 B, BAD 12 B, and bad means more than 5 B",
+    ),
+    "bad is good": (
+        (5, 7, 9),
+        ["--limit", "55"],
+        "BAD is not bad: GOOD has 5 B, BAD 9 B, and bad means more than 55 B",
+    ),
     "no value": ((5, 7, None), [], "BAD has no value: failed: error: 3.4.0 refuses it"),
     "metric": ((5, 7, 9), ["--metric", "artifact_byte"], "did you mean 'artifact_bytes'"),
     "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is not a number of bytes"),
     "number": ((5, 7, 9), ["--limit", "much"], "--limit: 'much' is not a number"),
-    "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run: nothing"),
+    "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run: it cannot"),
 }
 
 
@@ -197,7 +210,7 @@ def test_what_cannot_be_bisected_is_refused_in_one_line(home: Path, bisect: Bise
 def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) -> None:
     good, bad = series(home, 5, 9)
     for words, arguments in {
-        "nothing says what lies between the two (name those between with --among": [good, bad],
+        "the candidates between the two are unknown (name the candidates with --among": [good, bad],
         "GOOD and BAD are the same (": ["--among", "nightly", bad, f"./{bad}"],
         "holds no iree_base_compiler-*.whl and no snapshot": ["--among", ".", good, bad],
         "is not a release, a file or a directory, and matches no file": ["--among", "n*/x", good, bad],
@@ -220,7 +233,7 @@ def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetc
 def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
     ends = series(home, 5, 9)
     code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "*", "--target", "vmvx"))
-    assert code == 2 and "2 builds are meant: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
+    assert code == 2 and "2 builds match: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
     code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "x", "--target", "vmvx"))
     assert code == 2 and "--model x: matches no model" in err
 
@@ -253,11 +266,11 @@ def test_wheels_of_a_directory_are_candidates_by_version_and_one_that_is_none_is
     code, out, err = among_wheels(found[0], found[4])
     assert code == 0, err
     assert "5 candidates from " in err, "3.13.0 is newer than BAD, and one is for another platform"
-    assert f"first bad: {found[2]} (4 of 5 candidates looked at)" in out
+    assert f"first bad: {found[2]} (4 of 5 candidates measured)" in out
     assert f"--base {found[1]} --head {found[2]}" in " ".join(out.split())
     found[2].write_bytes(b"no wheel")
     code, out, err = among_wheels(found[1], found[3])
-    assert code == 5 and f"the first bad one is one of: {found[2]}, {found[3]}" in out, err
+    assert code == 5 and f"the first bad candidate is one of: {found[2]}, {found[3]}" in out, err
 
 
 def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(
@@ -266,6 +279,6 @@ def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(
     found = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
     code, out, err = among_wheels(found[0], found[2])
     assert code == 5, out
-    assert "skipped, its values lie on both sides of the limit" in out
-    assert f"the first bad one is one of: {found[1]}, {found[2]}" in out
+    assert "skipped, the build is non-deterministic: its values lie on both sides of the limit" in out
+    assert f"the first bad candidate is one of: {found[1]}, {found[2]}" in out
     assert err.splitlines()[-1].endswith("2 candidates may be the first bad one (the others have no clear value)")

@@ -115,12 +115,12 @@ def test_values_that_disagree_are_skipped() -> None:
 
 
 def test_what_has_no_value_says_why() -> None:
-    assert values_of(None, CELL, "executables") == ((), "has no such cell")
+    assert values_of(None, CELL, "executables") == ((), "has no such build")
     assert values_of(failed(CELL, "error: no\nmore"), CELL, "executables") == ((), "failed: error: no")
     unknown = replace(with_metrics(CELL, executables=None), reasons={"executables": "no IR"})
     assert values_of(unknown, CELL, "executables") == ((), "no IR")
     flaky = replace(CELL, others=(CompileOutcome("failed"),))
-    assert values_of(flaky, CELL, "executables") == ((), "not deterministic: not every compile of it has a value")
+    assert values_of(flaky, CELL, "executables") == ((), "non-deterministic: some compiles of it have no value")
 
 
 def test_what_another_assembler_made_is_not_held_against_it() -> None:

@@ -99,7 +99,7 @@ def test_what_is_cached_is_not_measured_again_and_the_files_are_the_same(capsys:
     first = [Path("out", name).read_bytes() for name in ("history.json", "history.md", "history.html")]
     capsys.readouterr()
     assert run("--releases", "3.11.0,3.9.0", "--releases", "3.10.0") == 0
-    assert "\n12 compiles (4 builds on 3 variants), 12 of them in the cache\n" in capsys.readouterr().err
+    assert "\n12 compiles (4 builds on 3 variants), 12 from the cache\n" in capsys.readouterr().err
     again = [Path("out", name).read_bytes() for name in ("history.json", "history.md", "history.html")]
     assert first == again, "the order in which releases are named does not matter"
 
@@ -163,14 +163,14 @@ TARGETS = """
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        ([], 2, "name either releases or a store (such as --releases 3.8.0..3.13.0"),
-        (["--releases", "3.8.0", "--store"], 2, "name either releases or a store"),
+        ([], 2, "expects either --releases or --store (for example --releases 3.8.0..3.13.0"),
+        (["--releases", "3.8.0", "--store"], 2, "expects either --releases or --store"),
         (["--releases", "3.9.0..3.8.0"], 2, "goes from a newer release to an older one (write 3.8.0..3.9.0)"),
         (["--releases", "3.9.0.."], 2, "is not a range of releases (write both ends"),
         (["--releases", ","], 2, "names no release"),
         (["--releases", "no.json"], 2, "no.json: cannot be read"),
         (["--releases", "3.8.0", "--model", "gamma"], 2, "gamma"),
-        (["--releases", "4.0.0,5.0.0"], 4, "not one release can be had"),
+        (["--releases", "4.0.0,5.0.0"], 4, "no release is available"),
         (["--releases", "3.11.0", "--model", "beta"], 5, "history.json: nothing was measured ("),
         (["--store", "nowhere"], 2, "no baseline of report 'default' is stored"),
         (["--store", "data-branch"], 2, "git"),
@@ -217,7 +217,7 @@ def test_snapshots_without_versions_are_in_the_order_of_their_numbers_for_histor
         info = replace(made.compiler, version="nightly", spec="")
         write(Path(f"nightly-{number}.json"), replace(made, compiler=info))
     assert run("--releases", "nightly-*.json", "--config", "default") == 0
-    assert "tells no version that can be ordered: releases are in the order" in capsys.readouterr().err
+    assert "has a version that cannot be ordered: releases keep the order" in capsys.readouterr().err
     assert [point["metrics"]["artifact_bytes"] for point in points(*KEY)] == [800_000, 900_000, 1_000_000, 1_100_000]
     cell = ["--model", KEY[0], "--target", KEY[1], "--limit", "950000B", "--config", "default", "--format", "json"]
     assert main(["bisect", "nightly-8.json", "nightly-11.json", "--among", "nightly-*.json", *cell]) == 0

@@ -56,7 +56,7 @@ PAIRED = (Row("p1", "p", places=("e.0", "e.1")), Row("p2", "p", places=("e.2",))
 CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     "input": (
         made(Row("s")), made(Row("t", kind="conv", code="d"), phases=OTHER_INPUT),
-        "input", "input", "the same model text is read differently by the compiler", ">0 input, 0> input",
+        "input", "input", "the compiler reads the same model text differently", ">0 input, 0> input",
     ),
     "read differently, and another configuration": (
         made(Row("s")), made(Row("s", strategy="Tiling | [4, 0]", code="d"), phases=OTHER_INPUT),
@@ -64,13 +64,13 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     ),
     "read differently, and the same in the end": (
         made(Row("s")), made(Row("s"), phases=OTHER_INPUT), "packaging", "layout",
-        "the code of every dispatch is the same, its layout is not", "",
+        "the code of every dispatch is the same, but its layout differs", "",
     ),
     "an inserted dispatch without shift noise": (
         made(*(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5))),
         made(Row("new", kind="elementwise"), *(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5)),
              phases=OTHER_INPUT),
-        "input", "input", "the same model text is read differently by the compiler", ">0 input",
+        "input", "input", "the compiler reads the same model text differently", ">0 input",
     ),
     "merged": (made(*APART), made(*TOGETHER), "fusion", "dispatch-creation", MERGED, None),
     "merged, the phase not known": (
@@ -80,11 +80,11 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
         made(*(Row(f"m{i}", words="matmul", code=f"m{i}") for i in range(4))),
         made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}") for i in range(4))),
         "fusion", "dispatch-creation",
-        "other IR at 4 of 4 dispatch sites, in as many regions of the same kinds", None,
+        "other IR at 4 of 4 dispatch sites, in the same number of regions of the same kinds", None,
     ),
     "other names alone": (
         made(Row("m", words="matmul")), made(Row("m", words="matmul_like"), first=9),
-        "packaging", "layout", "the code of every dispatch is the same, its layout is not", "",
+        "packaging", "layout", "the code of every dispatch is the same, but its layout differs", "",
     ),
     "folded on base": (
         made(FOLDED), made(*UNFOLDED, families=[FAMILY]), "dedup-lost", "deduplication",
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     ),
     "other numbers of the same code": (
         made(S), made(replace(S, stack_bytes=32)), "packaging", "layout",
-        "the code of every dispatch is the same, its layout is not", "0>0 packaging",
+        "the code of every dispatch is the same, but its layout differs", "0>0 packaging",
     ),
     "code that cannot be compared": (
         made(Row("s", code=None)), made(Row("s", code="c")), None, None,
@@ -216,7 +216,7 @@ def test_what_is_bound_otherwise_is_a_consequence_of_another_program_by_one_comp
 
 
 def test_what_is_bound_otherwise_is_said() -> None:
-    words = "and what the program binds there differs"
+    words = "but the program binds other buffers"
     base = _bound(made(S), "o")
     found = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
     assert [one.note for one in found.dispatches] == [f"the same configuration, different code, {words}"]

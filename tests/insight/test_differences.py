@@ -48,7 +48,7 @@ def test_huge_texts_are_no_trap() -> None:
         (BASE, BASE.replace("vector = [8, 32, 1]", "cache = [2]"),
          "CPUDoubleTilingExpert … vector [8, 32, 1] → not set; cache not set → [2]"),
         (BASE, BASE.replace("1 subgroup", "2 subgroup"),
-         "a different configuration, in which no value with a name differs"),
+         "a different configuration, but all named values are equal"),
     ],
 )  # fmt: skip
 def test_a_note_shows_what_differs_of_two_configurations(base: str, head: str, note: str) -> None:

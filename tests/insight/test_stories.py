@@ -227,7 +227,7 @@ def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_contai
     )
     result = headlined(Explanation("strategy", "configuration", "…"), base, head)
     assert (result.cause, result.waterfall) == (None, {UNKNOWN: 200})
-    assert result.why == "unknown +200 B could not be told apart"
+    assert result.why == "unknown +200 B could not be separated"
     base, head = (
         made_of({"executables/text": 100}, row("a", None)),
         made_of({"executables/text": 150}, row("a", None)),
@@ -254,11 +254,11 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
     new = DispatchDelta(None, row("tanh", 80), "added", "input")
     result = headlined(Explanation("input", "input", "the model itself changed", (new,)), base, head, True)
     assert (result.cause, result.why, result.waterfall) == ("input", "the model itself changed", {"input": 320})
-    none = headlined(Explanation("packaging", "layout", "its layout is not"), base, base)  # the first phase's
-    assert (none.cause, none.why, none.waterfall) == ("packaging", "its layout is not", {})
+    none = headlined(Explanation("packaging", "layout", "but its layout differs"), base, base)  # the first phase's
+    assert (none.cause, none.why, none.waterfall) == ("packaging", "but its layout differs", {})
     unsized = replace(base, metrics={**base.metrics, "artifact_bytes": None}, parts={})
     for sides in ((unsized, head), (head, unsized)):  # of a size that is not known there is no change
-        unknown = headlined(Explanation("packaging", "layout", "its layout is not"), *sides)
+        unknown = headlined(Explanation("packaging", "layout", "but its layout differs"), *sides)
         assert (unknown.cause, unknown.waterfall, unknown.parts) == ("packaging", {}, ())
 
 

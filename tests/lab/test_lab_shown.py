@@ -66,7 +66,7 @@ def test_of_numbers_that_do_not_repeat_no_change_is_said() -> None:
     cells = [make.cell("m", "vmvx", name, {"compile_cpu_ms": 5}) for name in "ab"]
     found = make.lab(*cells)
     for columns, said in (
-        (("compile_cpu_ms",), "no number that is shown repeats from run to run"),
+        (("compile_cpu_ms",), "all shown numbers vary from run to run"),
         (("compile_cpu_ms", "artifact_bytes"), "no change with `b`"),
     ):
         text = render_lab(replace(found, experiment=replace(found.experiment, columns=columns)))
@@ -107,7 +107,7 @@ def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() ->
 
 
 def test_outputs_that_were_not_compared_say_why() -> None:
-    note = "nothing to compare: all values are one constant"
+    note = "nothing to compare: all values are the same"
     cells = [
         make.cell("m", "vmvx", "a"),
         make.cell("m", "vmvx", "b", equal_note=note, price=Price(9, 9, 5, 1.0, 1.0, 1.0)),
@@ -156,7 +156,7 @@ def test_a_template_of_the_user_draws_one_block_in_the_place_of_the_default_one(
     usual = render_lab(make.timed())
     (tmp_path / "lab.answers.md.j2").write_text("{{ one.blocks[0].lines.total }} answers by {{ answer }}\n\n")
     assert render_lab(make.timed(), tmp_path) == re.sub(
-        r"\*\*What it says\*\*.*?\n\n(?=On)", "2 answers by lab\n\n", usual, flags=re.DOTALL
+        r"\*\*Result\*\*.*?\n\n(?=On)", "2 answers by lab\n\n", usual, flags=re.DOTALL
     )
     (tmp_path / "lab.md.j2").write_text("{% for one in blocks %}{{ one.kind }} {% endfor %}")
     assert render_lab(make.timed(), tmp_path).startswith("sentence fold ")

@@ -137,14 +137,14 @@ def test_an_object_file_that_the_model_names(home: Path, name: str, search: str)
     configure(home, [f"--iree-hal-executable-object-search-path={place}"])
     measured(home)
     small = artifact_bytes(home)
-    assert "1 of them in the cache" in measured(home)
+    assert "1 from the cache" in measured(home)
     write_object(home / "objects/kernel.o", LARGE)
-    assert "0 of them in the cache" in measured(home)
+    assert "0 from the cache" in measured(home)
     large = artifact_bytes(home)
     measured(home, cache="empty")
     assert artifact_bytes(home) == large > small
     write_object(home / "objects/kernel.o", SMALL)
-    assert "1 of them in the cache" in measured(home)
+    assert "1 from the cache" in measured(home)
     assert artifact_bytes(home) == small
 
 
@@ -161,7 +161,7 @@ def test_a_report_says_that_a_file_beside_the_model_changed(home: Path) -> None:
     argv = ["compare", "--base", "base.json", "--head", RELEASE, "--cache", str(home / "cache")]
     done = real_compilers.bot(*argv, cwd=home)
     assert "What changed: files read beside the model model" in done.stdout
-    assert "deterministic" not in done.stdout and "nothing of what is measured" not in done.stdout
+    assert "deterministic" not in done.stdout and "nothing: both sides have the same" not in done.stdout
     report = json.loads((home / "out/report.json").read_text())
     assert report["root_causes"][0]["cause"] == "input"
 
@@ -208,11 +208,11 @@ def test_a_transform_spec_that_changed_is_compiled_again(home: Path) -> None:
     config = str(configure(suite, [flag]))
     (suite / "model.mlir").write_text(ADD)
     (suite / "spec.mlir").write_text(SPEC)
-    assert "0 of them in the cache" in measured(home, "--config", config)
+    assert "0 from the cache" in measured(home, "--config", config)
     assert cell(home)["status"] == "ok", cell(home)["failure"]
-    assert "1 of them in the cache" in measured(home, "--config", config)
+    assert "1 from the cache" in measured(home, "--config", config)
     (suite / "spec.mlir").unlink()
-    assert "0 of them in the cache" in measured(home, "--config", config, codes=(5,))
+    assert "0 from the cache" in measured(home, "--config", config, codes=(5,))
     assert cell(home)["status"] == "failed"
 
 
@@ -279,7 +279,7 @@ def test_an_option_that_may_read_any_file_turns_the_cache_off(home: Path) -> Non
     configure(home, [UNKNOWN])
     for _ in range(2):
         said = measured(home)
-        assert "0 of them in the cache" in said
+        assert "0 from the cache" in said
         assert "1 build is not cached: --mir2vec-vocab-path may read any file" in said
     assert cell(home)["inputs"] == "unlisted"
 
@@ -314,7 +314,7 @@ def build(home: Path, *flags: str, model: str = "model.mlir") -> PlannedCell:
     ("variable", "text", "why"),
     [
         ("IREE_LOAD_PLUGINS", ADD, "the variable IREE_LOAD_PLUGINS is set"),
-        ("OTHER", ADD + "// preprocessing_pipeline", "a pipeline of passes that the model names"),
+        ("OTHER", ADD + "// preprocessing_pipeline", "a pipeline of passes, which the model names"),
         ("OTHER", "ML\xefR hal.executable.objects", "bytecode that names object files"),
     ],
 )
@@ -332,7 +332,7 @@ def test_a_folder_of_too_many_files_has_no_key(tmp_path: Path) -> None:
     for number in range(10_001):
         (tmp_path / "many" / str(number)).touch()
     found = Reader(tmp_path).of_iree(build(tmp_path, "--iree-rocm-bc-dir=many"))
-    assert found.unlisted == "the folder many has more files than are read"
+    assert found.unlisted == "the folder many has too many files"
 
 
 def test_external_data_of_onnx_is_part_of_the_key(tmp_path: Path) -> None:
@@ -389,10 +389,10 @@ def test_a_header_among_the_sources_of_a_command(tmp_path: Path) -> None:
     measure = command(tmp_path, run, sources=["*.h"])
     (tmp_path / "size.h").write_text("#define SIZE 2\n")
     small, _ = measure()
-    assert "1 of them in the cache" in measure()[1]
+    assert "1 from the cache" in measure()[1]
     (tmp_path / "size.h").write_text("#define SIZE 4000\n")
     large, said = measure()
-    assert "0 of them in the cache" in said and large > small
+    assert "0 from the cache" in said and large > small
 
 
 NAMING = {

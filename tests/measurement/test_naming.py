@@ -46,7 +46,11 @@ def test_what_is_meant(spec: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "line", "hint"),
     [
-        ("none/*.whl", "none/*.whl: matches 1 wheel, and none of the compiler", "name one wheel of iree-base-compiler"),
+        (
+            "none/*.whl",
+            "none/*.whl: matches 1 wheel, but none is of the compiler",
+            "name one wheel of iree-base-compiler",
+        ),
         ("gone/*.whl", "gone/*.whl: matches no file", "name one wheel of iree-base-compiler"),
         ("out/*", "out/*: matches 2 paths: out/a, out/b", "name one wheel of iree-base-compiler"),
         ("out/*/*.json", "out/*/*.json: matches 2 paths: out/a/snapshot.json, out/b/snapshot.json", "name one wheel"),

@@ -90,7 +90,7 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(tmp_path: Path, r
     assert cell.compiles == TIMES and len(cell.others) == 1 and (steady.compiles, steady.others) == (TIMES, ())
     [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
     sizes = sorted(one.metrics["artifact_bytes"] or 0 for one in (cell, *cell.others))
-    assert delta.noise == f"not deterministic: the same command gives on head {sizes[0]:,} B or {sizes[1]:,} B"
+    assert delta.noise == f"non-deterministic: the same command gives on head {sizes[0]:,} B or {sizes[1]:,} B"
     alarms = judge([delta], [RULE]).findings
     assert {(alarm.level, alarm.is_open) for alarm in alarms} == {("warn", True)}, "open, and said so"
     assert from_json(to_json(found["head"])) == found["head"]

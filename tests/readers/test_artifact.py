@@ -62,9 +62,7 @@ def test_executables_of_an_unknown_format_are_no_constants(name: str) -> None:
     known, hidden = read_artifact(data), read_artifact(disguised(data))
     assert (hidden.executable_bytes, hidden.rodata_bytes, hidden.executables) == (None, None, ())
     assert (hidden.vm_bytes, hidden.unattributed_bytes) == (known.vm_bytes, known.unattributed_bytes)
-    assert hidden.unread == (
-        "no reader knows the format of its executables, so they cannot be told apart from constants",
-    )
+    assert hidden.unread == ("the bot cannot read its executables, so they cannot be separated from constants",)
 
 
 def test_an_artifact_that_loads_no_executables_has_none() -> None:

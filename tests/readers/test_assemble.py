@@ -132,14 +132,14 @@ WHY = "--stack-usage-file is unknown to 3.10.0"
 @pytest.mark.parametrize(
     ("missing", "metric", "reason"),
     [
-        ({"stack_usage": None}, "stack_max_bytes", "the compile left no stack usage"),
+        ({"stack_usage": None}, "stack_max_bytes", "the compile wrote no stack usage"),
         ({"stack_usage": None, "reasons": {"stack_usage": WHY}}, "stack_max_bytes", WHY),
         ({"stack_usage": "torn"}, "stack_max_bytes", "stack usage file, line 1"),
-        ({"stack_usage": f"-:1:{MATMUL}\t8\tstatic"}, "stack_max_bytes", f"not known of {SOFTMAX}"),
-        ({"allocas": None}, "stack_alloca_bytes", "the compile left no allocas"),
+        ({"stack_usage": f"-:1:{MATMUL}\t8\tstatic"}, "stack_max_bytes", f"unknown for {SOFTMAX}"),
+        ({"allocas": None}, "stack_alloca_bytes", "the compile wrote no allocas"),
         ({"statistics": "torn"}, "dispatch_sites", "scheduling statistics: is not JSON"),
         ({"statistics": "torn"}, "executables", "scheduling statistics: is not JSON"),
-        ({"program": None}, "memory_bound_sites", "the compile left no program"),
+        ({"program": None}, "memory_bound_sites", "the compile wrote no program"),
         ({"artifact": b"torn"}, "vm_bytes", ""),
         ({"compile_cpu_ms": None}, "compile_cpu_ms", "not measured"),
     ],
@@ -176,13 +176,13 @@ def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
 
 def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
     two = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
-    products, rest = replace(on("rocm"), backend="vulkan-spirv"), "the others cannot be told apart from constants"
+    products, rest = replace(on("rocm"), backend="vulkan-spirv"), "the others cannot be separated from constants"
     for program, reading, count in (
         (PROGRAM, two, "2 of 4"),
         (None, Reading("spirv", 60, {}, (EntryPoint("k"),)), "1 of at least 4"),  # by the statistics
     ):
         found = check(measure(replace(products, program=program), read_as([reading])))
-        reason = f"the executables that a reader knows hold {count} entry points; {rest}"
+        reason = f"the readable executables have {count} entry points; {rest}"
         for name in ("executable_bytes", "rodata_bytes"):
             assert (found.metrics[name], found.reasons[name]) == (None, reason)
         assert (found.metrics["artifact_bytes"], found.metrics["vm_bytes"]) == (len(products.artifact), 40)
@@ -194,7 +194,7 @@ def test_executables_of_an_unknown_format_are_not_known() -> None:
     found, known = check(measure(replace(products, artifact=artifact))), measure(products).metrics
     for name in ("executable_bytes", "rodata_bytes", "stack_max_bytes", "workgroup_memory_max_bytes"):
         assert found.metrics[name] is None
-        assert "no reader knows the format of its executables" in found.reasons[name]
+        assert "the bot cannot read its executables" in found.reasons[name]
     for name in ("artifact_bytes", "vm_bytes", "unattributed_bytes", "dispatch_sites", "entry_points"):
         assert found.metrics[name] == known[name]
 

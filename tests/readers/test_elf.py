@@ -317,10 +317,10 @@ def test_registers_and_spills_of_the_print() -> None:
     found = {code.name: code for code in assembled(SPILLED.replace("'k'", "'main'") + SAID).entry_points}
     assert found["k"] == EntryPoint("k", registers=255, spill_bytes=16)
     assert found["helper"] == EntryPoint("helper", spill_bytes=5)
-    with pytest.raises(MalformedBinary, match="ptxas says nothing of 'main_dispatch_"):
+    with pytest.raises(MalformedBinary, match="ptxas prints nothing about 'main_dispatch_"):
         assembled(SAID.partition("Used")[0])
     for digits in (16, 400):
-        with pytest.raises(MalformedBinary, match="in another form"):
+        with pytest.raises(MalformedBinary, match="in an unknown form"):
             assembled(SPILLED.replace("12 bytes", f"{'9' * digits} bytes") + SAID)
 
 

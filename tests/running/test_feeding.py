@@ -158,12 +158,12 @@ def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "key", "said"),
     [
-        ("tensor<?xf32>", "a", "the parameter 'a' is a tensor<?xf32>, of which no random one is made"),
+        ("tensor<?xf32>", "a", "the parameter 'a' is a tensor<?xf32>, and the bot makes no random values of this type"),
         ("tensor<3xcomplex<f32>>", "a", "is a tensor<3xcomplex<f32>>"),
-        ("tensor<3x!quant.any>", "a", "of which no random one is made"),
-        ("tensor<3xf32>", 'a"b', "has a name that no file of parameters can have"),
-        ("tensor<3xf32>", "a\nb", "has a name that no file of parameters can have"),
-        ("tensor<999999999999x999999xf32>", "a", "the random data take "),
+        ("tensor<3x!quant.any>", "a", "and the bot makes no random values of this type"),
+        ("tensor<3xf32>", 'a"b', "has a name that a file of parameters cannot have"),
+        ("tensor<3xf32>", "a\nb", "has a name that a file of parameters cannot have"),
+        ("tensor<999999999999x999999xf32>", "a", "the random data need "),
     ],
 )
 def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, said: str) -> None:
@@ -172,17 +172,20 @@ def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, sai
     two = (parameter("a", "tensor<3xf32>"), parameter("a", "tensor<4xf32>"))
     assert fed(program(parameters=two), tmp_path) == "the parameter 'a' has two types"
     found = fed(program("tensor<3xf4E2M1FN>"), tmp_path)
-    assert isinstance(found, str) and "no random f4E2M1FN is made" in found
+    assert isinstance(found, str) and "the bot makes no random f4E2M1FN" in found
     assert not list(tmp_path.iterdir())
 
 
 def test_programs_that_nobody_knows_how_to_call() -> None:
     for text in ("tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"):
-        assert not_called(program("i32", text)) == f"argument 1 of main is a {text}, of which no random one is made"
+        assert (
+            not_called(program("i32", text))
+            == f"argument 1 of main is a {text}, and the bot makes no random values of this type"
+        )
     for names, said in {
-        ("a\0b",): "the program's function has a name that cannot be given to the runtime",
-        (): "which of 0 public functions to run is not known",
-        ("main", "step"): "which of 2 public functions to run is not known: main, step",
+        ("a\0b",): "the runtime cannot take the name of the program's function",
+        (): "the bot does not know which of 0 public functions to run",
+        ("main", "step"): "the bot does not know which of 2 public functions to run: main, step",
     }.items():
         functions = tuple(Function(name, (), ()) for name in names)
         assert not_called(Interface(functions, (), (), remembers=False, picks=False)) == said
@@ -194,8 +197,8 @@ def test_a_full_disk_and_too_little_memory_are_told_before_anything_is_written(
 ) -> None:
     with small_disk(tmp_path / "disk") as disk:
         found = fed(program("tensor<4xf32>"), disk)
-        assert isinstance(found, str) and is_local(found) and "that are free for them" in found
+        assert isinstance(found, str) and is_local(found) and "MiB are free" in found
         assert not list(disk.iterdir())
     monkeypatch.setattr(feeding, "memory_kib", lambda: 1 << 10)
     found = fed(program(parameters=(parameter("a", "tensor<1000000xf32>"),)), tmp_path)
-    assert found == "on this machine: to run it takes about 7 MiB of memory, of 1 MiB that there are"
+    assert found == "on this machine: a run needs about 7 MiB of memory, but the machine has 1 MiB"

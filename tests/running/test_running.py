@@ -152,10 +152,10 @@ def test_floats_may_differ_in_their_last_bits_only(
     running = runner(programs.interface("divided", FLOATS.format(operation="arith.divf", factor="3.0")))
     equal, note = running.outputs_equal(before, made("multiplied", "arith.mulf", "0.33333334"))
     assert equal is True and note.startswith("largest difference ")
-    assert note.endswith("of the largest magnitude where 0.0001 is allowed, "
+    assert note.endswith("of the largest magnitude (0.0001 is allowed), "
                          f"on {THREE}, with dynamic dimensions of 16")  # fmt: skip
     equal, note = running.outputs_equal(before, made("wrong", "arith.mulf", "0.334"))
-    assert equal is False and "by up to 0.002 of its largest magnitude where 0.0001 is allowed" in note
+    assert equal is False and "by up to 0.002 of its largest magnitude (0.0001 is allowed)" in note
 
 
 def test_equal_constants_prove_nothing_and_different_ones_do(
@@ -163,11 +163,11 @@ def test_equal_constants_prove_nothing_and_different_ones_do(
 ) -> None:
     one, other = (programs.artifact(f"constant{value}", CONSTANT.format(value=value)) for value in (2.0, 3.0))
     running = runner(programs.interface("constant", CONSTANT.format(value=2.0)))
-    said = f"nothing to compare: all values are one constant, on {THREE}"
+    said = f"nothing to compare: all values are the same, on {THREE}"
     assert running.outputs_equal(one, one) == (None, said)
     assert running.outputs_equal(one, other).equal is False
     nan = programs.artifact("nan", CONSTANT.format(value="0x7FC00000"))
-    assert running.outputs_equal(nan, nan) == (None, said.replace("all values are one constant", "no value is finite"))
+    assert running.outputs_equal(nan, nan) == (None, said.replace("all values are the same", "no value is finite"))
 
 
 PLACES = """
@@ -234,8 +234,8 @@ def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("there", "a processor of kind "),
-        ("bulldozer", "the processor has no "),
+        ("there", "a "),
+        ("bulldozer", "the processor lacks "),
         ("cuda", "cuda code needs its device"),
     ],
 )
@@ -255,7 +255,7 @@ ENDS: tuple[tuple[tuple[str, ...], bool | None, str], ...] = (
     ((WRITES, "*bad*) kill -SEGV $$"), False, f"{AFTER} was ended by SIGSEGV, on {ONE}"),
     # One that is merely slower than a slow one may be equal.
     ((WRITES, "*good*) sleep 1", "*bad*) sleep 60"), None, f"{AFTER} did not end within 5 s, on {ONE}"),
-    (("*bad*) exit 0", WRITES), False, f"{AFTER} gave no output 0, on {ONE}"),
+    (("*bad*) exit 0", WRITES), False, f"{AFTER} did not give output 0, on {ONE}"),
     # What the machine cannot do says nothing of the artifact.
     ((WRITES, "*bad*) kill -ILL $$"), None, "was ended by SIGILL: this processor lacks an instruction"),
     ((WRITES, "*bad*) kill -KILL $$"), None, "was ended by SIGKILL: memory ran out, most likely"),
@@ -321,7 +321,7 @@ def test_a_program_for_two_targets_is_not_run(
     runner: Callable[[Interface], Runner], integers: tuple[Interface, Path]
 ) -> None:
     targets = (*integers[0].targets, CompiledFor("vmvx", "vmvx-bytecode-fb", ()))
-    said = "the program is compiled for 2 targets, and can be run on one"
+    said = "the program is compiled for 2 targets, and the bot can run it for only one"
     assert runner(replace(integers[0], targets=targets)).reason == said
 
 

@@ -28,8 +28,8 @@ from bot.system.processes import Cancel
 NAN, INF = float("nan"), float("inf")
 KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "i32": np.int32, "": np.uint8}
 
-ALLOWED, ONE_OF_TWO = "of the largest magnitude where", "differs in 1 of 2 values"
-NO_PART = f"{ONE_OF_TWO}, and not by a finite part of its largest magnitude"
+ALLOWED, ONE_OF_TWO = "of the largest magnitude (", "differs in 1 of 2 values"
+NO_PART = f"{ONE_OF_TWO}, and the difference is not finite"
 
 
 def verdict(home: Path, element: str, *draws: tuple[Sequence[float], Sequence[float]]) -> Equality:
@@ -45,8 +45,8 @@ def verdict(home: Path, element: str, *draws: tuple[Sequence[float], Sequence[fl
 
 
 ONE, OTHER = (1, 2), (1, 3)
-BY_HALF = f"{ONE_OF_TWO}, by up to 0.005 of its largest magnitude where 0.0001 is allowed"
-LARGEST = f"largest difference {{}} {ALLOWED} {{}} is allowed,"
+BY_HALF = f"{ONE_OF_TWO}, by up to 0.005 of its largest magnitude (0.0001 is allowed)"
+LARGEST = f"largest difference {{}} {ALLOWED}{{}} is allowed),"
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ LARGEST = f"largest difference {{}} {ALLOWED} {{}} is allowed,"
         ("f32", ONE, (1,), False, "has 4 bytes instead of 8"),
         ("", ONE, OTHER, False, ONE_OF_TWO),
         ("f32", (NAN, INF), (NAN, INF), None, "no value is finite"),
-        ("f32", (7, 7), (7, 7), None, "all values are one constant"),
-        ("f32", (7, NAN), (7, NAN), None, "all values are one constant"),
+        ("f32", (7, 7), (7, 7), None, "all values are the same"),
+        ("f32", (7, NAN), (7, NAN), None, "all values are the same"),
         ("i32", (), (), None, "there are no values"),
-        ("i8", (-128, -128), (-128, -128), None, "all values are one constant"),
+        ("i8", (-128, -128), (-128, -128), None, "all values are the same"),
     ],
 )
 def test_the_verdict_on_one_output(
@@ -96,7 +96,7 @@ def test_several_inputs_and_outputs(tmp_path: Path) -> None:
     asked = [{"element": "i8", "draws": [[str(tmp_path / name)] * 2]} for name in ("dead", "alive")]
     compared = compare(asked, tmp_path, Cancel())
     assert not isinstance(compared, str)
-    said = "bit-equal on these; 1 of 2 outputs proved nothing: all values are one constant"
+    said = "bit-equal on these; 1 of 2 outputs prove nothing: all values are the same"
     assert judged(compared, ["i8", "i8"], "on these") == (True, said)
     assert judged([], [], "on these") == (None, "nothing to compare: the program has no output, on these")
 
@@ -139,7 +139,7 @@ def test_prices() -> None:
     price = price_of([(1.0, float(number)) for number in range(1, 21)])
     # Of 20 the 6th and the 15th: the example of every table of the sign test.
     assert (price.low, price.ratio, price.high) == (6.0, 10.5, 15.0)
-    with pytest.raises(ValueError, match="5 pairs, of at least 6"):
+    with pytest.raises(ValueError, match="only 5 pairs of runs, and 6 are needed"):
         price_of([(1.0, 1.0)] * 5)
     steady = [(100.0, 102.0)] * 19
     assert price_of([*steady, (100.0, 9000.0)]) == price_of([*steady, (100.0, 102.0)]), "an outlier moves nothing"

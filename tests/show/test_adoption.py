@@ -62,7 +62,7 @@ def test_its_headline_counts_what_is_measured() -> None:
     limits = "2 of 32 builds failing · 30 new"
     assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
     for text in (render_summary(report), render_html(report), printed(report, 4_000)):
-        assert told in text and "which the base commit has not: nothing was compared" in text
+        assert told in text and "which the base commit does not have. Nothing was compared" in text
         assert not re.search("What changed:|No artifact to compare|look through it", text)
     assert check_run(report, config_path="", model_paths={}).conclusion == "neutral"
     assert wants_comment(report, None, always=False)

@@ -77,7 +77,7 @@ ARTIFACT = "code size, bert on vmvx: 50,438 → 83,990 B (+66.5 %); limit"
         (replace(GROWN, accepted="a"), f"☑️ {ARTIFACT} 54,534 B"),
         (OVER, "❌ stack frame, bert on vmvx: 8,000 → 9,011 B (+12.6 %); limit 8 KiB"),
         (replace(OVER, base=None), "❌ stack frame, bert on vmvx: 9,011 B; limit 8 KiB"),
-        (replace(GROWN, level="warn", head=None), "⚠️ code size, bert on vmvx: 50,438 B on base, not known any more"),
+        (replace(GROWN, level="warn", head=None), "⚠️ code size, bert on vmvx: 50,438 Bon base, unknown on head"),
         (
             replace(GROWN, metric="executables", base=0, head=2, limit="0", allowed=0),
             "❌ executables, bert on vmvx: 0 → 2 (new); limit 0",
@@ -159,7 +159,7 @@ def test_figures_of_several_cells_are_a_range() -> None:
     report = of(same, lambda key, found: make.over(found, needs[key.model]) if "x86" in key.target else found)
     (line,) = newly(report)
     assert line.startswith(
-        "💥 every model on x86_64: over the compiler's stack limit, a function needs 40,000 B to 73,728 B"
+        "💥 every model on x86_64: above the compiler's stack limit: a function needs 40,000 B to 73,728 B"
     )
 
 

@@ -210,8 +210,8 @@ def test_an_analysis_that_broke_at_once_says_so() -> None:
     text = render_broken("default", BotError("models/a.mlir: no MLIR\n@octocat <b> `x`"), RUN, STATE)
     assert text == (
         f"{MARKER}\n{STATE}\n"
-        "⚠️ **Code size: not known** — the analysis broke: ``models/a.mlir: no MLIR @octocat <b> `x` ``\n\n"
-        "Nothing was compared, so nothing is known to be right or wrong.\n\n"
+        "⚠️ **Code size: unknown** — the analysis broke: ``models/a.mlir: no MLIR @octocat <b> `x` ``\n\n"
+        "Nothing was compared, so the result is unknown.\n\n"
         "<sub>[workflow run](<https://github.com/octo/repo/actions/runs/7>)</sub>\n"
     ).replace("``models", "`` models")
     assert "`no reason is known`" in render_broken("nightly", BotError(""), ())
@@ -262,7 +262,7 @@ def test_any_words_fit_and_are_harmless(words: list[str]) -> None:
 
 @pytest.mark.parametrize("report_id", ["", "a b", "x-->", "a--b", "-a", "é", "x" * 65, "a\n"])
 def test_a_report_id_cannot_break_out_of_the_marker(report_id: str) -> None:
-    with pytest.raises(InputError, match="is no report id"):
+    with pytest.raises(InputError, match="is not a report id"):
         render_comment(replace(make.small(), report_id=report_id))
 
 
@@ -323,7 +323,7 @@ def test_a_broken_template_is_named_with_its_line(tmp_path: Path, name: str, tex
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="is no directory"):
+    with pytest.raises(TemplateError, match="is not a directory"):
         render_comment(make.small(), tmp_path / "gone")
 
 
@@ -540,9 +540,7 @@ def test_any_command_is_survived(command: str) -> None:
 def test_the_check_of_an_analysis_that_broke_at_once_fails() -> None:
     made = broken_check("default", "main", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1])
     assert (made.name, made.conclusion, made.annotations) == ("code size (main)", "failure", ())
-    assert (
-        made.title.startswith("Code size: not known, the analysis broke: no MLIR @octocatx") and len(made.title) == 255
-    )
-    assert made.summary.startswith("⚠️ **Code size: not known** — the analysis broke: `no MLIR @octocatx")
+    assert made.title.startswith("Code size: unknown, the analysis broke: no MLIR @octocatx") and len(made.title) == 255
+    assert made.summary.startswith("⚠️ **Code size: unknown** — the analysis broke: `no MLIR @octocatx")
     assert f"[workflow run](<{RUN[0][1]}>)" in made.summary and "<!--" not in made.summary
     assert "workflow run" not in broken_check("nightly", "main", BotError("x"), "").summary

@@ -80,12 +80,15 @@ def test_golden(tmp_path: Path, name: str, model: str, target: str, dispatch: st
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("mobilnet", "vmvx", None), "--model: no model of the report is 'mobilnet' (did you mean 'mobilenet'?)"),
+        (("mobilnet", "vmvx", None), "--model: the report has no model 'mobilnet' (did you mean 'mobilenet'?)"),
         (("*", "vmvx", None), "--model: '*' matches several: bert, mobilenet (name one of them)"),
-        (("zzz*", "vmvx", None), "--model: no model of the report is 'zzz*' (known: bert, mobilenet)"),
-        (("bert", "llvm-cpu-x86-64", None), "--target: no target of the report is 'llvm-cpu-x86-64' (did you mean"),
-        (("bert", "vmvx", "main"), "--dispatch: no dispatch of the report is 'main' (there is none)"),
-        (("mobilenet", "*x86*", "main_dispatch_12"), "is 'main_dispatch_12' (did you mean 'main_dispatch_"),
+        (("zzz*", "vmvx", None), "--model: the report has no model 'zzz*' (known: bert, mobilenet)"),
+        (("bert", "llvm-cpu-x86-64", None), "--target: the report has no target 'llvm-cpu-x86-64' (did you mean"),
+        (("bert", "vmvx", "main"), "--dispatch: the report has no dispatch 'main' (there is none)"),
+        (
+            ("mobilenet", "*x86*", "main_dispatch_12"),
+            "has no dispatch 'main_dispatch_12' (did you mean 'main_dispatch_",
+        ),
         (("mobilenet", "*x86*", "*matmul*"), "--dispatch: '*matmul*' matches several: main_dispatch_0_matmul"),
     ],
 )
@@ -171,7 +174,7 @@ def test_the_command_takes_what_a_report_shows(path: Path, capsys: pytest.Captur
     assert main([*cell, "x86_64", "--dispatch", "main_disp"]) == 2
     assert "--dispatch: 'main_disp' matches several: main_dispatch_0" in capsys.readouterr().err
     assert main([*cell, "ppc"]) == 2
-    assert "--target: no target of the report is 'ppc' (known: " in capsys.readouterr().err
+    assert "--target: the report has no target 'ppc' (known: " in capsys.readouterr().err
 
 
 def test_colours_only_on_a_terminal(path: Path) -> None:

@@ -115,7 +115,7 @@ def integrated(models: int, changed: int) -> Report:
 
     base, head = make.snapshot("3.12.0", models=names), make.snapshot("3.13.0", edit, names)
     deltas = diff(base, head)
-    notes = ("what changed may come from other commits: the baseline is 3 commits before the base",)
+    notes = ("changes may come from other commits: the baseline is 3 commits before the base",)
     causes = tuple(_cause(number, list(moved)) for number in range(30))
     found = Baseline("first parent of the merge commit", "b" * 40, 3)
     return Report(base, head, found, deltas, make.judged(deltas), notes=notes, root_causes=causes)

@@ -118,16 +118,16 @@ def test_outputs_that_differ_are_told_and_added_to_nothing() -> None:
     wrong = replace(cell("b", before=5000), equal=False, equal_note="3 of 8 elements differ")
     text = of(cell("a"), wrong)
     assert "1 of 2 builds folded**: artifacts 1,000 → 600 B" in text
-    assert "- **⚠️ outputs differ in 1 more build**, in none of these sums: `b` on `vmvx`." in text
+    assert "- **⚠️ outputs differ in 1 more build**, not counted here: `b` on `vmvx`." in text
     assert "<sub>**⚠️ differ²**</sub>" in text
     assert "- <sub>² 3 of 8 elements differ</sub>" in text
-    assert of(wrong).startswith("**Fold audit: no fold kept the outputs as they are in 1 build**.")
+    assert of(wrong).startswith("**Fold audit: every fold changed the outputs in 1 build**.")
 
 
 def test_outputs_and_price_that_are_not_known_say_why() -> None:
     idle = replace(cell(), equal=None, equal_note="not a target of this machine", price=None, price_note="")
     text = of(idle, machine="", max_slowdown=None)
-    assert "Nothing is known of outputs and price: no outputs were compared that say anything." in text
+    assert "Outputs and run time are unknown: no compared output proves anything." in text
     assert "<sub>not known¹</sub> | <sub>n/a¹</sub>" in text
     assert "- <sub>¹ not a target of this machine</sub>" in text
     assert "Run on" not in text
@@ -140,7 +140,7 @@ def test_outputs_and_price_that_are_not_known_say_why() -> None:
 def test_resuming_alone_is_told_apart_from_folding() -> None:
     text = of(replace(cell("a"), resumed_bytes=984), cell("c"), replace(cell("d"), resumed_bytes=None))
     assert text.count("<sub>−40.0 %¹</sub>") == 1 and text.count("<sub>−40.0 %</sub>") == 2
-    assert "<sub>¹ of this change, −16 B is not folding's: resuming alone makes it</sub>" in text
+    assert "<sub>¹ −16 B of this change comes from resuming the compile, not from folding</sub>" in text
 
 
 def test_one_reason_over_all_targets_is_one_line() -> None:

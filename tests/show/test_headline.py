@@ -60,7 +60,7 @@ OTHERWISE = judged(
     lambda key, c: make.failed(c, "error") if key == VMVX else c,
     lambda key, c: replace(make.failed(c, "error"), failure=CRASH) if key == VMVX else c,
 )
-UNKNOWN, IDENTICAL = "⚪ Code size: unknown, as nothing could be compared", "103 of 104 builds bit-identical"
+UNKNOWN, IDENTICAL = "⚪ Code size: unknown, because nothing could be compared", "103 of 104 builds bit-identical"
 LOST = "1 of 8 builds compared: 7 not measured on head"
 
 

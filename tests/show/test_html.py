@@ -194,7 +194,7 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     report = make.explained(make.huge(4_000))
     html = render_html(report)
     assert len(html.encode()) < 5_000_000
-    shown, drawn = html.count('<details class="cell"'), re.search(r"Of 4,000 builds this page tells the ([\d,]+)", html)
+    shown, drawn = html.count('<details class="cell"'), re.search(r"Of 4,000 builds this page shows the ([\d,]+)", html)
     assert drawn and int(drawn[1].replace(",", "")) == shown >= 1_500
     assert f"The other {4_000 - shown:,} are in report.json; " in html
     read(html)
@@ -235,8 +235,8 @@ def test_a_page_of_few_builds_with_many_dispatches_is_small_and_counts_what_it_l
         if every:
             assert rows == dispatches, "each entry point has its row, or is counted"
         if left_out or not every:
-            assert "No room on this page for more of it: report.json" in cell
-    assert any("No room on this page" in cell for cell in cells)
+            assert "This page has no room for more of this build: report.json" in cell
+    assert any("This page has no room" in cell for cell in cells)
     page = Page(html)
     assert {link.removeprefix("#") for link in page.links} <= {*page.ids, "main"}
     read(html)
@@ -259,7 +259,7 @@ def test_without_room_the_first_builds_are_told_whole_and_every_link_still_leads
     monkeypatch.setattr("bot.show.page.LARGEST_BYTES", largest_bytes)
     html = content(render_html(everyday.report("two_releases")))
     cells = html.split('<details class="cell"')[1:]
-    cut = ["No room on this page for more of it: report.json" in cell for cell in cells]
+    cut = ["This page has no room for more of this build: report.json" in cell for cell in cells]
     assert cut == [False] * whole + [True] * (36 - whole)
     page = Page(html)
     assert {link.removeprefix("#") for link in page.links} <= {*page.ids, "main"}

@@ -61,9 +61,9 @@ def test_each_plan_says_its_own_time(out: io.StringIO, monkeypatch: pytest.Monke
             told.plan(1, 0, 1.0)
             now += seconds
             told.spent({"compile": 10_000}, 2)
-    assert re.findall(r"compiled for .*", out.getvalue()) == [
-        "compiled for 10.0 CPU s in 10.0 s, 50% of 2 threads",
-        "compiled for 10.0 CPU s in 20.0 s, 25% of 2 threads",
+    assert re.findall(r"compiled: .*", out.getvalue()) == [
+        "compiled: 10.0 CPU s in 10.0 s, 50% of 2 threads",
+        "compiled: 10.0 CPU s in 20.0 s, 25% of 2 threads",
     ]
 
 

@@ -33,7 +33,7 @@ def test_it_has_totals_alarms_grid_and_failures() -> None:
     for line in (
         "mobilenet_v1_f32_224      +0.1        =      +0.04  ❌+67   −3.2    −0.1  ❌+6.4    +0.3",
         "x86_64 2,730,431 → 2,798,679 B (+2.5 %) frame 1,687 → 1,751 B in bert_l4_f32_s128 476 → 479",
-        "over the compiler's stack limit, a function needs 36,864 B: jax_mlp_train_step_f32 on aarch64",
+        "above the compiler's stack limit: a function needs 36,864 B: jax_mlp_train_step_f32 on aarch64",
         "    whisper_tiny_encoder_f32.mlir:214:12: error: failed to distribute: type mismatch",
     ):
         assert line.split() in [found.split() for found in text.splitlines()], line

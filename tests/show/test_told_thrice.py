@@ -52,9 +52,9 @@ def words_of(report: Report, path: Path) -> list[str]:
 @pytest.mark.parametrize(
     "said",
     [
-        "; the sides first differ in configuration; the compiler does not repeat itself here, with the same sizes and "
-        "counts each time: cause and parts are those of one compile of each side.",
-        "24 other dispatches did not change; 2 other dispatches have the same numbers, and what the program binds ",
+        "; the sides first differ in configuration; the build is non-deterministic, but sizes and "
+        "counts are the same each time: cause and parts come from one compile of each side.",
+        "24 other dispatches did not change; 2 other dispatches have the same numbers, but the program binds ",
         "What deduplication left behind",
         "constants keep 6 executables apart",
         "arith.constant i32 → arith.muli: 3, 5, 7, 11",
@@ -109,7 +109,7 @@ def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compi
     plain, config = everyday.report("two_releases"), load_config(models=False)
     made = reported(config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None))
     assert [root.total for root in made.root_causes] == [root.total for root in plain.root_causes]
-    assert any(note.endswith("cause and parts are those of one compile of each side") for note in made.notes)
+    assert any(note.endswith("cause and parts come from one compile of each side") for note in made.notes)
     comment = render_comment(made)
     assert "B (one compile of each side)" in comment and "(one compile of each side)" not in render_comment(plain)
 
@@ -119,4 +119,4 @@ def test_where_the_sizes_vary_no_cause_is_told() -> None:
     made = reported(load_config(models=False), unrepeated(base, "a", 8), head, Baseline("a test", None))
     stable = {delta.key for delta in made.deltas if not delta.unstable}
     assert set(made.explanations) <= stable and "one compile" not in render_comment(made)
-    assert any(note.endswith("; told and judged as a range") for note in made.notes)
+    assert any(note.endswith("; reported and judged as a range") for note in made.notes)

@@ -179,7 +179,7 @@ def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default:
     given = DataBranch(Git(path, Cancel()), "main", default_branch=default)
     with given as store:
         for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
-            with pytest.raises(ConfigError, match=r"branch main .* and is left alone") as caught:
+            with pytest.raises(ConfigError, match=r"branch main .* so the bot does not change it") as caught:
                 ask()
     assert "baseline: branch" in caught.value.line and everywhere(origin) == before
 

@@ -84,7 +84,7 @@ def test_what_a_compiler_writes_is_not_read_beyond_a_limit(
 ) -> None:
     place.compiler({"do": f"huge {size_bytes} {file}", "kind": "direct", "argv": "backends=llvm-cpu"})
     ran = place.measure()
-    why = f"{what} has {size_bytes:,} bytes; more than {most_bytes:,} are not read"
+    why = f"{what} has {size_bytes:,} bytes, and the limit is {most_bytes:,}"
     assert ran.code == 0, ran.said
     row = ran.cells["llvm-cpu-x86_64"]
     assert (row["status"], row["failure"]["stage"], row["failure"]["message"]) == ("failed", "read", why)
@@ -102,7 +102,7 @@ def test_what_is_no_file_is_not_waited_for(place: Place, kind: str) -> None:
     more = "if os.path.exists('stack-usage.txt') and 'out.vmfb' in sys.argv:\n    os.remove('stack-usage.txt')"
     fake.binary.write_text(f"{text}{more}\n    {make}\nsys.exit(code)\n")
     ran = place.measure()
-    assert ran.cells["vmvx"]["failure"]["message"] == "the file of the stack usage is no regular file"
+    assert ran.cells["vmvx"]["failure"]["message"] == "the file of the stack usage is not a regular file"
 
 
 LEFT = {

@@ -166,6 +166,6 @@ def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
     [pid] = (left.home / "left" / "pids").read_text().split()  # nothing was started beside it
     os.kill(int(pid), signal.SIGKILL)
     assert code == 5, said
-    line = f"(process {pid}): a compiler started it, and it cannot be ended (do not run this compiler; end the process"
+    line = f"(process {pid}): a compiler started this process, and the bot cannot end it (do not run this compiler"
     assert said.splitlines()[-1].startswith("code-size-bot: ") and line in said.splitlines()[-1]
     assert not (left.home / "head.json").exists()

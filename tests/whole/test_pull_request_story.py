@@ -224,7 +224,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     run = story.post(head)
     assert run.code == 2, run.log
     (body,) = story.ours(3)
-    assert "not known" in body
+    assert "Code size: unknown" in body
     assert re.findall(r"`[^`\n]*@everyone[^`\n]*`", body) and body.count("@everyone") == 1  # as code: nobody is called
     assert story.conclusion(head) == "failure"
 

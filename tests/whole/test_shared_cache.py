@@ -158,7 +158,7 @@ def test_a_full_place_for_temporary_files_is_no_failure_of_a_model(room: Room) -
     assert ran.returncode == 2 and fake.compiles
     line = ran.stderr.splitlines()[-1]
     assert line == (
-        f"code-size-bot: {room.folder / 'tmp'}: no room for temporary files: No space left on device "
+        f"code-size-bot: {room.folder / 'tmp'}: the disk has no space for temporary files: No space left on device "
         "(free some space there, or set TMPDIR to another directory)"
     )
     assert not (room.cache / "cells").exists()

@@ -62,7 +62,7 @@ def test_post_tells_the_pull_request_whatever_github_answers(stage: Stage, read:
     stage.hub.fail_next("GET", READS[read], status, times=30, body=body)
     ran = stage.post()
     if (read, status) == ("zip", 200):
-        assert ran.code == 3 and "is no redirect to a storage" in ran.error
+        assert ran.code == 3 and "does not redirect to a storage" in ran.error
     else:
         assert ran.code == 3 and "cannot " in ran.error, ran.error
     assert stage.conclusions == ["failure"] and stage.hub.check_runs[0]["status"] == "completed"
@@ -170,7 +170,7 @@ def test_a_network_that_is_gone_before_there_is_a_report_is_told(acting: action_
     ran = acting.pull(head, merge)
     assert ran.code in (2, 3) and ran.error
     (body,) = acting.comments()
-    assert "Code size: not known" in body and acting.conclusions == ["failure"]
+    assert "Code size: unknown" in body and acting.conclusions == ["failure"]
     assert ran.outputs["comment-url"].endswith(str(acting.hub.comments(1)[0]["id"]))
 
 
@@ -180,7 +180,7 @@ def test_a_broken_configuration_reports_under_the_base_s_name(acting: action_sta
     ran = acting.pull(*acting.open_pull({"code-size.yml": text}))
     assert ran.code == 2 and "code-size.yml" in ran.error
     (body,) = acting.comments("<!-- code-size-bot:nightly -->")
-    assert "Code size: not known" in body and acting.comments() == []
+    assert "Code size: unknown" in body and acting.comments() == []
     assert ["nightly" in check["name"] for check in acting.hub.check_runs] == [True]
 
 

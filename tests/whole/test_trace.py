@@ -101,7 +101,7 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
     lines = asked(home, capsys, "--model", "bert*", "--target", "x86_64", "--dispatch", "main$async_dispatch_1_*")
     assert "3.11.0" in lines and "3.13.0" in lines, "both columns have room on 80 columns"
     told = " ".join(lines.split())
-    assert "they part after iree-llvmcpu-virtual-vector-lowering: affine.delinearize_index −256" in told
+    assert "the sides diverge after iree-llvmcpu-virtual-vector-lowering: affine.delinearize_index −256" in told
     assert told.count("the traced compile gives the code that is in the artifact") == 2
     assert "--compile-to=executable-sources" in told
     assert "--mlir-print-ir-after-all" in told
@@ -111,7 +111,10 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
     ("arguments", "said"),
     [
         (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 builds are meant"),
-        (("--model", "product", "--target", "x86_64", "--dispatch", "nothing"), "no dispatch that can be traced is"),
+        (
+            ("--model", "product", "--target", "x86_64", "--dispatch", "nothing"),
+            "no dispatch that can be traced has the name",
+        ),
         (("--model", "bert*", "--target", "x86_64", "--dispatch", "main*dispatch_1*"), "matches several"),
     ],
 )
@@ -181,7 +184,7 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
     ]
     comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
     assert f"**Pass** `{root['pass']}` **now emits 1 more** `{REGION}` **operation**" in comment
-    assert "the sides part" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert "the sides diverge" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     for row in report.cells[0].dispatches:
         model = ["--model", "minus", "--target", "vmvx", "--dispatch", f"head:{row['name']}"]
@@ -200,7 +203,7 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
     model = ["--model", "minus", "--target", "vmvx", "--dispatch", lone]
     assert main(["trace", "--base", str(base), "--head", "3.13.0", flags, *work[3:], *model]) == 5
     said = capsys.readouterr().err
-    assert f"{lone}: is on head alone, with nothing to hold it against" in said
+    assert f"{lone}: is only on head, and has no counterpart" in said
 
 
 @pytest.mark.parametrize("wanted", ["a:b*", "head:a:b*", "base:dispatch_0"])
@@ -213,7 +216,7 @@ def test_a_colon_in_a_name_is_no_side(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["trace", *SIDES, "--config", str(tmp_path / "c.yml"), *cell]) == 5
     shown = capsys.readouterr()
     assert "a:b_dispatch_0" in shown.out
-    assert f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass over it" in shown.err
+    assert f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass for it" in shown.err
 
 
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])

@@ -95,7 +95,7 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
     Raises Unfit, before anything was changed, where they are not of one key at some level: their slots would not match.
     """
     if len({member.name for member in group}) < max(2, len(group)):
-        raise Unfit("they are not two executables or more, each named once")
+        raise Unfit("they are not at least two different executables")
     if len({member.key(LEVELS["static-shapes"]) for member in group}) > 1:
         raise Unfit("they differ in more than constants, offsets and static dimensions")
     sites = _sites(ir, module, group)
@@ -131,7 +131,7 @@ def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
     if len(counts) > 1:
         raise Unfit("its sites pass different numbers of operands")
     if not counts or not all(sites.values()):
-        raise Unfit("an executable is launched nowhere")
+        raise Unfit("an executable is never launched")
     return int(counts.pop())
 
 
@@ -183,7 +183,7 @@ class _Rewriting:
         """Raises Unfit where something varies that cannot be made dynamic."""
         for slot in (slot for one in self._varying for slot in one.slots):
             if slot.kind == "fixed":
-                raise Unfit(f"a constant that {slot.op.name} takes as a shape")
+                raise Unfit(f"a constant that {slot.op.name} uses as a shape")
             if slot.constant is not None:
                 continue
             owner, is_known = slot.place[0], slot.op.name in _OPERATIONS
@@ -196,7 +196,7 @@ class _Rewriting:
             elif slot.op != self._member.function:
                 raise Unfit(f"{slot.op.name} of varying shape")
         if any(one.is_shape for one in self._varying) and self._count is None:
-            raise Unfit("its number of workgroups is not counted from its shape")
+            raise Unfit("its number of workgroups does not follow from its shape")
 
     def rewrite(self, places: int) -> None:
         """Give the function its new arguments, behind the operands that sites pass, and use them."""

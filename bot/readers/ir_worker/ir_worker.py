@@ -130,7 +130,7 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"{HERE}{os.path.basename(str(error.filename))}: {error.strerror}"
     if isinstance(error, MemoryError):
-        return f"{HERE}no memory to read the IR"
+        return f"{HERE}not enough memory to read the IR"
     return " ".join(f"{type(error).__name__}: {error}".split())[:500]
 
 
