@@ -77,7 +77,7 @@ ARTIFACT = "code size, bert on vmvx: 50,438 → 83,990 B (+66.5 %); limit"
         (replace(GROWN, accepted="a"), f"☑️ {ARTIFACT} 54,534 B"),
         (OVER, "❌ stack frame, bert on vmvx: 8,000 → 9,011 B (+12.6 %); limit 8 KiB"),
         (replace(OVER, base=None), "❌ stack frame, bert on vmvx: 9,011 B; limit 8 KiB"),
-        (replace(GROWN, level="warn", head=None), "⚠️ code size, bert on vmvx: 50,438 Bon base, unknown on head"),
+        (replace(GROWN, level="warn", head=None), "⚠️ code size, bert on vmvx: 50,438 B on base, unknown on head"),
         (
             replace(GROWN, metric="executables", base=0, head=2, limit="0", allowed=0),
             "❌ executables, bert on vmvx: 0 → 2 (new); limit 0",
