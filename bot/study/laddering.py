@@ -31,11 +31,11 @@ from bot.study.tracing import SideTracer, side_tracers
 
 _PASSING = ("not finished after ", "ended by ")  # as `bot.compiler.diagnostics` says a timeout and a signal
 BOTH_ORDERS = 10
-"""So many of the largest dispatches are measured in both orders."""
+"""So many of the largest dispatches are measured in both orders, as far as the work allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """One ladder that is asked for."""
 
     key: CellKey
@@ -74,10 +74,11 @@ def worth_laddering(explanations: Mapping[CellKey, Explanation]) -> list[Moved]:
     return sorted(moved, key=lambda pair: (-abs(moved_bytes(pair[1]) or 0), pair[0], pair[1].name))
 
 
-def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int | None) -> list[Moved]:
-    """Return the dispatches whose ladders the work covers, in their order; one that does not fit is passed over.
+def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int | None) -> list[Wanted]:
+    """Return the ladders that the work covers, in their order; one that does not fit is passed over.
 
-    Work counts whether or not a ladder is known already: the same snapshots always get the same ladders.
+    What is left then is spent on the other order of the largest ones. Work counts whether or not a ladder is known
+    already: the same snapshots always get the same ladders.
     """
     compiled = {cell.key: 0 for side in sides.values() for cell in side.cells}
     for side in sides.values():
@@ -87,10 +88,7 @@ def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int
     chosen = list[Moved]()
     paid = set[CellKey]()  # cells of which the sources are written
     for key, delta in moved:
-        if delta.base is None or delta.head is None:
-            continue
-        both_orders = len(chosen) < BOTH_ORDERS
-        cost = ladder_work(delta.base, delta.head, both_orders=both_orders)
+        cost = _work(delta, both_orders=False)
         if key not in paid:
             cost += compiled[key] // 4
         if left is not None and cost > left:
@@ -99,23 +97,34 @@ def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int
             left -= cost
         paid.add(key)
         chosen.append((key, delta))
-    return chosen
+    wanted = list[Wanted]()
+    for place, (key, delta) in enumerate(chosen):
+        cost = _work(delta, both_orders=True) - _work(delta, both_orders=False)
+        both_orders = place < BOTH_ORDERS and (left is None or cost <= left)
+        if both_orders and left is not None:
+            left -= cost
+        wanted.append(Wanted(key, delta, both_orders))
+    return wanted
+
+
+def _work(delta: DispatchDelta, *, both_orders: bool) -> int:
+    if delta.base is None or delta.head is None:
+        return 0
+    return ladder_work(delta.base, delta.head, both_orders=both_orders)
 
 
 def with_ladders(
     plans: Sequence[SidePlan],
     sides: Mapping[str, Snapshot],
-    chosen: Sequence[Moved],
+    wanted: Sequence[Wanted],
     resources: Resources,
 ) -> dict[str, Snapshot]:
-    """Return the sides, head with the ladders of these dispatches and no others.
+    """Return the sides, head with these ladders and no others.
 
     Args:
         plans: of the sides whose compilers are here; without both, only ladders that are known already count.
-        chosen: the largest first; the first ones get both orders.
     """
     here = {plan.label: plan for plan in plans}
-    wanted = [_Wanted(key, delta, place < BOTH_ORDERS) for place, (key, delta) in enumerate(chosen)]
     ladders = _known(here, sides, wanted, resources)
     missing = [
         one
@@ -139,7 +148,7 @@ _Ladders = dict[tuple[CellKey, str], Ladder]  # Cell and entry point of head →
 def _known(
     here: Mapping[str, SidePlan],
     sides: Mapping[str, Snapshot],
-    wanted: Sequence[_Wanted],
+    wanted: Sequence[Wanted],
     resources: Resources,
 ) -> _Ladders:
     """Return the ladders that the cache has, or that a head brought whose compiler is not here."""
@@ -162,7 +171,7 @@ def _known(
 
 
 def _measure(
-    missing: Sequence[_Wanted],
+    missing: Sequence[Wanted],
     sides: Mapping[str, Snapshot],
     tracers: Mapping[str, SideTracer],
     ladders: _Ladders,
@@ -170,7 +179,7 @@ def _measure(
 ) -> None:
     cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
-    def measure(one: _Wanted) -> None:
+    def measure(one: Wanted) -> None:
         if one.delta.base is None or one.delta.head is None:
             return
         base = tracers["base"].ladder_side(cells["base", one.key], one.delta.base)
@@ -216,10 +225,10 @@ def laddered(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Wor
     """
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
-    moved = within_work(sides, worth_laddering(causes), work_for(sides))
+    wanted = within_work(sides, worth_laddering(causes), work_for(sides))
     can_measure = {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES)
-    if not moved or not can_measure:
+    if not wanted or not can_measure:
         return dict(sides)
-    work.show.say(f"attributing the changes of {plural(len(moved), 'dispatch')} to the compiler's phases")
+    work.show.say(f"attributing the changes of {plural(len(wanted), 'dispatch')} to the compiler's phases")
     with work.resources() as resources:
-        return with_ladders(plans, sides, moved, resources)
+        return with_ladders(plans, sides, wanted, resources)

@@ -15,7 +15,7 @@ from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import explanations, fitting_ladder
 from bot.study.comparison import both_sides
-from bot.study.laddering import no_ladder, with_ladders
+from bot.study.laddering import Wanted, no_ladder, with_ladders
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
 from bot.study.trace_budget import is_formed, is_lone
@@ -45,7 +45,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
     with both.work.resources() as resources:
-        sides = with_ladders(both.plans, both.sides, [(key, delta)], resources)
+        sides = with_ladders(both.plans, both.sides, [Wanted(key, delta, both_orders=True)], resources)
         sides = with_traces(both.plans, sides, [(key, delta)], resources)
     ladder = fitting_ladder(delta, sides["head"].cells[0], sides["base"].compiler.digest)
     here = [plan.label for plan in both.plans]

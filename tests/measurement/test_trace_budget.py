@@ -8,7 +8,7 @@ from replacing import replace
 from bot.core.explanation import DispatchDelta
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import compile_work, ladder_work, trace_work
-from bot.study.laddering import BOTH_ORDERS, no_ladder, within_work
+from bot.study.laddering import BOTH_ORDERS, Wanted, no_ladder, within_work
 from bot.study.trace_budget import LITTLE_WORK, Moved, TraceBudget, work_for
 
 KEY = CellKey("bert", "cuda")
@@ -70,20 +70,22 @@ def test_a_budget_grows_with_what_was_compiled_and_never_with_measured_time() ->
     assert compile_work(failed) == 0, "what made no artifact adds nothing"
 
 
-def test_ladders_are_measured_largest_first_and_within_their_work() -> None:
-    pairs = [(KEY, replace(delta, cause="strategy")) for _, delta in MOVED]
+def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_left() -> None:
     sides = {"base": side(), "head": side()}
-    assert within_work(sides, pairs, None) == pairs
-    written = WRITTEN_WORK
-    first = ladder_work(ROWS[0], ROWS[0], both_orders=True)
-    assert within_work(sides, pairs, written + first - 1)[:1] != pairs[:1], "it does not fit"
-    assert within_work(sides, pairs, written + first) == pairs[:1]
-    assert within_work(sides, pairs, 0) == []
-    one_order = ladder_work(ROWS[0], ROWS[0], both_orders=False)
-    assert one_order < first < 2 * one_order
-    many = within_work(sides, pairs, 2_000_000)
-    assert many == pairs[: len(many)]
-    assert BOTH_ORDERS < len(many) < len(pairs)
+
+    def ladders(work: int | None) -> list[Wanted]:
+        return within_work(sides, MOVED, work)
+
+    everything = ladders(None)
+    assert [(one.key, one.delta) for one in everything] == MOVED
+    assert [one.both_orders for one in everything[:11]] == [*[True] * BOTH_ORDERS, False]
+    first, last = (ladder_work(row, row, both_orders=False) for row in (ROWS[0], ROWS[-1]))
+    assert ladders(WRITTEN_WORK + last - 1) == []
+    assert [one.delta for one in ladders(WRITTEN_WORK + last)] == [MOVED[-1][1]]
+    assert ladders(WRITTEN_WORK + first)[0] == Wanted(*MOVED[0], both_orders=False)
+    many = ladders(1_000_000)
+    assert [(one.key, one.delta) for one in many[:15]] == MOVED[:15]
+    assert many == ladders(1_000_000)
 
 
 def test_a_ladder_needs_a_pair_whose_code_is_known() -> None:
