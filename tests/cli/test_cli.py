@@ -274,7 +274,7 @@ def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) ->
     for side, release in (("left", "3.11.0"), ("right", "3.13.0")):
         bench.write(f"{side}.json", snapshot(release))
     found = bench.run("trace", "--config", "default", "--base", "left.json", "--head", "right.json", *cell)
-    assert found.code == 5 and "no pass parts them" not in found.out
+    assert found.code == 5 and "no pass is named" not in found.out
     assert "not traced: no compiler is available: both sides are snapshots" in found.out
     assert found.line.endswith("was not traced: no compiler is available: both sides are snapshots")
 

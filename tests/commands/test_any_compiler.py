@@ -246,7 +246,7 @@ def test_a_command_sees_no_network_and_no_secret(tmp_path: Path, monkeypatch: py
     said = cells(tmp_path)["look"]["failure"]["message"]
     network = "0" if confined.has_namespaces() else "1"
     assert said == f"code-size-cell ['look.py', 'out', 'port.txt', 'tmp'] {network} 0 code-size-cell", said
-    assert ("NOT closed" in confined.isolation()) == (network == "1")
+    assert ("network is OPEN" in confined.isolation()) == (network == "1")
 
 
 def without_namespaces(home: Path, *words: str) -> str:

@@ -67,7 +67,7 @@ def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -
 
 def told_equal(at: FoldStage, runtime: Runtime, before: Path, after: Path) -> None:
     equal, note = at.equal(runtime, before, after)
-    assert equal is True and "proved nothing" not in note, note
+    assert equal is True and "prove nothing" not in note, note
 
 
 @pytest.mark.parametrize("target", RUN)

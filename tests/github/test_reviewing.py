@@ -95,7 +95,7 @@ def test_a_damaged_baseline_is_skipped_for_an_older_one_or_the_base_and_the_next
     ran = stage.pull(*pull)
     assert ran.code == 0 and ran.states == {"a on vmvx": "same"}, ran.error
     assert "measured in this run" in ran.report.baseline.rule and ran.report.notes == ()
-    assert all(f"{path}: is no xz file" in ran.said for path in paths)
+    assert all(f"{path}: is not a complete xz file" in ran.said for path in paths)
     assert stage.comments() == [] and stage.conclusions == ["success", "success"]
     assert stage.push(last).code == 0
     unpack(paths[0].read_bytes(), str(paths[0]))

@@ -155,7 +155,7 @@ def test_the_green_check_of_another_account_does_not_replace_the_red_one(stage: 
     post_other(stage)
     assert checks(stage) == {MAIN: "failure"}
     assert title(stage).startswith("#7, which has the same commit and base, fails; by itself: ")
-    assert "close it and run this again" in stage.hub.check_runs[-1]["output"]["summary"]
+    assert "close it and run this workflow again" in stage.hub.check_runs[-1]["output"]["summary"]
     assert stage.hub.comments(OTHER) == [] and "2,000,000" in stage.body
     stage.hub.set_pull(NUMBER, state="closed")
     post_other(stage)

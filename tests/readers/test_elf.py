@@ -234,7 +234,7 @@ def test_a_private_segment_shows() -> None:
             b"\xbb.private_segment_fixed_size\xff",
             "fixed_size is '-1'",
         ),
-        (b"\xb3.uses_dynamic_stack\xc2", b"\xb3.uses_dynamic_stack\xc1", "metadata is no msgpack"),
+        (b"\xb3.uses_dynamic_stack\xc2", b"\xb3.uses_dynamic_stack\xc1", "metadata is not msgpack"),
         (b"\xa5.name", b"\xa5.nome", "a kernel without a name"),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_figure_that_a_snapshot_cannot_state_is_refused(field: str, number: in
 
 def test_metadata_that_would_cost_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for packed in (b"\x81\xae" + b"amdhsa.kernels" + b"\xdd\xff\xff\xff\xff", b"\x91" * 1400 + b"\xc0"):
-        with pytest.raises(MalformedBinary, match="no msgpack"):
+        with pytest.raises(MalformedBinary, match="not msgpack"):
             note(packed)
     monkeypatch.setattr("bot.readers.elf.MAX_METADATA_BYTES", 100)
     with pytest.raises(MalformedBinary, match="metadata of 101 bytes"):

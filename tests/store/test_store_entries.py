@@ -83,13 +83,13 @@ def test_a_changed_byte(at: int, change: int) -> None:
         (lzma.compress(bytes(65 << 20), preset=0), "64 MiB"),
         (PACKED + PACKED, "after its end"),
         (lzma.compress(b"\xff"), "not JSON"),
-        (lzma.compress(b'{"schema":"\xff"}'), "no text"),
+        (lzma.compress(b'{"schema":"\xff"}'), "not text"),
         (lzma.compress(b"{}"), "schema is missing"),
         (lzma.compress(b'{"schema":"code-size-columns/3"}'), "'code-size-columns/3'.*measure it again"),
         (lzma.compress(b'{"schema":"\\ud800, and so on"}'), "not JSON"),
         (lzma.compress(b"[" * 1_000_000), "got `array`"),
         (lzma.compress(b"{"), "not JSON, or was cut off"),
-        (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "no xz file"),
+        (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "not a complete xz file"),
     ],
 )
 def test_what_is_no_snapshot(data: bytes, why: str) -> None:

@@ -63,7 +63,7 @@ def test_a_full_sha_is_fetched(shallow: Git, origin: Path) -> None:
     sha = git(origin, "rev-parse", "main~60")
     assert shallow.resolve(sha) == sha
     assert shallow.resolve("f" * 40) is None
-    with pytest.raises(InputError, match="neither here nor at origin"):
+    with pytest.raises(InputError, match="neither in this clone nor at origin"):
         shallow.ensure("f" * 40)
 
 
@@ -76,7 +76,7 @@ def test_a_full_clone_stays_full(origin: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "", "a b", "a\nb"])
 def test_what_is_no_ref(shallow: Git, ref: str) -> None:
     assert shallow.resolve("nothing") is None
-    with pytest.raises(InputError, match="no git ref"):
+    with pytest.raises(InputError, match="not a git ref"):
         shallow.resolve(ref)
 
 
@@ -282,7 +282,7 @@ def test_the_files_that_differ_between_two_commits_whatever_their_names(tmp_path
     mine = Git(top, Cancel())
     assert mine.touched(shas[0], shas[1]) == ["a b/c", "old\nname", "\u00fc/d"]
     assert mine.touched(shas[1], shas[0]) == mine.touched(shas[0], shas[1]) and mine.touched(shas[0], shas[0]) == []
-    with pytest.raises(InputError, match="neither here nor at origin"):
+    with pytest.raises(InputError, match="neither in this clone nor at origin"):
         mine.touched("f" * 40, shas[0])
 
 
