@@ -1,4 +1,4 @@
-"""Asks a compiler for its options and their defaults: its library by the C API, and its help for all other names."""
+"""Asks a compiler for its options: its library for their defaults, its help for all names."""
 
 from __future__ import annotations
 

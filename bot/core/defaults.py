@@ -1,4 +1,4 @@
-"""The options of two compilers with their defaults, compared: a changed default can cause what no flag asked for."""
+"""Compares the options of two compilers: a changed default can cause what no flag asked for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class ChangedDefaults(Record, frozen=True):
     """What differs in the options of two compilers, each list sorted by name."""
 
     changed: tuple[DefaultChange, ...]  # both sides report a default
-    unreported: tuple[DefaultChange, ...]  # both sides have the option, and one does not report its default
+    # both sides have the option, and one does not report its default
+    unreported: tuple[DefaultChange, ...]
     base_only: tuple[str, ...]  # options that head does not have
     head_only: tuple[str, ...]
 

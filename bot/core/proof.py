@@ -12,7 +12,7 @@ LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT = 90, 110
 LEAST_PARTLY_PERCENT = 10
 """A cause is refuted where undoing it restores less than this share of a change."""
 LITTLE_BYTES, LITTLE_PERCENT = 8, 2
-"""Two sizes count as one where they differ by no more than the larger of these; the percentage is of a change."""
+"""Two sizes count as one up to the larger of these; the percentage is of a change."""
 
 
 def little_bytes(moved_bytes: int) -> int:
@@ -35,8 +35,8 @@ def status_of(restored_bytes: int, moved_bytes: int) -> str:
 class KnobProof(Record, frozen=True, omit_defaults=True):
     """The experiment on one dispatch: head is compiled with base's values of its configuration.
 
-    Bytes are of the dispatch's code. Growth is positive, also in `restored_bytes`: it is what the experiment
-    takes away again.
+    Bytes are of the dispatch's code. Growth is positive. So are `restored_bytes` of growth that the
+    experiment takes away.
     """
 
     status: str
@@ -47,7 +47,7 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     bytes_after: Count | None = None
     # head compiled alone − `bytes_after`; None where it was not tried
     restored_bytes: Amount | None = None
-    # the smallest set of knobs that restores as much as all that differ; all of these where it is refuted
+    # the smallest set of knobs that restores as much as all that differ; all where it is refuted
     knobs: tuple[str, ...] = ()
     others: tuple[str, ...] = ()  # the knobs that differ, too, and are not needed
     is_smallest: bool = True  # False where the budget ended before every knob was left out once
@@ -65,8 +65,8 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 class Proof(Record, frozen=True):
     """The experiments on the dispatches of one root cause together.
 
-    Growth and shrinkage do not cancel: the bytes are amounts of all the dispatches that were tried. What an
-    experiment moves in the wrong direction counts as negative.
+    Growth and shrinkage do not cancel: the bytes are amounts of all dispatches that were tried.
+    What an experiment moves in the wrong direction counts as negative.
     """
 
     status: str

@@ -1,4 +1,4 @@
-"""How the compiler configured a dispatch, as a snapshot has it in one line: compared whatever release wrote the line.
+"""How the compiler configured a dispatch, as a snapshot has it in one line, compared.
 
     DoubleTilingExpert {enable_loop_peeling} | linalg.fill: vector = [8] | linalg.generic: tile = [4], vector = [8]
 
@@ -15,7 +15,7 @@ _OPERATION = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)+: ")
 
 
 def configured_parts(strategy: str) -> tuple[str, ...]:
-    """Return the pipeline and each configuration, with the operation before it; several variants in a row."""
+    """Return the pipeline and each configuration with its operation; several variants in a row."""
     parts, start = list[str](), 0
     for match in _SEPARATOR.finditer(strategy):
         if match[1]:
@@ -28,8 +28,8 @@ def configured_parts(strategy: str) -> tuple[str, ...]:
 def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parts of both sides without the names of operations, as far as both lines have them.
 
-    An operation that another release calls by another name is configured as it was. Where one side is an older
-    snapshot's, each configuration counts once on both sides.
+    An operation that another release calls by another name is configured as it was. Where one side
+    is an older snapshot's, each configuration counts once on both sides.
     """
     sides = configured_parts(base), configured_parts(head)
     left, right = (
@@ -45,7 +45,7 @@ def _names(part: str) -> bool:
 
 
 def _is_whole(parts: tuple[str, ...]) -> bool:
-    """True where each configuration is there with its operation, and where nothing but pipelines is."""
+    """True where each configuration has its operation, and where there is a pipeline alone."""
     return len(parts) == 1 or any(map(_names, parts))
 
 

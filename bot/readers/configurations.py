@@ -25,7 +25,7 @@ _TOKEN = re.compile(
     r"|(?<![\w.$#%@!^-])(?:lowering_config|translation_info) = (?=#)",
     re.DOTALL,
 )
-"""Strings and comments as wholes, so that a bracket in one counts for nothing; arrows and comparisons, too."""
+"""Strings and comments are wholes, so that their brackets do not count; arrows and comparisons, too."""
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[-=]>|[<>=]=|[\[\](){}<>]|,', re.DOTALL)
 _CLOSER = {"<": ">", "[": "]", "(": ")", "{": "}"}
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*) = (.*)$", re.MULTILINE)
@@ -34,7 +34,11 @@ _ATTRIBUTE = re.compile(r"#[A-Za-z_][\w$.]*")
 _OPERATION = re.compile(r'^\s*(?:%[^="]*=\s*)?"?([A-Za-z_][\w$]*(?:\.[\w$]+)*)"?')
 _OWNER = re.compile(r"([A-Za-z_][\w$.]*) = $")
 _FIELD_OR_PIECE = re.compile(rf"([A-Za-z_]\w*) = |{_PIECE.pattern}", re.DOTALL)
-_FAMILIES = {"CPU": "#iree_cpu.pipeline", "LLVMGPU": "#iree_gpu.pipeline", "SPIRV": "#iree_gpu.spirv_pipeline"}
+_FAMILIES = {
+    "CPU": "#iree_cpu.pipeline",
+    "LLVMGPU": "#iree_gpu.pipeline",
+    "SPIRV": "#iree_gpu.spirv_pipeline",
+}
 """Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an attribute."""
 _FORMER = re.compile(r"(CPU|LLVMGPU|SPIRV)([A-Z]\w*)")
 _FORMER_VMVX, _VMVX = "VMVXDefault", "#iree_codegen.vmvx_pipeline"
@@ -48,7 +52,7 @@ class Configuration:
     """What one attribute says: a `lowering_config`, or a function's `translation_info`."""
 
     operation: str  # that it is on: `linalg.generic`, `func.func`
-    within: str  # the dictionaries of that operation around it, outermost first: `decomposition_config.qk_attrs`
+    within: str  # dictionaries around it in that operation: `decomposition_config.qk_attrs`
     attribute: str  # what it is: `#iree_cpu.lowering_config`; a `translation_info` is always of one kind
     values: Mapping[str, str]  # knob → its value as written, in order; empty for a word alone
     options: frozenset[str] = frozenset()  # the knobs of a `translation_info` that are in its own dictionary
@@ -64,7 +68,7 @@ class Configuration:
 
     @property
     def place(self) -> str:
-        """The operation, and what of it is configured: `iree_linalg_ext.attention decomposition_config.qk_attrs`."""
+        """The operation and the part of it: `iree_linalg_ext.attention decomposition_config.qk_attrs`."""
         return f"{self.operation} {self.within}".rstrip()
 
     def written(self, values: Mapping[str, str]) -> str:
@@ -118,7 +122,7 @@ def configurations(text: str) -> tuple[Configuration, ...]:
 
 
 def _place(text: str, open_at: Sequence[int], opener_of: Mapping[int, int]) -> tuple[str, str] | None:
-    """The operation whose dictionary is open, and the dictionaries in it; None inside of another attribute."""
+    """The operation, and the dictionaries that are open in it; None inside of another attribute."""
     within = list[str]()
     for start in reversed(open_at):
         before = text[text.rfind("\n", 0, start) + 1 : start]
@@ -361,7 +365,7 @@ def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable
 
 
 def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
-    """All keys: head's in their order, and each that base alone has behind the one that it follows there."""
+    """All keys: head's in their order, and base's own behind those that they follow there."""
     keys = list(head)
     place = 0
     for key in base:
@@ -374,7 +378,7 @@ def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
 
 
 def transplanted(head: str, base: str, knobs: Collection[str]) -> str | NotTransplantable:
-    """Return head's text with base's values of these knobs; all else of it stays as it is, byte for byte.
+    """Return head's text with base's values of these knobs; nothing else in it changes.
 
     A knob that base does not set is taken away. Raises MalformedBinary.
     """

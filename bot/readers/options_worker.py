@@ -1,9 +1,9 @@
-"""Print the options of a compiler's library with their defaults, as JSON; run as a script, never imported.
+"""Print the options of a compiler's library with their defaults; run as a script, never imported.
 
     python options_worker.py libIREECompiler.so
-        → ["--iree-input-type=auto", …] in the library's order; exits with 1 and one line where there is none
+        → ["--iree-input-type=auto", …] in the library's order; else one line, and exit code 1
 
-The library is foreign code: it is loaded in this process alone. Its C API is `iree/compiler/embedding_api.h`.
+The library is foreign code: only this process loads it. The C API is `iree/compiler/embedding_api.h`.
 """
 
 import ctypes
@@ -17,7 +17,12 @@ def options(path: str) -> list[str]:
     library = ctypes.CDLL(path)
     on_flag = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     library.ireeCompilerSessionCreate.restype = ctypes.c_void_p
-    library.ireeCompilerSessionGetFlags.argtypes = [ctypes.c_void_p, ctypes.c_bool, on_flag, ctypes.c_void_p]
+    library.ireeCompilerSessionGetFlags.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_bool,
+        on_flag,
+        ctypes.c_void_p,
+    ]
     library.ireeCompilerGlobalInitialize()
     session = library.ireeCompilerSessionCreate()
     flags = list[str]()

@@ -24,7 +24,7 @@ def _value(value: str | None) -> str:
 
 
 def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
-    """Yield a line for each changed default, one for those that a side does not report, and one for each side alone."""
+    """Yield a line for each changed default, for unreported ones, and for options of one side."""
     yield from map(default_words, defaults.changed)
     if not defaults.changed:
         yield "no default that both compilers report changed"

@@ -15,7 +15,7 @@ GROWTH, SHRINKAGE, CHANGE = "growth", "shrinkage", "change"
 
 
 def knob_proof_words(proof: KnobProof) -> str:
-    """Return what the experiment on one dispatch says: `proved: with base's value 99 % of the growth disappears`."""
+    """Return what the experiment says: `proved: with base's value 99 % of the growth disappears`."""
     if proof.restored_bytes is None or not proof.moved_bytes:
         return _untried(proof.why)
     noun = GROWTH if proof.moved_bytes > 0 else SHRINKAGE

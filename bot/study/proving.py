@@ -1,4 +1,4 @@
-"""Prove that a configuration causes a change: compile head with base's values, and count the bytes that go back."""
+"""Proves that a configuration causes a change: compiles head with base's values and counts bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compil
 from bot.system.files import temporary_directory
 
 MOST_COMPILES = 10
-"""Compiles that one experiment may take: head as it is, head with all values, and one for each value left out."""
+"""Compiles of one experiment: head as it is, head with all values, and one for each value left out."""
 LEAST_COMPILES = 2
 SAME_CODE = "the code is the same on both sides"
 SAME_SIZE = "the code has the same size on both sides"
@@ -59,7 +59,7 @@ class DispatchSide(Protocol):
 
 
 def proof_of(base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES) -> KnobProof:
-    """Return the proof of a dispatch's configuration, made from the source of its executable on both sides.
+    """Return the proof of a dispatch's configuration, made from its executable's source on each side.
 
     Two partial compiles, up to the configuration, come before those that the budget counts.
     """
@@ -231,7 +231,8 @@ class _RestoredAsMuch:
     def by(self, after_bytes: int) -> bool:
         """True for code of this size.
 
-        It goes no less far towards base, and ends no farther from it. Where all knobs prove the cause, it does, too.
+        It goes no less far towards base, and ends no farther from it. Where all knobs prove the
+        cause, it does, too.
         """
         little = little_bytes(self._moved_bytes)
         less_bytes = after_bytes - self._whole_bytes

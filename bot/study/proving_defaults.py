@@ -27,7 +27,7 @@ class BuildSide:
     row: Dispatch
 
     def code_with(self, *flags: str) -> AloneCode | Failure:
-        """Compile the program with these flags besides, up to its executables, and then the dispatch's to the end."""
+        """Compile the program with these flags besides; return the code of the dispatch."""
         argv = (*self.argv, *flags)
         with temporary_directory("default-", self.setup.session.scratch) as out:
             paths = executables_at(self.setup, argv, self.source, SOURCES, out)
@@ -57,11 +57,14 @@ def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
         return fitting[0]
     if fitting:
         return Failure("option", f"{change.option} does not change this dispatch on base")
-    return Failure("option", f"base does not report the default of {change.option}, and no value gives its code")
+    return Failure(
+        "option",
+        f"base does not report the default of {change.option}, and no value gives its code",
+    )
 
 
 def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
-    """Return what becomes of a dispatch's change where head is compiled with base's default of one option."""
+    """Return what becomes of a dispatch's change where head has base's default of one option."""
     moved_bytes, head_bytes = moved_code_bytes(base.row, head.row), head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
     why = why_no_experiment(base.row, head.row)
