@@ -68,7 +68,7 @@ _EPILOG = """examples:
   code-size-bot compare 3.11.0 3.13.0 --config quick
   code-size-bot explain out --model mobilenet_v1_f32_224 --target x86_64
   code-size-bot measure --compiler 3.13.0 --out main.json --config quick
-  code-size-bot compare main.json 3.13.0 --config quick --flags='--iree-opt-level=O2'
+  code-size-bot compare main.json 3.13.0 --config quick --model 'bert*s128' --flags='--iree-opt-level=O2'
 
 A SPEC is one of these:
   release     3.13.0, 3.13 (the same), 3.14.0rc20261101, iree-base-compiler==3.13.0, latest or nightly

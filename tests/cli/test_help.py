@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
-from real_compilers import own_cache
+from real_compilers import pasted_cache
 
 from bot.cli.main import COMMANDS, build_parser, main
 
@@ -29,7 +29,7 @@ OPTION = re.compile(r"  (-\S.*?)(?:  +(\S.*))?")
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return one cache for all examples: which builds are in it changes no exit code."""
-    return own_cache(tmp_path_factory.mktemp("examples") / "cache", "3.11.0", "3.13.0")
+    return pasted_cache(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

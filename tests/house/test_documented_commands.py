@@ -14,7 +14,7 @@ from documents import PAGES, blocks, code, name_of
 from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
 from places import ROOT
-from real_compilers import binary, own_cache
+from real_compilers import binary, pasted_cache
 
 from bot.cli.main import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY
@@ -78,7 +78,9 @@ def small_make(home: Path, here: Path) -> str:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return own_cache(tmp_path_factory.mktemp("cache"), *RELEASES)
+    for release in RELEASES:
+        binary(release)
+    return pasted_cache(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

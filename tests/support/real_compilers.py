@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from fake_wheels import wheel_name
@@ -27,6 +28,20 @@ def own_cache(directory: Path, *releases: str) -> Path:
         binary(release)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "toolchains").symlink_to(default_cache() / "toolchains")
+    return directory
+
+
+def pasted_cache(basetemp: Path) -> Path:
+    """A cell cache that all tests of a session share which paste commands: what is in it changes no exit code.
+
+    Args:
+        basetemp: the base directory of the session's temporary files, or that of one of its workers.
+    """
+    session = basetemp.parent if basetemp.name.startswith("popen-") else basetemp
+    directory = session / "pasted-cache"
+    directory.mkdir(exist_ok=True)
+    with suppress(FileExistsError):
+        (directory / "toolchains").symlink_to(default_cache() / "toolchains")
     return directory
 
 
