@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 
 from bot.core.ladder import Ladder
+from bot.core.proof import KnobProof
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
 
@@ -30,6 +31,8 @@ class Traced:
     # None with the reason in `no_ladder`
     ladder: Ladder | None = None
     no_ladder: str = ""
+    # the experiment with base's configuration; None where the configurations are equal, or a compiler is not here
+    proof: KnobProof | None = None
 
 
 # Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, Proof
+from bot.show.escape import clean
 from bot.show.filters import plural
 
 _STATUS_WORDS = {
@@ -30,6 +34,24 @@ def knob_proof_words(proof: KnobProof) -> str:
     if not proof.is_smallest:
         words += "; not every value was left out once (compile budget used up)"
     return words
+
+
+def proof_line(proof: KnobProof) -> str:
+    """Return the knobs of one dispatch with their proof: `configuration vector_reduction: refuted: …`."""
+    names = ", ".join(clean(knob) for knob in proof.knobs)
+    return f"configuration{f' {names}' if names else ''}: {clean(knob_proof_words(proof))}"
+
+
+def proof_json(proof: KnobProof) -> Mapping[str, Any]:
+    """Return the status and the bytes, as `root_causes[].proof` has them, and the knobs."""
+    return {
+        "status": proof.status,
+        "restored_bytes": proof.restored_bytes,
+        "moved_bytes": proof.moved_bytes,
+        "knobs": proof.knobs,
+        "not_needed": proof.others,
+        "why": proof.why,
+    }
 
 
 def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:

@@ -33,6 +33,7 @@ from bot.show.escape import clean, clip
 from bot.show.facts import Facts
 from bot.show.filters import percent, plural, share
 from bot.show.ladders import ladder_blocks, ladder_json
+from bot.show.proofs import proof_json, proof_line
 
 TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
@@ -130,6 +131,8 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     name = next(row.name for row in (found["head"], found["base"]) if row)
     yield Sentence((strong(f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"),))
     yield from ladder_blocks(traced.ladder, traced.no_ladder)
+    if traced.proof is not None:
+        yield Sentence((strong(proof_line(traced.proof)),))
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -183,4 +186,5 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "why": traced.parting.why,
         "commands": traced.commands,
         **ladder_json(traced.ladder, traced.no_ladder),
+        "proof": None if traced.proof is None else proof_json(traced.proof),
     }

@@ -164,6 +164,17 @@ def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.
     assert shown["interactions"] == {"configuration": [4227, 4687]}
     assert shown["reverse_attribution"]["code_generator"] is None
     assert shown["ladder"]["base_first"]["translated"] == {"code_bytes": 338}
+    assert shown["proof"] == {
+        "status": "proved",
+        "restored_bytes": 4227,
+        "moved_bytes": 4241,
+        "knobs": ["vector_common_parallel"],
+        "not_needed": [],
+        "why": "",
+    }
+    assert main(["trace", *sides, *dispatch]) == 0
+    lines = capsys.readouterr().out
+    assert "configuration vector_common_parallel: proved: with base's value 99 % of the growth disappears" in lines
     assert main(["trace", *stored, "--config", str(config), *dispatch]) == 5
     lines = capsys.readouterr().out
     assert "configuration" in lines
