@@ -101,7 +101,7 @@ def test_tables_are_sorted_by_numbers_and_as_people_sort_names(browser: Browser,
 def test_files_that_would_end_their_element_are_refused(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / "page").mkdir()
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(TemplateError, match="inside a page"):
+    with pytest.raises(TemplateError, match="which a page cannot have"):
         skeleton(tmp_path)
     with pytest.raises(TemplateError, match="cannot be read"):
         skeleton(scripts=("no.js",))
