@@ -31,7 +31,7 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
     flags = "--flags=--iree-opt-level=O3"
     selected = ("--model", MODEL, "--target", TARGET, "--cache", cache, "--out", tmp_path / "out")
     (tmp_path / "code-size.yml").write_text(STRICT, encoding="utf-8")
-    done = bot("compare", "--config", tmp_path / "code-size.yml", "--compiler", "3.13.0", flags, *selected)
+    compared = bot("compare", "--config", tmp_path / "code-size.yml", "--compiler", "3.13.0", flags, *selected)
     comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
     (cell,) = [cell for cell in json.loads((tmp_path / "out/report.json").read_bytes())["cells"] if cell["metrics"]]
     sizes = cell["metrics"]["artifact_bytes"]
@@ -58,7 +58,8 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
     assert (here / "base.vmfb").stat().st_size == sizes["base"]
     assert (here / f"{MODEL}.vmfb").stat().st_size == sizes["head"]
 
-    printed = [line.partition("reproduce: ")[2] for line in done.stdout.splitlines() if line.startswith("reproduce: ")]
+    lines = compared.stdout.splitlines()
+    printed = [line.removeprefix("reproduce: ") for line in lines if line.startswith("reproduce: ")]
     assert len(printed) == 2
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -102,7 +102,7 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
     assert "3.11.0" in lines and "3.13.0" in lines, "both columns have room on 80 columns"
     told = " ".join(lines.split())
     assert "the sides diverge after iree-llvmcpu-virtual-vector-lowering: affine.delinearize_index −256" in told
-    assert told.count("the traced compile gives the code that is in the artifact") == 2
+    assert told.count("the traced compile gives the same code as the artifact") == 2
     assert "--compile-to=executable-sources" in told
     assert "--mlir-print-ir-after-all" in told
 
@@ -110,7 +110,7 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 builds are meant"),
+        (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 builds match"),
         (
             ("--model", "product", "--target", "x86_64", "--dispatch", "nothing"),
             "no dispatch that can be traced has the name",

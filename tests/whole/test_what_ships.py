@@ -209,7 +209,7 @@ def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(
     suite.compare(SCATTERED, targets)
     comment = (suite.home / "out" / "comment.md").read_text(encoding="utf-8")
     for name, limit in (("gfx942", "65,536"), ("gfx950", "163,840")):
-        words = f"above the device's workgroup memory:  a function needs 1,131,264 B, the limit is {limit} B"
+        words = f"above the device's workgroup memory: a function needs 1,131,264 B, the limit is {limit} B"
         (line,) = [line for line in comment.splitlines() if words in line]
         assert f"`{name}`" in line
 
