@@ -396,7 +396,7 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
     assert sizes == {"1.0.0": 100, "1.1.0": 100, "1.2.0": 900, "1.3.0": 950}
     cell = ("--model", "a", "--target", "here")
     said = bot(tmp_path, "bisect", "kerneler==1.0", "1.3", *cell, "--out", "found")
-    assert "first bad: 1.2.0" in said and "the one before, 1.1.0, is good" in said
+    assert "first bad: 1.2.0" in said and "last good: 1.1.0, the candidate before it" in said
     said = bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak_bytes", *cell, "--limit", "2KiB", "--out", "step")
     assert "first bad: 1.2.0" in said and "1,000 → 9,000 B" in said
     assert "no metric is called 'peak'" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2)

@@ -25,5 +25,5 @@ def test_builds_that_are_compiled_again_are_announced(
     words = ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache"]
     assert main(words) in (0, 1)
     lines = capsys.readouterr().err.splitlines()
-    measured = next(at for at, line in enumerate(lines) if line.startswith("compiled for "))
+    measured = next(at for at, line in enumerate(lines) if line.startswith("compiled: "))
     assert any(line.startswith("compiling again: 2 compiles") for line in lines[measured:])

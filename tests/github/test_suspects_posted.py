@@ -75,7 +75,9 @@ def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
     stage.hub.fail_next("GET", "/git/trees", 403, headers=headers, times=9)
     ran, _ = posted(stage)
     assert not ran.error and stage.conclusions
-    (line,) = [line for line in stage.body.splitlines() if line.startswith("<sub>Note: commits of the compiler")]
+    (line,) = [
+        line for line in stage.body.splitlines() if line.startswith("<sub>Note: the search for compiler commits")
+    ]
     assert why in line
     assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
     assert len([one for one in stage.hub.traffic if "/git/trees" in one["path"]]) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bot.core.metrics import METRIC_IDS
+from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.planned import COMMON_FLAGS, Model, Target
 from bot.core.program import FAMILY_KINDS, HASHED_PHASES, Family, Program, Site, Source
 from bot.core.snapshot import (
@@ -31,7 +31,18 @@ names = st.sampled_from(MODELS) | text.filter(bool)
 own_digests = st.sampled_from(["s" * 16, "S" * 16])  # of code and IR
 digests = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])
 values = st.none() | st.integers(0, 3) | st.integers(0, LARGEST)
-metrics = st.dictionaries(st.sampled_from(METRIC_IDS), values, max_size=6)
+
+
+def possible(found: dict[str, int | None]) -> dict[str, int | None]:
+    """Return the metrics without an artifact that is smaller than the sum of its parts."""
+    whole_bytes = found.get("artifact_bytes")
+    parts_bytes = sum(found.get(part) or 0 for part in ARTIFACT_PARTS)
+    if whole_bytes is None or whole_bytes >= parts_bytes:
+        return found
+    return {name: value for name, value in found.items() if name != "artifact_bytes"}
+
+
+metrics = st.dictionaries(st.sampled_from(METRIC_IDS), values, max_size=6).map(possible)
 reasons = st.dictionaries(st.sampled_from([*METRIC_IDS, "*"]), text, max_size=2)
 
 _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
@@ -85,13 +96,18 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
     status = draw(st.sampled_from(STATUSES))
     measured = status in MEASURED
     found = draw(metrics) if measured else {}
-    whole_bytes = found.get("artifact_bytes") or 0
+    rows = tuple(draw(st.lists(dispatches, max_size=1))) if measured else ()
+    largest_bytes = max((max(row.executable_bytes or 0, row.code_bytes or 0) for row in rows), default=0)
+    whole_bytes = found.get("artifact_bytes")
+    if whole_bytes is not None and whole_bytes < largest_bytes:
+        rows = ()  # no code is larger than the artifact that it is in
+    whole_bytes = whole_bytes or 0
     parts = draw(st.sampled_from([{}, {"vm": whole_bytes}, {"vm": whole_bytes // 2, "tables": -(-whole_bytes // 2)}]))
     return Cell(
         key,
         status,
         metrics=found,
-        dispatches=tuple(draw(st.lists(dispatches, max_size=1))) if measured else (),
+        dispatches=rows,
         failure=draw(failures) if status != "ok" else None,
         command=draw(text),
         artifact_digest=draw(st.none() | digests) if measured else None,
