@@ -123,20 +123,32 @@ def _compile(
     )
     source = directory / "executable.mlir"
     source.write_text(text, encoding="utf-8")
-    (directory / "tmp").mkdir()
     make_room_for_library(flags, directory)
+    failed = run_in(setup, setup.toolchain.binary, ("-", *flags, "-o", "executable"), directory, source)
+    if failed is not None:
+        return failed
+    return _code_in(directory, flags, entry_point)
+
+
+def run_in(
+    setup: CompileSetup, program: Path, arguments: Sequence[str], directory: Path, stdin: Path | None
+) -> Failure | None:
+    """Run the compiler, or a program beside it, in a directory; return why it failed, None where it did not.
+
+    The program leaves its temporary files in `tmp` of the directory. Raises OSError if it cannot be started.
+    """
+    temporary = directory / "tmp"
+    temporary.mkdir(exist_ok=True)
     outcome = run(
-        [str(setup.toolchain.binary), "-", *flags, "-o", "executable"],
+        [str(program), *arguments],
         cancel=setup.session.cancel,
-        stdin=source,
+        stdin=stdin,
         cwd=directory,
-        environment={"TMPDIR": str(directory / "tmp")},
+        environment={"TMPDIR": str(temporary)},
         timeout_seconds=setup.session.timeout_seconds,
         keeping=Undumped(),
     )
-    if not outcome.ok:
-        return failure(outcome, setup.session.timeout_seconds)
-    return _code_in(directory, flags, entry_point)
+    return None if outcome.ok else failure(outcome, setup.session.timeout_seconds)
 
 
 def _code_in(directory: Path, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.compiler.compiling import CompileSetup
-from bot.compiler.diagnostics import Undumped, failure, reason
+from bot.compiler.diagnostics import reason
 from bot.core.snapshot import Failure
 from bot.errors import InputError
-from bot.study.compiling_alone import AloneCode, compile_from
+from bot.study.compiling_alone import AloneCode, compile_from, run_in
 from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
-from bot.system.processes import run
 
 _GENERIC = "--mlir-print-op-generic"
 _LOCAL = "--mlir-print-local-scope"  # Without aliases a piece of the text can be moved to another text.
@@ -59,20 +58,10 @@ def run_tool(
     program = setup.toolchain.binary.with_name(name)
     if not program.is_file():
         return Failure("option", f"this compiler has no {name}")
-    (directory / "tmp").mkdir(exist_ok=True)
     try:
-        outcome = run(
-            [str(program), *arguments],
-            cancel=setup.session.cancel,
-            stdin=stdin,
-            cwd=directory,
-            environment={"TMPDIR": str(directory / "tmp")},
-            timeout_seconds=setup.session.timeout_seconds,
-            keeping=Undumped(),
-        )
+        return run_in(setup, program, arguments, directory, stdin)
     except OSError as error:
         return Failure("option", f"{name} cannot be started: {error.strerror or error}")
-    return None if outcome.ok else failure(outcome, setup.session.timeout_seconds)
 
 
 def printed(setup: CompileSetup, text: str, *, is_generic: bool = False) -> str | Failure:

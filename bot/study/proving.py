@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.explanation import code_differs
@@ -133,9 +135,7 @@ def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int =
     if isinstance(alone, Failure):
         why = f"head does not compile alone: {alone.first_line}"
         return untried(why, compiles=experiment.compiles)
-    if abs(alone.code_bytes - head_bytes) > little_bytes(moved_bytes):
-        sizes = f"{alone.code_bytes:,} B and not {head_bytes:,} B"
-        why = f"compiled alone, head's code is {sizes}"
+    if why := why_other_code(alone, head_bytes, moved_bytes):
         return untried(why, compiles=experiment.compiles)
     after = experiment.with_base_values(knobs)
     if isinstance(after, Failure):
@@ -145,17 +145,32 @@ def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int =
     if status_of(alone.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
         needed, is_smallest = _smallest_set(experiment, knobs, moved_bytes, most_compiles)
         after = experiment.results[frozenset(needed)]
+    proof = proof_after(pair.base, moved_bytes, alone, after)
+    return replace(
+        proof,
+        knobs=needed,
+        others=tuple(knob for knob in knobs if knob not in needed),
+        is_smallest=is_smallest,
+        compiles=experiment.compiles,
+    )
+
+
+def why_other_code(alone: AloneCode, head_bytes: int, moved_bytes: int) -> str:
+    """Say that head compiled alone has another size than in the artifact; empty where it has not."""
+    if abs(alone.code_bytes - head_bytes) <= little_bytes(moved_bytes):
+        return ""
+    return f"compiled alone, head's code is {alone.code_bytes:,} B and not {head_bytes:,} B"
+
+
+def proof_after(base: Dispatch, moved_bytes: int, alone: AloneCode, after: AloneCode) -> KnobProof:
+    """Return what an experiment restores: head compiled alone as it is, and after the change."""
     restored_bytes = alone.code_bytes - after.code_bytes
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),
         moved_bytes=moved_bytes,
         bytes_after=after.code_bytes,
         restored_bytes=restored_bytes,
-        knobs=needed,
-        others=tuple(knob for knob in knobs if knob not in needed),
-        is_smallest=is_smallest,
-        is_exact=after.code is not None and after.code == pair.base.code,
-        compiles=experiment.compiles,
+        is_exact=after.code is not None and after.code == base.code,
     )
 
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec.structs import replace
+
 from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.core.defaults import DefaultChange
-from bot.core.proof import NOT_TRIED, KnobProof, little_bytes, status_of
+from bot.core.proof import NOT_TRIED, KnobProof
 from bot.core.snapshot import Dispatch, Failure
 from bot.study.compiling_alone import SOURCES, AloneCode, compile_from, executables_at
-from bot.study.proving import moved_code_bytes, why_no_experiment
+from bot.study.proving import moved_code_bytes, proof_after, why_no_experiment, why_other_code
 from bot.system.files import temporary_directory
 
 _BOOLEANS = ("true", "false")
@@ -84,20 +86,11 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
     alone = head.code_with()
     if isinstance(alone, Failure):
         return untried(f"head does not compile alone: {alone.first_line}", compiles=compiles + 1)
-    if abs(alone.code_bytes - head_bytes) > little_bytes(moved_bytes):
-        sizes = f"{alone.code_bytes:,} B and not {head_bytes:,} B"
-        return untried(f"compiled alone, head's code is {sizes}", compiles=compiles + 1)
+    if why := why_other_code(alone, head_bytes, moved_bytes):
+        return untried(why, compiles=compiles + 1)
     flag = f"{change.option}={value}"
     after = head.code_with(flag)
     if isinstance(after, Failure):
         return untried(f"head does not compile with {flag}: {after.first_line}", compiles=compiles + 2)
-    restored_bytes = alone.code_bytes - after.code_bytes
-    return KnobProof(
-        status=status_of(restored_bytes, moved_bytes),
-        moved_bytes=moved_bytes,
-        bytes_after=after.code_bytes,
-        restored_bytes=restored_bytes,
-        knobs=(flag,),
-        is_exact=after.code is not None and after.code == base.row.code,
-        compiles=compiles + 2,
-    )
+    proof = proof_after(base.row, moved_bytes, alone, after)
+    return replace(proof, knobs=(flag,), compiles=compiles + 2)
