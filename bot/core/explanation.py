@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from bot.core.proof import NOT_TRIED, KnobProof, Proof
 from bot.core.record import Amount, Count, Record, Small, Value
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import operation_words
@@ -102,6 +103,8 @@ class DispatchDelta(Small, frozen=True):
     # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a failed experiment; None where no
     # ladder was measured
     attribution: Mapping[str, Amount | None] | None = None
+    # the experiment with base's configuration in head; None where nobody made it
+    proof: KnobProof | None = None
 
     @property
     def name(self) -> str:
@@ -227,6 +230,10 @@ class RootCause(Small, frozen=True):
     # None where nobody asked the compiler's repository, or this root cause names nothing to ask for
     looked_up: LookedUp | None = None
     suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first
+    # what the experiments on its dispatches say together
+    proof: Proof = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)
+    # phase → bytes of the change that it carries, of the dispatches with a ladder, where no single phase carries each
+    parts: Mapping[str, Amount] = {}
 
 
 class StepCause(Record, frozen=True):

@@ -6,10 +6,13 @@ bytes is what this phase did. The differences sum to head − base, and no thres
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 
+from bot.core.proof import LEAST_PARTLY_PERCENT, LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT, KnobProof
 from bot.core.record import Count, Digest, Record
 
 SOURCE, CONFIGURATION, MLIR = "source", "configuration", "mlir"
@@ -81,6 +84,8 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     # known
     head_same: bool | None = None
     base_same: bool | None = None
+    # head compiled with base's values of its configuration; None where nobody tried
+    knobs: KnobProof | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for two orders of which one alone divides the back end."""
@@ -127,6 +132,46 @@ def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
         return None
     parts = _parts(ladder.base, ladder.back, ladder.head)
     return {phase: None if part is None else -part for phase, part in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Which phases carry the change of a dispatch.
+
+    Attributes:
+        phase: the one that carries 90 to 110 % of it; None where no single one does.
+        parts: phase → its bytes, of those that carry at least a tenth, in the compiler's order.
+    """
+
+    phase: str | None
+    parts: Mapping[str, int]
+
+
+def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried | None:
+    """Return which phases carry a change; None where a failed experiment leaves that open.
+
+    LLVM counts as one phase where it could not be divided.
+    """
+    parts = dict(attribution)
+    if None in (parts.get(LLVM_OPTIMIZER, 0), parts.get(CODE_GENERATOR, 0)):
+        parts = {phase: parts[phase] for phase in UNDIVIDED[:-1]}
+        others = [part for part in parts.values() if part is not None]
+        parts[BACK_END] = change_bytes - sum(others)
+    known = {phase: part for phase, part in parts.items() if part is not None}
+    if len(known) < len(parts) or not change_bytes:
+        return None
+    percents = {phase: _percent(part, change_bytes) for phase, part in known.items()}
+    carrying = [phase for phase, percent in percents.items() if _is_all(percent)]
+    largest = {phase: known[phase] for phase, percent in percents.items() if abs(percent) >= LEAST_PARTLY_PERCENT}
+    return Carried(carrying[0] if len(carrying) == 1 else None, largest)
+
+
+def _percent(part: int, change_bytes: int) -> float:
+    return 100 * part / change_bytes
+
+
+def _is_all(percent: float) -> bool:
+    return LEAST_PROVED_PERCENT <= percent <= MOST_PROVED_PERCENT
 
 
 def _parts(top: Rung, climb: Climb, bottom: Rung) -> dict[str, int | None]:

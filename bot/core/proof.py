@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Protocol
+
+import msgspec
 
 from bot.core.record import Amount, Count, Record
 
@@ -11,6 +14,7 @@ LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT = 90, 110
 """A cause is proved where undoing it restores this share of a change."""
 LEAST_PARTLY_PERCENT = 10
 """A cause is refuted where undoing it restores less than this share of a change."""
+MOST_KNOBS, MOST_WHY = 200, 2_000
 LITTLE_BYTES, LITTLE_PERCENT = 8, 2
 """Two sizes count as one up to the larger of these; the percentage is of a change."""
 
@@ -32,6 +36,30 @@ def status_of(restored_bytes: int, moved_bytes: int) -> str:
     return PARTLY
 
 
+class Experiment(Protocol):
+    """What an experiment on one dispatch says; bytes are as in `KnobProof`."""
+
+    @property
+    def status(self) -> str:
+        """One of STATUSES."""
+
+    @property
+    def why(self) -> str:
+        """Why it was not tried; empty where it was."""
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """Head − base."""
+
+    @property
+    def restored_bytes(self) -> int | None:
+        """What goes back; None where it was not tried."""
+
+
+Knob = Annotated[str, msgspec.Meta(max_length=200)]
+Knobs = Annotated[tuple[Knob, ...], msgspec.Meta(max_length=MOST_KNOBS)]
+
+
 class KnobProof(Record, frozen=True, omit_defaults=True):
     """The experiment on one dispatch: head is compiled with base's values of its configuration.
 
@@ -40,7 +68,8 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     """
 
     status: str
-    why: str = ""  # why it was not tried; empty where it was
+    # why it was not tried; empty where it was
+    why: Annotated[str, msgspec.Meta(max_length=MOST_WHY)] = ""
     # head − base; None where a size is not known
     moved_bytes: Amount | None = None
     # head's code with base's values of `knobs`; None where it was not tried
@@ -48,11 +77,21 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     # head compiled alone − `bytes_after`; None where it was not tried
     restored_bytes: Amount | None = None
     # the smallest set of knobs that restores as much as all that differ; all where it is refuted
-    knobs: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()  # the knobs that differ, too, and are not needed
+    knobs: Knobs = ()
+    others: Knobs = ()  # the knobs that differ, too, and are not needed
     is_smallest: bool = True  # False where the budget ended before every knob was left out once
     is_exact: bool = False  # True where head then has base's very code
     compiles: Count = 0  # how many compiles of one executable the experiment took
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a status that the bytes do not give."""
+        if self.restored_bytes is None:
+            if self.status != NOT_TRIED:
+                raise ValueError("an experiment without a result was not tried")
+        elif not self.moved_bytes:
+            raise ValueError("an experiment has a change to restore")
+        elif self.status != status_of(self.restored_bytes, self.moved_bytes):
+            raise ValueError("the status is not the one of these bytes")
 
     @property
     def share(self) -> float | None:
@@ -60,6 +99,15 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
         if self.restored_bytes is None or not self.moved_bytes:
             return None
         return self.restored_bytes / self.moved_bytes
+
+
+class PhaseProof(Record, frozen=True, omit_defaults=True):
+    """What the ladder of one dispatch says of one phase: the change with base's output of this phase in head."""
+
+    status: str
+    moved_bytes: Amount | None = None
+    restored_bytes: Amount | None = None
+    why: str = ""
 
 
 class Proof(Record, frozen=True):
@@ -76,7 +124,7 @@ class Proof(Record, frozen=True):
     why: str = ""  # why none was tried; empty where one was
 
 
-def joint_proof(proofs: Sequence[KnobProof], untried_why: str = "") -> Proof:
+def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
     """Return what the experiments on dispatches of one root cause say together.
 
     It is proved, or refuted, where the dispatches with 90 % of the tried bytes are.

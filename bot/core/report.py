@@ -135,11 +135,13 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
 
 
 def _dispatch(one: DispatchDelta) -> dict[str, Any]:
-    fields = _flat(one, "passed", "untraced", "attribution")
+    fields = _flat(one, "passed", "untraced", "attribution", "proof")
     if one.untraced:
         fields["untraced"] = one.untraced
     if one.attribution is not None:
         fields["attribution"] = one.attribution
+    if one.proof is not None:
+        fields["proof"] = one.proof
     fields["name"] = one.name
     if one.passed:
         fields |= {"pass": one.passed.name, "operations": one.passed.operations}
@@ -148,12 +150,14 @@ def _dispatch(one: DispatchDelta) -> dict[str, Any]:
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
     return {
-        **_flat(root, "total", "by_cell", "passed", "looked_up", "suspects"),
+        **_flat(root, "total", "by_cell", "passed", "looked_up", "suspects", "proof", "parts"),
         "bytes": root.total,
         "example": _flat(root.example),
         "pass": root.passed.name if root.passed else None,
         "operations": root.passed.operations if root.passed else {},
         "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
+        "proof": root.proof,
+        **filled(parts=root.parts),
         **({"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}),
     }
 

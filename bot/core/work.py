@@ -15,6 +15,8 @@ _PER_SITE = 15
 _PER_CODE_KIB = 2
 _PER_TRACE = 500
 _PER_TRACED_KIB = 140
+COMPILES_OF_LADDER = 10
+"""So many compiles of one dispatch a ladder takes in one order."""
 _PER_LADDER = 1_900
 _PER_LADDER_KIB = 130
 _BOTH_ORDERS_TENTHS = 16

@@ -29,12 +29,12 @@ from bot.core.explanation import (
     named_bytes,
     whole_bytes,
 )
-from bot.core.ladder import Ladder, attribution
 from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
 from bot.core.trace import PROGRAM, REGION, operation_words
+from bot.explain.carrying import carried_by, carried_words, fitting_ladder, why_no_pass, with_experiments
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.matching import Match, index_both, is_opaque, match_sides
 from bot.explain.phases import (
@@ -79,11 +79,13 @@ def explain(
     same_command: bool,
     texts: Texts = no_texts,
     components: Sequence[Mapping[str, str]] = ({}, {}),
+    base_compiler: str = "",
 ) -> Explanation:
     """Say why a cell changed that both sides measured; how its components did is the caller's to add.
 
     `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: as
-    `bot.explain.texts` has it; `components`: entry point → its component, on base and on head.
+    `bot.explain.texts` has it; `components`: entry point → its component, on base and on head; `base_compiler`: digest
+    of the compiler that head's ladders have to be against.
     """
     sides = index_both(base, head)
     matches = match_sides(*sides)
@@ -94,7 +96,7 @@ def explain(
     for match in matches:
         groups[_kind(match, compared)].append(match)
     changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
-    story = _Story(compared, cause, texts, components)
+    story = _Story(compared, cause, texts, components, base_compiler)
     return Explanation(
         cause.cause,
         cause.phase,
@@ -133,6 +135,7 @@ class _Story(NamedTuple):
     cause: Cause
     texts: Texts
     components: Sequence[Mapping[str, str]]
+    base_compiler: str
 
     def sources(self, match: Match) -> tuple[Source | None, Source | None]:
         base, head = self.compared.base, self.compared.head
@@ -142,18 +145,21 @@ class _Story(NamedTuple):
 def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     row = match.head or match.base
     component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
-    cause = dispatch_cause(match, story.compared, story.cause)
-    traced = _pass(match, story.compared, cause) if cause in _TRACED else (None, "")
-    note = intern(_note(match, cause, story, traced))  # many say the same
-    difference = _difference(match, cause, story) if rank < MOST_DIFFS else ()
-    return DispatchDelta(match.base, match.head, match.passed, cause, component, note, difference, *traced)
+    differs_first = dispatch_cause(match, story.compared, story.cause)
+    ladder = fitting_ladder(match.base, match.head, story.compared.head.cell, story.base_compiler)
+    found = DispatchDelta(match.base, match.head, match.passed, differs_first, component)
+    delta = with_experiments(found, ladder)
+    passed, untraced = _pass(match, story.compared, delta) if delta.cause in _TRACED else (None, "")
+    note = intern(_note(match, delta, story, (passed, untraced)))  # many dispatches have the same one
+    difference = _difference(match, delta.cause, story) if rank < MOST_DIFFS else ()
+    return replace(delta, note=note, diff=difference, passed=passed, untraced=untraced)
 
 
 _Traced = tuple[PassChange | None, str]
 """The pass that parts two dispatches, or why none can be named."""
 
 
-def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
+def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     base, head = match.base, match.head
     left = compared.base.cell.traces.get(base.name) if base else None
     right = compared.head.cell.traces.get(head.name) if head else None
@@ -163,7 +169,10 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
     row, operations = apart.row, apart.operations
     if row is None:
         return None, apart.why
-    if cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
+    if carried_by(delta) is not None:
+        if why := why_no_pass(delta, row.level, row.name):
+            return None, why
+    elif delta.cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
         return None, f"traced: the sides diverge after {row.name}, and the configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
@@ -187,9 +196,9 @@ def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ..
     return () if base is None or head is None else strategy_diff(base, head)
 
 
-def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> str:
+def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) -> str:
     """What differs, or why that is not known; of one that a side alone has its cause says all."""
-    base, head, compared = match.base, match.head, story.compared
+    base, head, compared, cause = match.base, match.head, story.compared, delta.cause
     if cause == "packaging":
         return SAME_CODE
     if cause == "input" and is_opaque(compared.head):
@@ -199,7 +208,7 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
     if base and head and cause == "strategy":
         return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
     if base and head and cause == "codegen":
-        return _coded(base, head, compared, traced)
+        return _coded(delta, compared, traced)
     left, right = story.sources(match)
     if base is None or head is None or left is None or right is None or left.source != right.source:
         if cause:
@@ -210,7 +219,7 @@ def _note(match: Match, cause: str | None, story: _Story, traced: _Traced) -> st
     counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
     sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
     if cause:
-        return sites or _coded(base, head, compared, traced)
+        return sites or _coded(delta, compared, traced)
     differs = code_differs(base, head)
     return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
 
@@ -233,11 +242,18 @@ def _made_late(match: Match, compared: Compared) -> str:
     return f"{made}, and its IR is not compared"
 
 
-def _coded(base: Dispatch, head: Dispatch, compared: Compared, traced: _Traced) -> str:
+def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
+    base, head = delta.base, delta.head
+    if base is None or head is None:
+        return ""
     same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
     words = f"the same {same}, different code"
+    if strategy_differs(base, head):
+        words = "different code, and a different configuration that does not make it"
     if rebound(compared, base, head):
         return f"{words}, {REBOUND}"
+    if carried := carried_words(delta):
+        words = f"{words}; {carried}"
     passed, untraced = traced
     if passed is not None:
         return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
@@ -265,34 +281,11 @@ def explanations(
         names = naming(left, right, sections)
         same_command = one_compiler and left.command == right.command
         places = [where(cell.program, names) for cell in (left, right)]
-        explanation = explain(left, right, same_model, same_command, texts, places)
+        explanation = explain(left, right, same_model, same_command, texts, places, base.compiler.digest)
         moved, tree = components(left, right, names)
         explanation = replace(explanation, components=moved, tree=tree, first_compiles=delta.unstable)
-        explanation = headlined(explanation, left, right, not same_model and same_command)
-        result[delta.key] = _attributed(explanation, right, base.compiler.digest)
+        result[delta.key] = headlined(explanation, left, right, not same_model and same_command)
     return result
-
-
-def _attributed(explanation: Explanation, head: Cell, base_compiler: str) -> Explanation:
-    """Give the dispatches their attributions, as far as head has ladders against this very base."""
-    if not head.ladders:
-        return explanation
-    dispatches = []
-    for delta in explanation.dispatches:
-        ladder = fitting_ladder(delta, head, base_compiler)
-        dispatches.append(replace(delta, attribution=attribution(ladder)) if ladder else delta)
-    return replace(explanation, dispatches=tuple(dispatches))
-
-
-def fitting_ladder(delta: DispatchDelta, head: Cell, base_compiler: str) -> Ladder | None:
-    """Return head's ladder of a pair; None where there is none, or one of another base."""
-    if delta.base is None or delta.head is None:
-        return None
-    ladder = head.ladders.get(delta.head.name)
-    if ladder is None or ladder.head_code != delta.head.code:
-        return None
-    is_of = ladder.is_of(delta.base.code, delta.base.code_bytes, base_compiler)
-    return ladder if is_of else None
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:

@@ -21,9 +21,12 @@ from bot.core.explanation import (
     Tally,
     moved_bytes,
 )
+from bot.core.ladder import BACK_END, CODE_GENERATOR, LLVM_OPTIMIZER, MLIR
 from bot.core.parting import NOT_TRACED
+from bot.core.proof import PARTLY, PROVED, REFUTED, Proof, joint_proof
 from bot.core.snapshot import CellKey
 from bot.core.words import noun_of
+from bot.explain.carrying import carried_by, claim_of, parts_words
 from bot.explain.strategies import without_operations
 
 PIPELINE = "pipeline"
@@ -36,6 +39,15 @@ SET, UNSET = "set", "not set"
 SOURCE_CHANGED = "the model is the same, but another file changed that the command reads"
 ON_OTHER_OPERATIONS = "with the same values on other operations"
 UNNAMED = "a different configuration, but all named values are equal"
+NOT_BY_VALUES = "a different configuration, but none of its named values makes the change"
+_NO_DISPATCH = "it is no dispatch's code"
+_OF_PHASE = {
+    MLIR: "MLIR code generation changed",
+    LLVM_OPTIMIZER: "LLVM's optimizer changed",
+    CODE_GENERATOR: "LLVM's code generator changed",
+    BACK_END: "the back end changed",
+}
+"""Phase that carries a change → its words in a root cause."""
 
 
 @lru_cache(maxsize=4096)
@@ -119,6 +131,12 @@ class _Member(NamedTuple):
         return -abs(self.change_bytes), self.key, name
 
 
+class _Phases(NamedTuple):
+    """The phases that carry a change: one, or several together."""
+
+    names: tuple[str, ...]
+
+
 class _Passed(NamedTuple):
     """The pass, the operation that it changes most, and whether there are more of them on head."""
 
@@ -141,19 +159,39 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
         is_pair = delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
         return ("structure" in delta.matched, why), (row.kind if row else None, is_pair)
     if cause == "strategy":
-        both = [row.strategy if row else None for row in (delta.base, delta.head)]
-        knobs = () if both[0] is None or both[1] is None else _turns(both[0], both[1])
-        return knobs, knobs
+        changes = _changed_knobs(delta)
+        return changes, changes
+    if cause == "codegen":
+        by_phase = carried_by(delta)
+        if by_phase is not None:
+            return _Phases((by_phase.phase,) if by_phase.phase else tuple(by_phase.parts)), None
     return {"codegen": why, UNKNOWN: delta.note}.get(cause, ""), None
 
 
-def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
+def _changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
+    """Return the knobs that differ with their change; only those that are needed, where an experiment says so."""
+    if delta.base is None or delta.head is None or delta.base.strategy is None or delta.head.strategy is None:
+        return ()
+    changes, proof = _turns(delta.base.strategy, delta.head.strategy), delta.proof
+    if proof is None:
+        return changes
+    if proof.status == REFUTED:
+        return ((NOT_BY_VALUES, ""),)
+    if proof.status not in (PROVED, PARTLY):
+        return changes
+    needed = tuple((name, change) for name, change in changes if name in proof.knobs)
+    return needed or changes
+
+
+def _described(cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, int]) -> str:
     """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
     if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
         amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
         count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
         words = f"{count} {what.operation} {'more' if what.more else 'fewer'}"
         return f"{what.name}: {words if what.operation else OTHER_TYPES}"
+    if isinstance(what, _Phases):
+        return _OF_PHASE.get(what.names[0], "") if len(what.names) == 1 else f"several phases: {parts_words(parts)}"
     if cause == "strategy":
         return _turned_words(what, traits)
     if cause == "codegen":
@@ -188,6 +226,8 @@ def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[st
     if change is None:
         return UNNAMED
     name, values = change
+    if name == NOT_BY_VALUES:
+        return name
     every = [{name for name, _ in changes} for changes in traits]
     also = sorted(set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name))
     return f"{name} {values}" + (f", with {', '.join(also[:_NAMED_LIMIT])}" if also else "")
@@ -271,9 +311,10 @@ def _root_cause(
     total = _tally([one.change_bytes for one in members])
     passed = [(one, one.delta.passed) for one in members if isinstance(one.delta, DispatchDelta) and one.delta.passed]
     traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
+    parts = _parts(members) if isinstance(what, _Phases) else {}
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
-        what=_described(cause, what, Counter(one.trait for one in members)),
+        what=_described(cause, what, Counter(one.trait for one in members), parts),
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
@@ -286,7 +327,24 @@ def _root_cause(
         command=compiled.command if compiled else "",
         passed=min(passed, key=lambda one: one[0].rank)[1] if passed else None,
         traced=(len(traced), sum(traced)),
+        proof=_proof(members),
+        parts=parts,
     )
+
+
+def _parts(members: Sequence[_Member]) -> dict[str, int]:
+    """Return phase → the bytes that it carries in all members together."""
+    sums = Counter[str]()
+    for member in members:
+        by_phase = carried_by(member.delta) if isinstance(member.delta, DispatchDelta) else None
+        if by_phase is not None:
+            sums.update(by_phase.parts)
+    return {phase: size for phase, size in sums.items() if size}
+
+
+def _proof(members: Sequence[_Member]) -> Proof:
+    claims = [claim_of(member.delta) for member in members if isinstance(member.delta, DispatchDelta)]
+    return joint_proof(claims, _NO_DISPATCH)
 
 
 def _tally(changes: Sequence[int]) -> Tally:

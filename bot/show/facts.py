@@ -147,7 +147,7 @@ def is_explained(root: RootCause) -> bool:
     """Return whether a root cause says what changed, and not only that the code is different."""
     if root.cause is None:
         return False
-    return root.cause != "codegen" or root.passed is not None
+    return root.cause != "codegen" or root.passed is not None or bool(root.parts)
 
 
 def _numbered_roots(report: Report) -> list[RootCause]:

@@ -65,14 +65,37 @@ def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int,
     """
     if not proof.members:
         return _untried(proof.why)
-    noun = CHANGE
-    if abs(net_bytes) == absolute_bytes:
-        noun = GROWTH if net_bytes > 0 else SHRINKAGE
-    effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, noun)
-    words = f"{_STATUS_WORDS[proof.status]}: {effect}"
-    if proof.members < dispatches:
-        words += f" ({proof.members:,} of {plural(dispatches, 'dispatch')} tried)"
-    return words
+    effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes))
+    return f"{_STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
+
+
+def phase_proof_words(proof: Proof, phases: int, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
+    """Return how much of a root cause its phase carries; of several phases only how many dispatches were tried.
+
+    Args:
+        phases: how many phases carry the change together.
+        dispatches: as `cause_proof_words` has it; so are the bytes.
+    """
+    if not proof.members:
+        return _untried(proof.why)
+    if phases > 1:
+        return f"each phase tried{_of(proof, dispatches)}"
+    percent = 100 * proof.restored_bytes // proof.moved_bytes
+    noun = _noun(net_bytes, absolute_bytes)
+    return f"{_STATUS_WORDS[proof.status]}: this phase carries {percent} % of the {noun}{_of(proof, dispatches)}"
+
+
+def _noun(net_bytes: int, absolute_bytes: int) -> str:
+    if abs(net_bytes) != absolute_bytes:
+        return CHANGE
+    return GROWTH if net_bytes > 0 else SHRINKAGE
+
+
+def _of(proof: Proof, dispatches: int) -> str:
+    """Return how many of the dispatches were tried; empty where all were."""
+    if proof.members >= dispatches:
+        return ""
+    return f" ({proof.members:,} of {plural(dispatches, 'dispatch')} tried)"
 
 
 def _untried(why: str) -> str:

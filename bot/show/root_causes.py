@@ -14,6 +14,7 @@ from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, l
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import UNKNOWN, grew_and_shrank, plural, share, sides, signed
+from bot.show.proofs import cause_proof_words, phase_proof_words
 
 _ENOUGH = 0.9
 _WHAT, _TITLE = 200, 100
@@ -114,7 +115,19 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
     net = "" if abs(root.total.net_bytes) == root.total.absolute_bytes else " net"
     size = f"{signed(root.total.net_bytes)}{net}" + ("" if root.share is None else f" ({share(root.share)})")
     traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced" if _is_shared(root) else ""
-    return phrase(title, f" · {size} · {counted}", models, " on ", targets, traced)
+    tried = _tried_words(facts, root)
+    return phrase(title, f" · {size} · {counted}", models, " on ", targets, traced, f" · {tried}" if tried else "")
+
+
+def _tried_words(facts: Facts, root: RootCause) -> str:
+    """Return what the experiments say of a root cause; empty where the report has none, or it is no dispatch's code."""
+    if not root.dispatches or not any(other.proof.members for other in facts.report.root_causes):
+        return ""
+    total, proof = root.total, root.proof
+    if root.parts:
+        return phase_proof_words(proof, len(root.parts), root.dispatches, total.net_bytes, total.absolute_bytes)
+    knobs = 2 if ", with " in root.what else 1
+    return cause_proof_words(proof, knobs, root.dispatches, total.net_bytes, total.absolute_bytes)
 
 
 def unexplained_words(facts: Facts) -> str:

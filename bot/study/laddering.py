@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_field
 from functools import partial
 
 from msgspec.structs import replace
@@ -15,16 +16,20 @@ from msgspec.structs import replace
 from bot.compiler.cell_cache import cell_key
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
-from bot.core.explanation import DispatchDelta, Explanation, moved_bytes
+from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.ladder import Ladder
 from bot.core.planned import SIDES
 from bot.core.policy import is_local
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.work import compile_work, ladder_work
-from bot.explain.explanations import explanations, fitting_ladder
+from bot.core.work import COMPILES_OF_LADDER, compile_work, ladder_work
+from bot.explain.carrying import fitting_ladder
+from bot.explain.explanations import changed_models, explanations
+from bot.explain.phases import strategy_differs
+from bot.explain.root_causes import root_causes, turned
 from bot.show.filters import plural
 from bot.study.ladder import measured_ladder
 from bot.study.prepare import Work
+from bot.study.proving import LEAST_COMPILES, MOST_COMPILES, proof_of
 from bot.study.run import Resources, SidePlan
 from bot.study.trace_budget import Moved, work_for
 from bot.study.tracing import SideTracer, side_tracers
@@ -32,6 +37,8 @@ from bot.study.tracing import SideTracer, side_tracers
 _PASSING = ("not finished after ", "ended by ")  # as `bot.compiler.diagnostics` says a timeout and a signal
 BOTH_ORDERS = 10
 """So many of the largest dispatches are measured in both orders, as far as the work allows."""
+_LEAST_SHARE = 0.01
+"""A root cause with so much of the total change gets an example with a ladder first (a share)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,7 @@ class Wanted:
     key: CellKey
     delta: DispatchDelta
     both_orders: bool
+    with_proof: bool  # whether head is also compiled with base's configuration, value by value
 
     @property
     def place(self) -> tuple[CellKey, str]:
@@ -64,53 +72,93 @@ def no_ladder(delta: DispatchDelta, here: Collection[str]) -> str:
     return ""
 
 
-def worth_laddering(explanations: Mapping[CellKey, Explanation]) -> list[Moved]:
-    """Return the pairs with other code, the largest change first."""
+def worth_laddering(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause] = ()) -> list[Moved]:
+    """Return the pairs with other code: one example of each root cause first, then all others, by their change."""
+    first = {(root.example.key, root.example.dispatch) for root in roots if (root.share or 0) >= _LEAST_SHARE}
     moved = []
     for key, explanation in explanations.items():
         for delta in explanation.dispatches:
             if moved_bytes(delta) and not no_ladder(delta, SIDES):
                 moved.append((key, delta))
-    return sorted(moved, key=lambda pair: (-abs(moved_bytes(pair[1]) or 0), pair[0], pair[1].name))
+
+    def rank(pair: Moved) -> tuple[bool, int, CellKey, str]:
+        key, delta = pair
+        is_example = (key, delta.name) in first
+        return not is_example, -abs(moved_bytes(delta) or 0), key, delta.name
+
+    return sorted(moved, key=rank)
 
 
 def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int | None) -> list[Wanted]:
     """Return the ladders that the work covers, in their order; one that does not fit is passed over.
 
-    What is left then is spent on the other order of the largest ones. Work counts whether or not a ladder is known
-    already: the same snapshots always get the same ladders.
+    A dispatch whose configuration differs gets the proof of it, too. What is left then is spent on the other order of
+    the largest ones. Work counts whether or not a ladder is known already: the same snapshots always get the same
+    ladders.
     """
     compiled = {cell.key: 0 for side in sides.values() for cell in side.cells}
     for side in sides.values():
         for cell in side.cells:
             compiled[cell.key] += compile_work(cell)
-    left = work
-    chosen = list[Moved]()
+    left = _Left(work)
+    chosen = list[Wanted]()
     paid = set[CellKey]()  # cells of which the sources are written
     for key, delta in moved:
-        cost = _work(delta, both_orders=False)
+        cost = _work(delta)
         if key not in paid:
             cost += compiled[key] // 4
-        if left is not None and cost > left:
+        if not left.take(cost):
             continue
-        if left is not None:
-            left -= cost
         paid.add(key)
-        chosen.append((key, delta))
-    wanted = list[Wanted]()
-    for place, (key, delta) in enumerate(chosen):
-        cost = _work(delta, both_orders=True) - _work(delta, both_orders=False)
-        both_orders = place < BOTH_ORDERS and (left is None or cost <= left)
-        if both_orders and left is not None:
-            left -= cost
-        wanted.append(Wanted(key, delta, both_orders))
-    return wanted
+        with_proof = configuration_differs(delta) and left.take(_proof_work(delta))
+        chosen.append(Wanted(key, delta, both_orders=False, with_proof=with_proof))
+    largest = sorted(chosen, key=lambda wanted: -abs(moved_bytes(wanted.delta) or 0))
+    twice = {wanted.place for wanted in largest[:BOTH_ORDERS] if left.take(_other_order_work(wanted.delta))}
+    return [replace_field(wanted, both_orders=wanted.place in twice) for wanted in chosen]
 
 
-def _work(delta: DispatchDelta, *, both_orders: bool) -> int:
+class _Left:
+    """The work that is left; None is without a limit."""
+
+    def __init__(self, work: int | None) -> None:
+        self._left = work
+
+    def take(self, work: int) -> bool:
+        """Take this work where so much is left; return whether it was."""
+        if self._left is None:
+            return True
+        if work > self._left:
+            return False
+        self._left -= work
+        return True
+
+
+def _work(delta: DispatchDelta, *, both_orders: bool = False) -> int:
     if delta.base is None or delta.head is None:
         return 0
     return ladder_work(delta.base, delta.head, both_orders=both_orders)
+
+
+def _other_order_work(delta: DispatchDelta) -> int:
+    return _work(delta, both_orders=True) - _work(delta)
+
+
+def _proof_work(delta: DispatchDelta) -> int:
+    """Return the work of leaving out one differing knob after the other: as many compiles as that takes at most."""
+    compiles = min(MOST_COMPILES, LEAST_COMPILES + len(differing(delta)))
+    return _work(delta) * compiles // COMPILES_OF_LADDER
+
+
+def differing(delta: DispatchDelta) -> Mapping[str, str]:
+    """Return the knobs that differ, as far as both configurations were read."""
+    if delta.base is None or delta.head is None or delta.base.strategy is None or delta.head.strategy is None:
+        return {}
+    return turned(delta.base.strategy, delta.head.strategy)
+
+
+def configuration_differs(delta: DispatchDelta) -> bool:
+    """Return whether the sides are known to configure a dispatch differently."""
+    return delta.base is not None and delta.head is not None and strategy_differs(delta.base, delta.head) is True
 
 
 def with_ladders(
@@ -126,20 +174,23 @@ def with_ladders(
     """
     here = {plan.label: plan for plan in plans}
     ladders = _known(here, sides, wanted, resources)
-    missing = [
-        one
-        for one in wanted
-        if not no_ladder(one.delta, here) and not _is_enough(ladders.get(one.place), one.both_orders)
-    ]
+    missing = [one for one in wanted if not no_ladder(one.delta, here) and not _is_enough(ladders.get(one.place), one)]
     if missing:
         resources.progress.stage("attributing", len(missing), "dispatch")
         with side_tracers(plans, resources) as tracers:
             _measure(missing, sides, tracers, ladders, resources)
-    return {**sides, "head": _with_those(here.get("head"), sides["head"], ladders, resources)}
+    if "head" in here:
+        _keep(here["head"], sides["head"], ladders, resources)
+    shown = {one.place: _as_asked(ladders[one.place], one) for one in wanted if one.place in ladders}
+    return {**sides, "head": _with_those(sides["head"], shown)}
 
 
-def _is_enough(ladder: Ladder | None, both_orders: bool) -> bool:
-    return ladder is not None and (ladder.back is not None or not both_orders)
+def _is_enough(ladder: Ladder | None, wanted: Wanted) -> bool:
+    if ladder is None:
+        return False
+    has_orders = ladder.back is not None or not wanted.both_orders
+    has_proof = ladder.knobs is not None or not wanted.with_proof
+    return has_orders and has_proof
 
 
 _Ladders = dict[tuple[CellKey, str], Ladder]  # Cell and entry point of head → its ladder
@@ -162,9 +213,10 @@ def _known(
             if planned.key in keys
         }
     known: _Ladders = {}
+    compiler = sides["base"].compiler.digest
     for one in wanted:
         cell = cells.get(one.key)
-        ladder = fitting_ladder(one.delta, cell, sides["base"].compiler.digest) if cell else None
+        ladder = fitting_ladder(one.delta.base, one.delta.head, cell, compiler) if cell else None
         if ladder is not None:
             known[one.place] = ladder
     return known
@@ -184,9 +236,15 @@ def _measure(
             return
         base = tracers["base"].ladder_side(cells["base", one.key], one.delta.base)
         head = tracers["head"].ladder_side(cells["head", one.key], one.delta.head)
-        ladder = measured_ladder(base, head, both_orders=one.both_orders)
-        if isinstance(ladder, Ladder):
-            ladders[one.place] = ladder
+        ladder = ladders.get(one.place)
+        if ladder is None or (one.both_orders and ladder.back is None):
+            measured = measured_ladder(base, head, both_orders=one.both_orders)
+            if not isinstance(measured, Ladder):
+                return
+            ladder = replace(measured, knobs=ladder.knobs if ladder else None)
+        if one.with_proof and ladder.knobs is None:
+            ladder = replace(ladder, knobs=proof_of(base, head))
+        ladders[one.place] = ladder
 
     tasks = [
         Task(-place, f"attribute {one.delta.name} of {one.key}", partial(measure, one))
@@ -195,25 +253,41 @@ def _measure(
     run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
 
 
-def _with_those(plan: SidePlan | None, head: Snapshot, ladders: _Ladders, resources: Resources) -> Snapshot:
-    """Return head with these ladders; the cache holds them from now on."""
-    planned = {cell.key: cell for cell in plan.cells} if plan else {}
-    cells = []
+def _keep(plan: SidePlan, head: Snapshot, ladders: _Ladders, resources: Resources) -> None:
+    """Let the cache hold these ladders from now on."""
+    planned = {cell.key: cell for cell in plan.cells}
     for cell in head.cells:
-        names = [row.name for row in cell.dispatches]
-        own = {name: ladders[cell.key, name] for name in names if (cell.key, name) in ladders}
-        if plan and own and cell.key in planned:
-            name = cell_key(plan.compiler.info.digest, planned[cell.key])
-            kept = resources.cache.load(name) or cell
-            lasting = {entry: ladder for entry, ladder in own.items() if _lasts(ladder)}
-            resources.cache.store(name, replace(kept, ladders={**kept.ladders, **lasting}))
-        cells.append(replace(cell, ladders=own))
+        lasting = {name: ladder for name, ladder in _of_cell(cell, ladders).items() if _lasts(ladder)}
+        if not lasting or cell.key not in planned:
+            continue
+        name = cell_key(plan.compiler.info.digest, planned[cell.key])
+        kept = resources.cache.load(name) or cell
+        resources.cache.store(name, replace(kept, ladders={**kept.ladders, **lasting}))
+
+
+def _with_those(head: Snapshot, ladders: _Ladders) -> Snapshot:
+    """Return head with these ladders and no others."""
+    cells = [replace(cell, ladders=_of_cell(cell, ladders)) for cell in head.cells]
     return replace(head, cells=tuple(cells))
+
+
+def _of_cell(cell: Cell, ladders: _Ladders) -> dict[str, Ladder]:
+    names = [row.name for row in cell.dispatches]
+    return {name: ladders[cell.key, name] for name in names if (cell.key, name) in ladders}
+
+
+def _as_asked(ladder: Ladder, wanted: Wanted) -> Ladder:
+    """Return a ladder without what nobody asked for: what the cache holds must not change a report."""
+    back = ladder.back if wanted.both_orders else None
+    knobs = ladder.knobs if wanted.with_proof else None
+    return replace(ladder, back=back, knobs=knobs)
 
 
 def _lasts(ladder: Ladder) -> bool:
     """Return whether no experiment failed for a reason that may be gone the next time."""
     reasons = [rung.why for rung in ladder.rungs]
+    if ladder.knobs is not None:
+        reasons.append(ladder.knobs.why)
     is_passing = any(words in why for why in reasons for words in _PASSING)
     return not is_passing and not any(map(is_local, reasons))
 
@@ -225,7 +299,8 @@ def laddered(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Wor
     """
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
-    wanted = within_work(sides, worth_laddering(causes), work_for(sides))
+    roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
+    wanted = within_work(sides, worth_laddering(causes, roots), work_for(sides))
     can_measure = {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES)
     if not wanted or not can_measure:
         return dict(sides)

@@ -10,20 +10,17 @@ from bot.core.explanation import DispatchDelta
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, Traced, parting
 from bot.core.planned import SIDES, beginning, matching, only_cell
-from bot.core.proof import KnobProof
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
-from bot.explain.explanations import explanations, fitting_ladder
-from bot.explain.phases import strategy_differs
-from bot.study.comparison import BothSides, both_sides
-from bot.study.laddering import Wanted, no_ladder, with_ladders
+from bot.explain.carrying import fitting_ladder
+from bot.explain.explanations import explanations
+from bot.study.comparison import both_sides
+from bot.study.laddering import Wanted, configuration_differs, no_ladder, with_ladders
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
-from bot.study.proving import proof_of
-from bot.study.run import Resources
 from bot.study.trace_budget import is_formed, is_lone
-from bot.study.tracing import side_tracers, with_traces
+from bot.study.tracing import with_traces
 from bot.system.processes import Cancel
 
 _SHOWN = 8
@@ -48,11 +45,11 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
+    wanted = Wanted(key, delta, both_orders=True, with_proof=configuration_differs(delta))
     with both.work.resources() as resources:
-        sides = with_ladders(both.plans, both.sides, [Wanted(key, delta, both_orders=True)], resources)
+        sides = with_ladders(both.plans, both.sides, [wanted], resources)
         sides = with_traces(both.plans, sides, [(key, delta)], resources)
-        proof = _configuration_proof(both, delta, resources)
-    ladder = fitting_ladder(delta, sides["head"].cells[0], sides["base"].compiler.digest)
+    ladder = fitting_ladder(delta.base, delta.head, sides["head"].cells[0], sides["base"].compiler.digest)
     here = [plan.label for plan in both.plans]
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
@@ -74,20 +71,8 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting=apart,
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
-        proof=proof,
+        proof=ladder.knobs if ladder else None,
     )
-
-
-def _configuration_proof(both: BothSides, delta: DispatchDelta, resources: Resources) -> KnobProof | None:
-    """Compile head with base's configuration; None if the configurations are equal or a compiler is not here."""
-    if delta.base is None or delta.head is None or len(both.plans) < len(SIDES):
-        return None
-    if not strategy_differs(delta.base, delta.head):
-        return None
-    with side_tracers(both.plans, resources) as tracers:
-        base = tracers["base"].ladder_side(both.sides["base"].cells[0], delta.base)
-        head = tracers["head"].ladder_side(both.sides["head"].cells[0], delta.head)
-        return proof_of(base, head)
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:

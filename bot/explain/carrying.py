@@ -1,0 +1,151 @@
+"""What the experiments on one dispatch say of its cause: which phase carries its change, and what that refutes.
+
+The first phase, setting or pass in which the sides differ is a correlation. A ladder (`bot.core.ladder`) and the proof
+of a configuration (`bot.core.proof`) are experiments, and what they say goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from bot.core.explanation import DispatchDelta, moved_bytes
+from bot.core.ladder import (
+    BACK_END,
+    CODE_GENERATOR,
+    CONFIGURATION,
+    LLVM_OPTIMIZER,
+    MLIR,
+    PHASE_WORDS,
+    SOURCE,
+    Carried,
+    Ladder,
+    attribution,
+    carried,
+)
+from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, Experiment, PhaseProof
+from bot.core.snapshot import Cell, Dispatch
+from bot.core.trace import LLVM as LLVM_LEVEL
+from bot.core.trace import MLIR as MLIR_LEVEL
+from bot.core.trace import PROGRAM
+
+LONE = "only one side has the dispatch"
+FAILED = "an experiment failed"
+TRACED_ONLY = "the pass was traced"
+_MIDDLE_END = "Pass"  # how the name of a pass of LLVM's optimizer ends
+
+
+def fitting_ladder(base: Dispatch | None, head: Dispatch | None, cell: Cell, base_compiler: str) -> Ladder | None:
+    """Return the ladder of a pair in head's cell; None where there is none, or one of another base."""
+    if base is None or head is None:
+        return None
+    ladder = cell.ladders.get(head.name)
+    if ladder is None or ladder.head_code != head.code:
+        return None
+    if not ladder.is_of(base.code, base.code_bytes, base_compiler):
+        return None
+    if ladder.knobs is None or base.code_bytes is None or head.code_bytes is None:
+        return ladder
+    return ladder if ladder.knobs.moved_bytes in (None, head.code_bytes - base.code_bytes) else None
+
+
+def carried_by(delta: DispatchDelta) -> Carried | None:
+    """Return which phases carry the change of a dispatch; None without a whole ladder."""
+    change_bytes = moved_bytes(delta)
+    if delta.attribution is None or not change_bytes:
+        return None
+    return carried(delta.attribution, change_bytes)
+
+
+def cause_by_experiment(delta: DispatchDelta) -> str | None:
+    """Return the cause of a dispatch, as far as its experiments confirm or change it."""
+    proof = delta.proof
+    status = proof.status if proof is not None else NOT_TRIED
+    if status in (PROVED, PARTLY):
+        return "strategy"
+    by_phase = carried_by(delta)
+    if by_phase is None:
+        return "codegen" if status == REFUTED and delta.cause == "strategy" else delta.cause
+    if by_phase.phase == CONFIGURATION:
+        return "strategy"
+    if SOURCE in by_phase.parts and delta.cause not in ("strategy", "codegen"):
+        return delta.cause
+    is_partly_configured = by_phase.phase is None and CONFIGURATION in by_phase.parts
+    if is_partly_configured and delta.cause == "strategy" and status != REFUTED:
+        return "strategy"
+    return "codegen"
+
+
+def phase_of_pass(level: str, name: str) -> str:
+    """Return the phase that a traced pass belongs to."""
+    if level == PROGRAM:
+        return SOURCE
+    if level == MLIR_LEVEL:
+        return MLIR
+    if level == LLVM_LEVEL and name.endswith(_MIDDLE_END):
+        return LLVM_OPTIMIZER
+    return CODE_GENERATOR
+
+
+def is_within(phase: str, carrying: str) -> bool:
+    """Return whether a phase is the one that carries the change, or is in it."""
+    return phase == carrying or (carrying == BACK_END and phase in (LLVM_OPTIMIZER, CODE_GENERATOR))
+
+
+def why_no_pass(delta: DispatchDelta, level: str, name: str) -> str:
+    """Say that a traced pass is not in the phase that carries the bytes; empty where it is, or nobody knows."""
+    by_phase = carried_by(delta)
+    if by_phase is None:
+        return ""
+    if by_phase.phase is None:
+        return f"traced: the sides diverge after {name}, but no single phase carries the change"
+    if is_within(phase_of_pass(level, name), by_phase.phase):
+        return ""
+    return f"traced: the sides diverge after {name}, but the {PHASE_WORDS[by_phase.phase]} carries the change"
+
+
+def carried_words(delta: DispatchDelta) -> str:
+    """Return `the code generator carries 98 % of the change`, or the parts; empty without a whole ladder."""
+    by_phase, change_bytes = carried_by(delta), moved_bytes(delta)
+    if by_phase is None or not change_bytes:
+        return ""
+    if by_phase.phase is not None:
+        percent = 100 * by_phase.parts[by_phase.phase] // change_bytes
+        return f"the {PHASE_WORDS[by_phase.phase]} carries {percent} % of the change"
+    return parts_words(by_phase.parts)
+
+
+def parts_words(parts: Mapping[str, int]) -> str:
+    """Return `MLIR code generation −1,112 B, code generator +2,708 B`."""
+    words = [f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−") for phase, part in parts.items()]
+    return ", ".join(words)
+
+
+def claim_of(delta: DispatchDelta) -> Experiment:
+    """Return the experiment behind the cause that a report names for one dispatch."""
+    change_bytes = moved_bytes(delta)
+    if delta.cause == "strategy" and delta.proof is not None and delta.proof.status in (PROVED, PARTLY):
+        return delta.proof
+    by_phase = carried_by(delta)
+    if delta.base is None or delta.head is None:
+        return PhaseProof(NOT_TRIED, change_bytes, None, LONE)
+    if by_phase is None or change_bytes is None:
+        why = FAILED if delta.attribution is not None else ""
+        if delta.proof is not None and delta.cause == "strategy":
+            why = delta.proof.why
+        return PhaseProof(NOT_TRIED, change_bytes, None, why)
+    if delta.passed is not None:
+        return PhaseProof(NOT_TRIED, change_bytes, None, TRACED_ONLY)
+    if by_phase.phase is None:
+        largest = max(by_phase.parts.values(), key=abs, default=0)
+        return PhaseProof(PARTLY, change_bytes, largest)
+    return PhaseProof(PROVED, change_bytes, by_phase.parts[by_phase.phase])
+
+
+def with_experiments(delta: DispatchDelta, ladder: Ladder | None) -> DispatchDelta:
+    """Return a dispatch with what its ladder says, and with the cause that follows."""
+    if ladder is None:
+        return delta
+    told = replace(delta, attribution=attribution(ladder), proof=ladder.knobs)
+    return replace(told, cause=cause_by_experiment(told))
