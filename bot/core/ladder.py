@@ -31,6 +31,15 @@ PHASE_WORDS = {
     CODE_GENERATOR: "code generator",
     BACK_END: "back end, not divided",
 }
+PHASE_NAMES = {
+    SOURCE: "the source",
+    CONFIGURATION: "the configuration",
+    MLIR: "MLIR code generation",
+    LLVM_OPTIMIZER: "LLVM's optimizer",
+    CODE_GENERATOR: "LLVM's code generator",
+    BACK_END: "the back end",
+}
+"""Phase → its name as the subject of a sentence."""
 MOST_REASON = 2_000
 
 
@@ -172,6 +181,12 @@ def _percent(part: int, change_bytes: int) -> float:
 
 def _is_all(percent: float) -> bool:
     return LEAST_PROVED_PERCENT <= percent <= MOST_PROVED_PERCENT
+
+
+def parts_words(parts: Mapping[str, int]) -> str:
+    """Return `MLIR code generation −1,112 B, code generator +2,708 B`."""
+    words = [f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−") for phase, part in parts.items()]
+    return ", ".join(words)
 
 
 def _parts(top: Rung, climb: Climb, bottom: Rung) -> dict[str, int | None]:

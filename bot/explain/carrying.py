@@ -6,8 +6,6 @@ of a configuration (`bot.core.proof`) are experiments, and what they say goes be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from bot.core.explanation import DispatchDelta, moved_bytes
@@ -17,12 +15,13 @@ from bot.core.ladder import (
     CONFIGURATION,
     LLVM_OPTIMIZER,
     MLIR,
-    PHASE_WORDS,
+    PHASE_NAMES,
     SOURCE,
     Carried,
     Ladder,
     attribution,
     carried,
+    parts_words,
 )
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, Experiment, PhaseProof
 from bot.core.snapshot import Cell, Dispatch
@@ -102,7 +101,7 @@ def why_no_pass(delta: DispatchDelta, level: str, name: str) -> str:
         return f"traced: the sides diverge after {name}, but no single phase carries the change"
     if is_within(phase_of_pass(level, name), by_phase.phase):
         return ""
-    return f"traced: the sides diverge after {name}, but the {PHASE_WORDS[by_phase.phase]} carries the change"
+    return f"traced: the sides diverge after {name}, but {PHASE_NAMES[by_phase.phase]} carries the change"
 
 
 def carried_words(delta: DispatchDelta) -> str:
@@ -112,14 +111,8 @@ def carried_words(delta: DispatchDelta) -> str:
         return ""
     if by_phase.phase is not None:
         percent = 100 * by_phase.parts[by_phase.phase] // change_bytes
-        return f"the {PHASE_WORDS[by_phase.phase]} carries {percent} % of the change"
+        return f"{PHASE_NAMES[by_phase.phase]} carries {percent} % of the change"
     return parts_words(by_phase.parts)
-
-
-def parts_words(parts: Mapping[str, int]) -> str:
-    """Return `MLIR code generation −1,112 B, code generator +2,708 B`."""
-    words = [f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−") for phase, part in parts.items()]
-    return ", ".join(words)
 
 
 def claim_of(delta: DispatchDelta) -> Experiment:

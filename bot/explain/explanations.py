@@ -252,11 +252,15 @@ def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
         words = "different code, and a different configuration that does not make it"
     if rebound(compared, base, head):
         return f"{words}, {REBOUND}"
-    if carried := carried_words(delta):
+    carried = carried_words(delta)
+    if carried:
         words = f"{words}; {carried}"
     passed, untraced = traced
     if passed is not None:
-        return f"{words}: {passed.name}: {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
+        joint = ";" if carried else ":"
+        return (
+            f"{words}{joint} {passed.name}: {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
+        )
     return f"{words}; {untraced}" if untraced else words
 
 
@@ -312,6 +316,10 @@ def _keeps_region(delta: DispatchDelta) -> bool:
     return delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
 
 
+def _is_configured_differently(delta: DispatchDelta) -> bool:
+    return delta.base is not None and delta.head is not None and strategy_differs(delta.base, delta.head) is True
+
+
 def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, the change of the artifact by cause to the byte; and the cause that it gives.
 
@@ -352,6 +360,8 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
         what = _COUNTED[cause]
         if cause == "fusion" and all(_keeps_region(one) for one in own_dispatches):
             what = "other IR in a region of the same kind"
+        if cause == "codegen" and any(map(_is_configured_differently, own_dispatches)):
+            what = "different code that the configuration does not make"
         words = f"{dispatches_have(len(own_dispatches), every)} {what}"
         return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)
     own = [f"{part.what} {_signed(part.change_bytes)}" for part in parts if part.cause == cause]

@@ -21,12 +21,12 @@ from bot.core.explanation import (
     Tally,
     moved_bytes,
 )
-from bot.core.ladder import BACK_END, CODE_GENERATOR, LLVM_OPTIMIZER, MLIR
+from bot.core.ladder import PHASE_NAMES, parts_words
 from bot.core.parting import NOT_TRACED
 from bot.core.proof import PARTLY, PROVED, REFUTED, Proof, joint_proof
 from bot.core.snapshot import CellKey
 from bot.core.words import noun_of
-from bot.explain.carrying import carried_by, claim_of, parts_words
+from bot.explain.carrying import carried_by, claim_of
 from bot.explain.strategies import without_operations
 
 PIPELINE = "pipeline"
@@ -41,13 +41,6 @@ ON_OTHER_OPERATIONS = "with the same values on other operations"
 UNNAMED = "a different configuration, but all named values are equal"
 NOT_BY_VALUES = "a different configuration, but none of its named values makes the change"
 _NO_DISPATCH = "it is no dispatch's code"
-_OF_PHASE = {
-    MLIR: "MLIR code generation changed",
-    LLVM_OPTIMIZER: "LLVM's optimizer changed",
-    CODE_GENERATOR: "LLVM's code generator changed",
-    BACK_END: "the back end changed",
-}
-"""Phase that carries a change → its words in a root cause."""
 
 
 @lru_cache(maxsize=4096)
@@ -191,7 +184,9 @@ def _described(cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, 
         words = f"{count} {what.operation} {'more' if what.more else 'fewer'}"
         return f"{what.name}: {words if what.operation else OTHER_TYPES}"
     if isinstance(what, _Phases):
-        return _OF_PHASE.get(what.names[0], "") if len(what.names) == 1 else f"several phases: {parts_words(parts)}"
+        if len(what.names) == 1:
+            return f"{PHASE_NAMES[what.names[0]]} changed"
+        return f"several phases: {parts_words(parts)}"
     if cause == "strategy":
         return _turned_words(what, traits)
     if cause == "codegen":
@@ -311,7 +306,7 @@ def _root_cause(
     total = _tally([one.change_bytes for one in members])
     passed = [(one, one.delta.passed) for one in members if isinstance(one.delta, DispatchDelta) and one.delta.passed]
     traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
-    parts = _parts(members) if isinstance(what, _Phases) else {}
+    parts = _parts(members) if cause == "codegen" else {}
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
         what=_described(cause, what, Counter(one.trait for one in members), parts),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from bot.core.explanation import EARLY_CAUSES, OTHER_TYPES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
+from bot.core.ladder import parts_words
 from bot.core.parting import NOT_TRACED
 from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase, strong
@@ -124,10 +125,11 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
     if not root.dispatches or not any(other.proof.members for other in facts.report.root_causes):
         return ""
     total, proof = root.total, root.proof
-    if root.parts:
+    if root.parts and root.passed is None:
         return phase_proof_words(proof, len(root.parts), root.dispatches, total.net_bytes, total.absolute_bytes)
     knobs = 2 if ", with " in root.what else 1
-    return cause_proof_words(proof, knobs, root.dispatches, total.net_bytes, total.absolute_bytes)
+    words = cause_proof_words(proof, knobs, root.dispatches, total.net_bytes, total.absolute_bytes)
+    return f"{words}; by phase: {parts_words(root.parts)}" if root.parts else words
 
 
 def unexplained_words(facts: Facts) -> str:

@@ -19,7 +19,7 @@ from bot.study.compiling_alone import (
     compile_from,
     compile_with_bitcode,
 )
-from bot.study.foreign_ir import NamedText, compile_foreign, printed
+from bot.study.foreign_ir import NamedText, compile_foreign, printed, transplanted
 from bot.system.files import temporary_directory
 
 
@@ -131,7 +131,18 @@ def _foreign_rung(first: _Measured, second: _Measured, phase: str) -> Rung:
     side = second.side
     own_text = NamedText(side.row.name, own)
     foreign_text = NamedText(first.side.row.name, foreign, generic)
+    if _is_same_ir(side, own_text, foreign_text):
+        return _rung(second.end)
     return _rung(compile_foreign(side.setup, side.argv, own_text, foreign_text, phase))
+
+
+def _is_same_ir(side: LadderSide, own: NamedText, foreign: NamedText) -> bool:
+    """Return whether both sides have the same IR at a phase, so that one compile is the other one."""
+    generic = printed(side.setup, own.text, is_generic=True)
+    if isinstance(generic, Failure):
+        return False
+    itself = transplanted(own, NamedText(own.name, own.text, generic), is_generic=True)
+    return itself is not None and itself == transplanted(own, foreign, is_generic=True)
 
 
 def _generated_rung(first: _Measured, second: _Measured) -> Rung:

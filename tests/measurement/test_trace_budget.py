@@ -5,10 +5,12 @@ from __future__ import annotations
 import report_factory as make
 from replacing import replace
 
-from bot.core.explanation import DispatchDelta
+from bot.core.delta import diff
+from bot.core.explanation import DispatchDelta, Explanation
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import compile_work, ladder_work, trace_work
-from bot.study.laddering import BOTH_ORDERS, Wanted, no_ladder, within_work
+from bot.explain.root_causes import root_causes
+from bot.study.laddering import BOTH_ORDERS, Wanted, no_ladder, within_work, worth_laddering
 from bot.study.trace_budget import LITTLE_WORK, Moved, TraceBudget, work_for
 
 KEY = CellKey("bert", "cuda")
@@ -86,6 +88,33 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
     many = ladders(1_000_000)
     assert [(one.key, one.delta) for one in many[:15]] == MOVED[:15]
     assert many == ladders(1_000_000)
+
+
+def test_an_example_of_each_root_cause_comes_first() -> None:
+    small, large = (replace(row, code="A" * 16) for row in (ROWS[-1], ROWS[0]))
+    deltas = [
+        DispatchDelta(
+            replace(row, code="B" * 16, code_bytes=(row.code_bytes or 0) + more), row, "same-source", "codegen"
+        )
+        for row, more in ((large, 16), (small, 8))
+    ]
+    explanations = {KEY: Explanation("codegen", "code", "", dispatches=tuple(deltas))}
+    assert [delta for _, delta in worth_laddering(explanations)] == deltas
+    (root,) = root_causes(diff(side(), side()), {KEY: Explanation("codegen", "", "", dispatches=(deltas[1],))})
+    assert worth_laddering(explanations, [root])[0] == (KEY, deltas[1])
+
+
+def test_a_proof_costs_a_compile_for_each_value_and_is_left_out_where_it_does_not_fit() -> None:
+    base, head = (replace(ROWS[0], strategy=f"Tiling | tile = [{tile}], vector = [{tile}]") for tile in (4, 8))
+    delta = DispatchDelta(base, head, "same-source", "strategy")
+    sides = {"base": side(), "head": side()}
+    alone = WRITTEN_WORK + ladder_work(base, head, both_orders=False)
+    proof = ladder_work(base, head, both_orders=False) * 4 // 10
+    for work, has_proof in ((alone + proof - 1, False), (alone + proof, True)):
+        (wanted,) = within_work(sides, [(KEY, delta)], work)
+        assert wanted.with_proof is has_proof
+    (same,) = within_work(sides, [(KEY, replace(delta, base=head))], None)
+    assert not same.with_proof
 
 
 def test_a_ladder_needs_a_pair_whose_code_is_known() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, Proof, status_of
-from bot.show.proofs import cause_proof_words, knob_proof_words
+from bot.show.proofs import cause_proof_words, knob_proof_words, phase_proof_words
 
 
 def proof(moved_bytes: int, restored_bytes: int, knobs: int = 1, others: tuple[str, ...] = ()) -> KnobProof:
@@ -71,6 +71,12 @@ def test_what_is_said_besides() -> None:
 )  # fmt: skip
 def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
     assert cause_proof_words(joint, 1, 21, net_bytes, 1000) == words
+
+
+def test_a_phase_and_several_together() -> None:
+    every, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
+    assert phase_proof_words(every, 1, 21, 1000, 1000) == "proved: this phase carries 99 % of the growth"
+    assert phase_proof_words(some_of_them, 2, 21, 1000, 1000) == "each phase tried (2 of 21 dispatches tried)"
 
 
 @given(some.integers(1, 1 << 40), some.integers(-(1 << 41), 1 << 41), some.sampled_from([1, -1]))

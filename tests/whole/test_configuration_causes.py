@@ -13,7 +13,7 @@ from real_compilers import bot
 
 from bot.compiler.compiling import CompileSetup
 from bot.core.defaults import DefaultChange
-from bot.core.proof import REFUTED
+from bot.core.proof import NOT_TRIED, REFUTED
 from bot.core.snapshot import Dispatch
 from bot.show.proofs import knob_proof_words
 from bot.study.compiling_alone import CONFIGURATIONS
@@ -23,6 +23,7 @@ from bot.study.proving_defaults import BuildSide, prove_default
 pytestmark = pytest.mark.compiler
 
 BASE, HEAD = "3.10.0", "3.11.0"
+TRACED = "the pass was traced"
 REASSOCIATE = "--iree-llvmcpu-reassociate-fp-reductions"
 CONFIG = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
 
@@ -49,16 +50,23 @@ def row_of(stage: AloneStage) -> Dispatch:
     return row
 
 
-def test_one_knob_more_on_one_of_two_equal_configurations_is_named_alone(tmp_path: Path) -> None:
+def test_a_refuted_setting_is_no_cause_in_a_report(tmp_path: Path) -> None:
     """It read "`vector_common_parallel` [8, 0] in 1 configuration more, with vector_inner_parallel, …"."""
     (tmp_path / "m.mlir").write_text(LAYER_NORM, encoding="utf-8")
     (tmp_path / "c.yml").write_text(CONFIG, encoding="utf-8")
     bot("compare", "--base", BASE, "--head", HEAD, "--config", "c.yml", "--out", "out", cwd=tmp_path)
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    (cause,) = (root for root in report["root_causes"] if root["cause"] == "strategy")
-    assert cause["what"] == "vector_reduction [0, 8] in 1 configuration more"
+    assert not [root for root in report["root_causes"] if root["cause"] == "strategy"]
+    (cause,) = (root for root in report["root_causes"] if root["cause"] == "codegen")
+    assert cause["pass"] == "iree-llvmcpu-split-reduction"
+    assert cause["parts"] == {"mlir": 23_845}
+    assert cause["proof"] == {"members": 0, "moved_bytes": 0, "restored_bytes": 0, "status": NOT_TRIED, "why": TRACED}
     ((dispatch,),) = (cell["dispatches"] for cell in report["cells"])
-    assert dispatch["note"] == "DoubleTilingExpert … vector_reduction [0, 8] in 1 configuration more"
+    assert (dispatch["proof"]["status"], dispatch["proof"]["knobs"]) == (REFUTED, ["vector_reduction"])
+    refuted = "different code, and a different configuration that does not make it"
+    assert dispatch["note"].startswith(f"{refuted}; MLIR code generation carries 99 % of the change; ")
+    comment = (tmp_path / "out" / "comment.md").read_text(encoding="utf-8")
+    assert "different code that the configuration does not make" in comment
 
 
 def test_the_configuration_is_refuted(setups: dict[str, CompileSetup], stages: dict[str, AloneStage]) -> None:
