@@ -6,6 +6,7 @@ bytes is what this phase did. The differences sum to head − base, and no thres
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -119,6 +120,15 @@ def attribution(ladder: Ladder) -> dict[str, int | None]:
     Without None they sum to head − base.
     """
     return _parts(ladder.head, ladder.climb, ladder.base)
+
+
+def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
+    """Return whether a phase carries a tenth of the total change or more; also where its bytes are not known."""
+    if phase not in parts:
+        return False
+    part = parts[phase]
+    known = [abs(other) for other in parts.values() if other is not None]
+    return part is None or (part != 0 and 10 * abs(part) >= sum(known))
 
 
 def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:

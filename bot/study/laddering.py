@@ -27,7 +27,7 @@ from bot.study.ladder import measured_ladder
 from bot.study.prepare import Work
 from bot.study.run import Resources, SidePlan
 from bot.study.trace_budget import Moved, work_for
-from bot.study.tracing import SideTracer, side_tracers
+from bot.study.tracing import SideTracer, opened
 
 _PASSING = ("not finished after ", "ended by ")  # as `bot.compiler.diagnostics` says a timeout and a signal
 BOTH_ORDERS = 10
@@ -118,11 +118,13 @@ def with_ladders(
     sides: Mapping[str, Snapshot],
     wanted: Sequence[Wanted],
     resources: Resources,
+    tracers: Mapping[str, SideTracer] | None = None,
 ) -> dict[str, Snapshot]:
     """Return the sides, head with these ladders and no others.
 
     Args:
         plans: of the sides whose compilers are here; without both, only ladders that are known already count.
+        tracers: label → what traces that side, where the caller has these open.
     """
     here = {plan.label: plan for plan in plans}
     ladders = _known(here, sides, wanted, resources)
@@ -133,8 +135,8 @@ def with_ladders(
     ]
     if missing:
         resources.progress.stage("attributing", len(missing), "dispatch")
-        with side_tracers(plans, resources) as tracers:
-            _measure(missing, sides, tracers, ladders, resources)
+        with opened(tracers, plans, resources) as open_tracers:
+            _measure(missing, sides, open_tracers, ladders, resources)
     return {**sides, "head": _with_those(here.get("head"), sides["head"], ladders, resources)}
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
+from bot.core.ladder import CODE_GENERATOR, MLIR, Ladder, attribution, is_large_part
+from bot.core.machine_passes import MachinePasses
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, Traced, parting
+from bot.core.pass_proof import PassProof
 from bot.core.planned import SIDES, beginning, matching, only_cell
 from bot.core.proof import KnobProof
 from bot.core.snapshot import Cell
@@ -18,12 +21,13 @@ from bot.explain.explanations import explanations, fitting_ladder
 from bot.explain.phases import strategy_differs
 from bot.study.comparison import BothSides, both_sides
 from bot.study.laddering import Wanted, no_ladder, with_ladders
+from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
 from bot.study.proving import proof_of
-from bot.study.run import Resources
+from bot.study.proving_pass import prove_pass
 from bot.study.trace_budget import is_formed, is_lone
-from bot.study.tracing import side_tracers, with_traces
+from bot.study.tracing import SideTracer, side_tracers, with_traces
 from bot.system.processes import Cancel
 
 _SHOWN = 8
@@ -48,11 +52,12 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
-    with both.work.resources() as resources:
-        sides = with_ladders(both.plans, both.sides, [Wanted(key, delta, both_orders=True)], resources)
-        sides = with_traces(both.plans, sides, [(key, delta)], resources)
-        proof = _configuration_proof(both, delta, resources)
-    ladder = fitting_ladder(delta, sides["head"].cells[0], sides["base"].compiler.digest)
+    with both.work.resources() as resources, side_tracers(both.plans, resources) as tracers:
+        wanted = [Wanted(key, delta, both_orders=True)]
+        sides = with_ladders(both.plans, both.sides, wanted, resources, tracers)
+        sides = with_traces(both.plans, sides, [(key, delta)], resources, tracers=tracers)
+        ladder = fitting_ladder(delta, sides["head"].cells[0], sides["base"].compiler.digest)
+        proofs = _proofs(both, delta, ladder, tracers)
     here = [plan.label for plan in both.plans]
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
@@ -74,20 +79,35 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting=apart,
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
-        proof=proof,
+        proof=proofs.configuration,
+        pass_proof=proofs.mlir_pass,
+        machine=proofs.machine,
     )
 
 
-def _configuration_proof(both: BothSides, delta: DispatchDelta, resources: Resources) -> KnobProof | None:
-    """Compile head with base's configuration; None if the configurations are equal or a compiler is not here."""
+@dataclass(frozen=True, slots=True)
+class _Proofs:
+    """The experiments behind the ladder, each None where it does not apply."""
+
+    configuration: KnobProof | None = None
+    mlir_pass: PassProof | None = None
+    machine: MachinePasses | None = None
+
+
+def _proofs(both: BothSides, delta: DispatchDelta, ladder: Ladder | None, tracers: Mapping[str, SideTracer]) -> _Proofs:
+    """Make the experiments of the phases that carry bytes; none if a compiler is not here."""
     if delta.base is None or delta.head is None or len(both.plans) < len(SIDES):
-        return None
-    if not strategy_differs(delta.base, delta.head):
-        return None
-    with side_tracers(both.plans, resources) as tracers:
-        base = tracers["base"].ladder_side(both.sides["base"].cells[0], delta.base)
-        head = tracers["head"].ladder_side(both.sides["head"].cells[0], delta.head)
-        return proof_of(base, head)
+        return _Proofs()
+    base = tracers["base"].ladder_side(both.sides["base"].cells[0], delta.base)
+    head = tracers["head"].ladder_side(both.sides["head"].cells[0], delta.head)
+    is_configured_alike = not strategy_differs(delta.base, delta.head)
+    configuration = None if is_configured_alike else proof_of(base, head)
+    if ladder is None:
+        return _Proofs(configuration)
+    parts = attribution(ladder)
+    mlir_pass = prove_pass(base, head, ladder) if is_large_part(parts, MLIR) else None
+    machine = machine_passes(base, head) if is_large_part(parts, CODE_GENERATOR) else None
+    return _Proofs(configuration, mlir_pass, machine)
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
