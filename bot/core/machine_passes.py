@@ -1,6 +1,7 @@
-"""The same bitcode in both code generators: how many machine instructions a function has after some of their passes.
+"""The machine instructions of a function after the same passes of both code generators.
 
-It is a measurement, and no proof: the first pass with other counts is where the code generators diverge.
+Both compile the same bitcode. It is a measurement, and no proof: the first pass with other counts
+is where the code generators diverge.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class MachineStage(Record, frozen=True, omit_defaults=True):
 class MachinePasses(Record, frozen=True, omit_defaults=True):
     """The counted passes, in their order."""
 
-    bitcode: str = ""  # the side whose optimized bitcode both code generators compile; empty where it was not measured
+    # the side whose optimized bitcode both code generators compile; empty where it was not measured
+    bitcode: str = ""
     stages: tuple[MachineStage, ...] = ()
     why: str = ""  # why nothing was measured; empty where it was
 

@@ -25,9 +25,9 @@ class Cut:
 def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
     """Return the cuts of two pipelines, from before the first pass to behind the last one.
 
-    A cut is behind each pass that both sides run. Only one side may run further passes before the next common one.
-    Then a cut is behind each of these, too. If both sides run further passes there, they stay together. Swapped sides
-    have the same cuts.
+    A cut is behind each pass that both sides run. Only one side may run further passes before the
+    next common one. Then a cut is behind each of these, too. If both sides run further passes
+    there, they stay together. Swapped sides have the same cuts.
     """
     common = _common(base, head)
     ends = [(-1, -1), *common, (len(base), len(head))]

@@ -1,6 +1,7 @@
-"""The proof of an MLIR pass: head's pipeline runs on base's IR from a cut on, and its bytes are counted.
+"""The proof of an MLIR pass: head's passes run on base's IR from a cut on, and bytes are counted.
 
-The bytes before and after a pass differ by what this pass carries. Only the MLIR part of a ladder is divided.
+The bytes before and after a pass differ by what this pass carries. Only the MLIR part of a ladder
+is divided.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     status: str
     why: str = ""  # why it was not tried, or why it is not proved; empty otherwise
-    # argument names of the passes in the smallest range that carries the bytes; empty on a side that runs none there
+    # argument names of the passes in the smallest range that carries the bytes; empty on a side that
+    # runs none there
     base_passes: tuple[str, ...] = ()
     head_passes: tuple[str, ...] = ()
     # the MLIR part of the ladder, head − base; None where it is not known

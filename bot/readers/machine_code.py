@@ -1,7 +1,8 @@
 """Counts the instructions of a function in LLVM's machine IR.
 
-Format: YAML documents, one for each function, as `-stop-after` writes them (llvm/lib/CodeGen/MIRPrinter.cpp). The key
-`body` holds blocks; instructions are indented by four columns or more.
+Format: YAML documents, one for each function, as `-stop-after` writes them
+(llvm/lib/CodeGen/MIRPrinter.cpp). The key `body` holds blocks; instructions are indented by four
+columns or more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _INDENTED = " " * 4
 
 
 def machine_instructions(text: str, function: str) -> Counter[str] | None:
-    """Return instruction → how many there are; None where the text has not exactly one function of this name.
+    """Return instruction → how many there are; None without exactly one function of this name.
 
     Names that differ in punctuation alone are the same.
     """

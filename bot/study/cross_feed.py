@@ -36,7 +36,8 @@ class Feed(Protocol):
 class CrossFeed:
     """The first side's passes run up to a cut, and the second side's passes from there on.
 
-    A cut is usable only if its control holds: the second side's own IR has to give the second side's own code.
+    A cut is usable only if its control holds: the second side's own IR has to give the second
+    side's own code.
 
     Attributes:
         reasons: why cuts are not usable.
@@ -96,7 +97,7 @@ class CrossFeed:
         if isinstance(control, Failure):
             return control
         if control != alone:
-            return Failure("read", "the control failed: the compiler's own IR gives other code there")
+            return Failure("read", "the control failed: its own IR gives other code there")
         return self._second.foreign_code(self._first, cut.base, cut.head)
 
     def _alone_code(self) -> AloneCode | Failure:

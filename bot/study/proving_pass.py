@@ -22,7 +22,7 @@ MOST_COMPILES = 48
 """Compiles of one experiment. A cut takes two, and one pass among a hundred is found with seven or eight cuts."""
 LEAST_COMPILES = 16
 _PRINTING = 2  # compiles that print the passes
-_RESERVED = 8  # compiles that try the range in the other order: its two ends, and those of the pipeline
+_RESERVED = 8  # compiles of the other order: at both ends of the range and of the pipeline
 _NO_OPTIONS = "{} prints its passes without their options, and nobody can run the rest of them (that needs 3.12.0)"
 _OTHER_ORDER = "with head's IR in base's passes, this range carries {:,} B of {:,} B"
 _UNCONFIRMED = "the other order, head's IR in base's passes, could not be measured"
@@ -142,8 +142,8 @@ class _Candidate:
 class _Experiment:
     """Both orders of one pair of sides.
 
-    The search runs in one order, and the other one confirms its result. Swapped sides are searched in the same order,
-    so that they never have another pass as proved.
+    The search runs in one order, and the other one confirms its result. Swapped sides are searched
+    in the same order, so that they never have another pass as proved.
     """
 
     def __init__(self, base: Splicer, head: Splicer, ladder: Ladder) -> None:
@@ -242,7 +242,8 @@ def largest_piece(feed: Feed, has_budget: Callable[[], bool]) -> Found | None:
         return None
     pieces = [feed.whole]
     while True:
-        piece = max(sorted(pieces), key=lambda piece: _in_direction(feed.carried(piece), moved_bytes))
+        parts = [(_in_direction(feed.carried(piece), moved_bytes), piece) for piece in sorted(pieces)]
+        _, piece = max(parts, key=lambda part: part[0])
         place = _dividing_place(feed, piece, has_budget)
         if place is None:
             is_smallest = has_budget() or piece.end - piece.start == 1

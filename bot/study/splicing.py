@@ -1,8 +1,8 @@
-"""Run the rest of a compiler's passes on IR that was taken from the middle of a translation, and read the code.
+"""Run the rest of a compiler's passes on IR from the middle of a translation, and read the code.
 
-`iree-opt` runs the passes that the compiler printed, with their options. No pass runs twice: the other compiler's IR
-may contain what a second run would change. A control shows whether this is what the compiler does: with its own IR it
-has to give its own code.
+`iree-opt` runs the passes that the compiler printed, with their options. No pass runs twice: the
+other compiler's IR may contain what a second run would change. A control shows whether this is what
+the compiler does: with its own IR it has to give its own code.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Registered:
 
     options: frozenset[str]
     names: frozenset[str]  # of options, passes and pipelines
-    # pipeline → the passes that it runs; bufferization has options that nobody can print, and such a pipeline sets them
+    # pipeline → the passes that it runs; bufferization has options that nobody can print, and such a
+    # pipeline sets them
     bufferizations: Mapping[str, tuple[str, ...]]
 
 
@@ -63,8 +64,8 @@ def registered(setup: CompileSetup) -> Registered | Failure:
         text = help_text.read_text(encoding="utf-8", errors="replace")
         names = sorted(set(_BUFFERIZATION.findall(text)))
         bufferizations = {name: _expanded(setup, name, directory) for name in names}
-        options, listed = (frozenset(pattern.findall(text)) for pattern in (_OPTION_NAME, _LISTED_NAME))
-        return Registered(options, listed, bufferizations)
+        options = frozenset(_OPTION_NAME.findall(text))
+        return Registered(options, frozenset(_LISTED_NAME.findall(text)), bufferizations)
 
 
 def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str, ...]:
@@ -122,8 +123,8 @@ class Splicer:
         self.compiles = 0
         self._known = known
         self._options = tuple(_known_options(side.argv, known.options))
-        # Some passes do not say which dialects they need. The conversions at the end load them; without these the tool
-        # crashes.
+        # Some passes do not say which dialects they need, and the tool crashes. The conversions at
+        # the end load these dialects.
         names = [printed.name for printed in translation.passes]
         self._idle = sorted({name for name in names if name.startswith(_CONVERSION)})
 
@@ -133,7 +134,7 @@ class Splicer:
         return text if isinstance(text, Failure) else self._rest(text, count, self.side.row.name)
 
     def foreign_code(self, other: Splicer, other_count: int, count: int) -> AloneCode | Failure:
-        """Return the code with the other compiler's IR behind some of its passes, and the rest of the own passes.
+        """Return the code with the other compiler's IR, and the rest of the own passes.
 
         Args:
             other_count: how many passes of the other compiler ran.
@@ -161,7 +162,8 @@ class Splicer:
     def _rest(self, text: str, count: int, entry_point: str) -> AloneCode | Failure:
         """Run what is left of the translation, and the back end.
 
-        A cut before the end of the configured pipeline leaves the passes behind this pipeline to the compiler itself.
+        A cut before the end of the configured pipeline leaves the passes behind this pipeline to
+        the compiler itself.
         """
         lowering_end = self.translation.lowering_end
         if count <= lowering_end:
@@ -224,7 +226,7 @@ def _known_options(argv: Sequence[str], known: frozenset[str]) -> Iterator[str]:
 
 
 def _runnable(passes: Sequence[PrintedPass], bufferizations: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """Return what `iree-opt` runs for these passes: the kind of operation, and the text of the pass.
+    """Return what `iree-opt` runs for these passes, as a kind of operation and the text of a pass.
 
     Bufferization and its neighbours become the pipeline that has them, the one with most of them.
     """
