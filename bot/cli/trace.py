@@ -17,7 +17,8 @@ def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
         "The command compiles only this dispatch. It shows how many bytes of the change each compiler phase "
-        "carries. If the configurations differ, it compiles head with base's. Then it counts the operations after "
+        "carries. If the configurations differ, it compiles head with base's. It divides the bytes of a large MLIR "
+        "part among the passes, and counts the instructions of a code generator. Then it counts the operations after "
         "each pass. It lists the passes, the first pass after which the two sides clearly differ, and the commands "
         "that print the whole IR.\n\n"
         "A side without a SPEC gets the compiler that the configuration names."

@@ -135,6 +135,15 @@ def attribution(ladder: Ladder) -> dict[str, int | None]:
     return _parts(ladder.head, ladder.climb, ladder.base)
 
 
+def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
+    """Return whether a phase carries a tenth of the total change or more; also where its bytes are not known."""
+    if phase not in parts:
+        return False
+    part = parts[phase]
+    known = [abs(other) for other in parts.values() if other is not None]
+    return part is None or (part != 0 and 10 * abs(part) >= sum(known))
+
+
 def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
     """Return the parts in the other order; None where nobody measured it."""
     if ladder.back is None:

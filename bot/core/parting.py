@@ -9,6 +9,8 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 
 from bot.core.ladder import Ladder
+from bot.core.machine_passes import MachinePasses
+from bot.core.pass_proof import PassProof
 from bot.core.proof import KnobProof
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
@@ -33,6 +35,10 @@ class Traced:
     no_ladder: str = ""
     # the experiment with base's configuration; None where the configurations are equal, or a compiler is not here
     proof: KnobProof | None = None
+    # the experiment that divides the MLIR part, and the counts of both code generators; None where their phase carries
+    # little of the change, or a compiler is not here
+    pass_proof: PassProof | None = None
+    machine: MachinePasses | None = None
 
 
 # Where two compilers part over one dispatch: its passes side by side, and the one after which it is another function.

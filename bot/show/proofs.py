@@ -9,7 +9,7 @@ from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, Proof
 from bot.show.escape import clean
 from bot.show.filters import plural
 
-_STATUS_WORDS = {
+STATUS_WORDS = {
     PROVED: "proved",
     PARTLY: "partly proved",
     REFUTED: "refuted",
@@ -21,11 +21,11 @@ GROWTH, SHRINKAGE, CHANGE = "growth", "shrinkage", "change"
 def knob_proof_words(proof: KnobProof) -> str:
     """Return what the experiment says: `proved: with base's value 99 % of the growth disappears`."""
     if proof.restored_bytes is None or not proof.moved_bytes:
-        return _untried(proof.why)
-    noun = GROWTH if proof.moved_bytes > 0 else SHRINKAGE
+        return untried_words(proof.why)
+    noun = changed_noun(proof.moved_bytes)
     restored_bytes = proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
     effect = _effect(restored_bytes, abs(proof.moved_bytes), len(proof.knobs), noun)
-    words = f"{_STATUS_WORDS[proof.status]}: {effect}"
+    words = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.is_exact:
         words += ", and head has base's very code"
     if proof.status != REFUTED and proof.others:
@@ -64,9 +64,9 @@ def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int,
         absolute_bytes: its total change.
     """
     if not proof.members:
-        return _untried(proof.why)
+        return untried_words(proof.why)
     effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes))
-    return f"{_STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
+    return f"{STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
 
 
 def phase_proof_words(proof: Proof, phases: int, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
@@ -77,12 +77,12 @@ def phase_proof_words(proof: Proof, phases: int, dispatches: int, net_bytes: int
         dispatches: as `cause_proof_words` has it; so are the bytes.
     """
     if not proof.members:
-        return _untried(proof.why)
+        return untried_words(proof.why)
     if phases > 1:
         return f"each phase tried{_of(proof, dispatches)}"
     percent = 100 * proof.restored_bytes // proof.moved_bytes
     noun = _noun(net_bytes, absolute_bytes)
-    return f"{_STATUS_WORDS[proof.status]}: this phase carries {percent} % of the {noun}{_of(proof, dispatches)}"
+    return f"{STATUS_WORDS[proof.status]}: this phase carries {percent} % of the {noun}{_of(proof, dispatches)}"
 
 
 def _noun(net_bytes: int, absolute_bytes: int) -> str:
@@ -98,8 +98,14 @@ def _of(proof: Proof, dispatches: int) -> str:
     return f" ({proof.members:,} of {plural(dispatches, 'dispatch')} tried)"
 
 
-def _untried(why: str) -> str:
-    return f"{_STATUS_WORDS[NOT_TRIED]}: {why}" if why else _STATUS_WORDS[NOT_TRIED]
+def changed_noun(moved_bytes: int) -> str:
+    """Return what a signed change is."""
+    return GROWTH if moved_bytes > 0 else SHRINKAGE
+
+
+def untried_words(why: str) -> str:
+    """Say that there was no experiment, and why."""
+    return f"{STATUS_WORDS[NOT_TRIED]}: {why}" if why else STATUS_WORDS[NOT_TRIED]
 
 
 def _named(knobs: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import OTHER_TYPES, Explanation, code_change
+from bot.core.ladder import LLVM_OPTIMIZER, attribution, is_large_part
 from bot.core.parting import TRACE_SCHEMA, Traced, parting
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
@@ -33,6 +34,8 @@ from bot.show.escape import clean, clip
 from bot.show.facts import Facts
 from bot.show.filters import percent, plural, share
 from bot.show.ladders import ladder_blocks, ladder_json
+from bot.show.machine_passes import machine_pass_blocks, machine_pass_json
+from bot.show.pass_proofs import pass_proof_blocks, pass_proof_json
 from bot.show.proofs import proof_json, proof_line
 
 TRACES, TRACE_ROWS = 40, 120
@@ -133,6 +136,12 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     yield from ladder_blocks(traced.ladder, traced.no_ladder)
     if traced.proof is not None:
         yield Sentence((strong(proof_line(traced.proof)),))
+    if traced.pass_proof is not None:
+        yield from pass_proof_blocks(traced.pass_proof)
+    if traced.ladder is not None and is_large_part(attribution(traced.ladder), LLVM_OPTIMIZER):
+        yield Sentence("LLVM optimizer: not divided, no experiment counts the bytes of its passes")
+    if traced.machine is not None:
+        yield from machine_pass_blocks(traced.machine)
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -187,4 +196,6 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "commands": traced.commands,
         **ladder_json(traced.ladder, traced.no_ladder),
         "proof": None if traced.proof is None else proof_json(traced.proof),
+        "pass_proof": pass_proof_json(traced.pass_proof),
+        "machine_passes": machine_pass_json(traced.machine),
     }

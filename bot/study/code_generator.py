@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from bot.compiler.compiling import CompileSetup
 from bot.core.snapshot import Failure
 from bot.errors import MalformedBinary
+from bot.readers.machine_code import machine_instructions
 from bot.study.compiling_alone import AloneCode, code_of, function_points
 from bot.study.foreign_ir import run_tool
-from bot.system.files import temporary_directory
+from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 
 _TARGET = re.compile(r'hal\.executable\.variant [^\n]*?target\(<"llvm-cpu", "[^"]*", \{([^\n]*)\}>\)')
 _BITCODE, _OBJECT = "optimized.bc", "code.o"
@@ -47,21 +50,45 @@ def _attribute(target: str, name: str) -> str:
 def generated(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:
     """Return the code that this compiler's LLVM makes of bitcode that is optimized already."""
     with temporary_directory("generated-", setup.session.scratch) as directory:
-        source = directory / _BITCODE
-        source.write_bytes(bitcode)
-        arguments = (
-            *("-flavor", "gnu", "-shared", "--lto-O0", "--lto-CGO3"),
-            *flags,
-            f"--lto-obj-path={_OBJECT}",
-            *("-o", "library.so", source.name),
-        )
-        failed = run_tool(setup, "iree-lld", arguments, directory)
-        out = directory / _OBJECT
-        if not out.is_file():  # what the linker says of symbols afterwards does not matter
-            why = failed.first_line.removeprefix(_COMPLAINT) if failed else "it wrote no object file"
-            return Failure("read", f"iree-lld cannot compile this bitcode: {why}")
+        out = _linked(setup, bitcode, flags, directory)
+        if isinstance(out, Failure):
+            return out
         try:
             points = list(function_points([out]))
         except MalformedBinary as error:
             return Failure("read", error.line)
         return code_of(points, entry_point)
+
+
+def instructions_after(
+    setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str, pass_name: str
+) -> Counter[str] | Failure:
+    """Return the machine instructions of a function after one pass of this code generator, by name."""
+    with temporary_directory("generated-", setup.session.scratch) as directory:
+        stopped = (*flags, "-mllvm", f"-stop-after={pass_name}")
+        out = _linked(setup, bitcode, stopped, directory)
+        if isinstance(out, Failure):
+            return out
+        text = read_bounded(out, "the machine code", MOST_READ_BYTES).decode("utf-8", "replace")
+        found = machine_instructions(text, entry_point)
+        if found is None:
+            return Failure("read", f"the machine code has no single function {entry_point}")
+        return found
+
+
+def _linked(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], directory: Path) -> Path | Failure:
+    """Return the file that the code generator writes for bitcode."""
+    source = directory / _BITCODE
+    source.write_bytes(bitcode)
+    arguments = (
+        *("-flavor", "gnu", "-shared", "--lto-O0", "--lto-CGO3"),
+        *flags,
+        f"--lto-obj-path={_OBJECT}",
+        *("-o", "library.so", source.name),
+    )
+    failed = run_tool(setup, "iree-lld", arguments, directory)
+    out = directory / _OBJECT
+    if out.is_file():  # what the linker says of symbols afterwards does not matter
+        return out
+    why = failed.first_line.removeprefix(_COMPLAINT) if failed else "it wrote no object file"
+    return Failure("read", f"iree-lld cannot compile this bitcode: {why}")

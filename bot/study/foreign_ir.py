@@ -30,6 +30,18 @@ _GENERIC_MODULE = re.compile(r'"builtin\.module"\(\)[^\n]*\(\{\n')
 _BRACE = re.compile(r'["{}]')
 _COUNT = re.compile(r"^ *iree_codegen\.dispatch_config [^\n]*\{\n", re.MULTILINE)
 _GENERIC_COUNT = re.compile(r'^ *"iree_codegen\.dispatch_config"\(\)[^\n]*\(\{\n', re.MULTILINE)
+
+
+class _Form(NamedTuple):
+    """How one form of the text spells what holds the functions, and what counts workgroups."""
+
+    variant: re.Pattern[str]
+    module: re.Pattern[str]
+    counting: re.Pattern[str]
+
+
+_PLAIN_FORM = _Form(_VARIANT, _MODULE, _COUNT)
+_GENERIC_FORM = _Form(_GENERIC_VARIANT, _GENERIC_MODULE, _GENERIC_COUNT)
 _RESOURCES = re.compile(r"^\{-#\n.*?^#-\}\n?", re.MULTILINE | re.DOTALL)
 
 _PIPELINE = re.compile(r"(translation_info<pipeline = )(#[\w.]+<\w+>|#[\w.]+|\w+)")
@@ -38,7 +50,8 @@ _OLD_SPELLINGS = (
     ("SPIRV", "#iree_gpu.spirv_pipeline"),
     ("CPU", "#iree_cpu.pipeline"),
 )
-_OLD_NAMES = {"None": "#iree_codegen.no_pipeline", "VMVXDefault": "#iree_codegen.vmvx_pipeline"}
+_NO_PIPELINE = "#iree_codegen.no_pipeline"
+_OLD_NAMES = {"None": _NO_PIPELINE, "VMVXDefault": "#iree_codegen.vmvx_pipeline"}
 _NEW_NAMES = {new: old for old, new in _OLD_NAMES.items()}
 
 
@@ -100,7 +113,7 @@ def compile_foreign(
     plain = transplanted(own, foreign, is_generic=False)
     if generic is None or plain is None:
         return Failure("read", "the executable has no module of functions")
-    code = _compile_fixed(setup, argv, generic, phase, foreign.name)
+    code = with_fixes(lambda text: compile_from(setup, argv, text, phase, foreign.name), generic)
     if not isinstance(code, Failure):
         return code
     as_it_is = compile_from(setup, argv, plain, phase, foreign.name)
@@ -109,12 +122,11 @@ def compile_foreign(
     return Failure(code.stage, f"with the other compiler's IR: {reason(code.message)}")
 
 
-def _compile_fixed(
-    setup: CompileSetup, argv: Sequence[str], text: str, phase: str, entry_point: str
-) -> AloneCode | Failure:
+def with_fixes(compile_text: Callable[[str], AloneCode | Failure], text: str) -> AloneCode | Failure:
+    """Compile generic IR of another compiler, and rewrite it for as long as there is a fix for the complaint."""
     unused = list(_FIXES)
     while True:
-        code = compile_from(setup, argv, text, phase, entry_point)
+        code = compile_text(text)
         if not isinstance(code, Failure):
             return code
         fitting = [fix for fix in unused if fix.complaint.search(code.message)]
@@ -123,6 +135,11 @@ def _compile_fixed(
             return code
         unused.remove(fix)
         text = fix.rewrite(text)
+
+
+def without_pipeline(text: str) -> str:
+    """Return the text with no pipeline to run, as it is spelled from 3.12.0 on."""
+    return _PIPELINE.sub(lambda match: match[1] + _NO_PIPELINE, text)
 
 
 def _with_pipelines_as(text: str, own_text: str) -> str:
@@ -226,25 +243,26 @@ def transplanted(own: NamedText, foreign: NamedText, *, is_generic: bool) -> str
 
     The target, the exports and the operation that counts workgroups stay the own ones. The entry point has the foreign
     name: names are code of some targets, and a name belongs to the source.
+
+    Args:
+        own: in the generic form, too, where that is given; it is used in the place of the other one.
+        is_generic: whether the foreign body is taken in the generic form.
     """
-    own_place = _region(own.text, _VARIANT, _MODULE)
-    if is_generic:
-        foreign_text, count = foreign.generic, _GENERIC_COUNT
-        foreign_place = _region(foreign_text, _GENERIC_VARIANT, _GENERIC_MODULE)
-    else:
-        foreign_text, count = foreign.text, _COUNT
-        foreign_place = _region(foreign_text, _VARIANT, _MODULE)
+    own_text, own_form = (own.generic, _GENERIC_FORM) if own.generic else (own.text, _PLAIN_FORM)
+    foreign_text, foreign_form = (foreign.generic, _GENERIC_FORM) if is_generic else (foreign.text, _PLAIN_FORM)
+    own_place = _region(own_text, own_form.variant, own_form.module)
+    foreign_place = _region(foreign_text, foreign_form.variant, foreign_form.module)
     if own_place is None or foreign_place is None:
         return None
-    counting = "".join(_workgroup_counts(own.text[own_place], _COUNT))
+    counting = "".join(_workgroup_counts(own_text[own_place], own_form.counting))
     body = foreign_text[foreign_place]
-    for text in _workgroup_counts(body, count):
+    for text in _workgroup_counts(body, foreign_form.counting):
         body = body.replace(text, "")
-    body = _with_pipelines_as(body, own.text)
+    body = _with_pipelines_as(body, own_text)
     resources = "".join(_RESOURCES.findall(foreign_text))
-    before = _renamed(own.text[: own_place.start], own.name, foreign.name)
+    before = _renamed(own_text[: own_place.start], own.name, foreign.name)
     counting = _renamed(counting, own.name, foreign.name)
-    after = _RESOURCES.sub("", own.text[own_place.stop :])
+    after = _RESOURCES.sub("", own_text[own_place.stop :])
     return f"{before}\n{body}{counting}{after}{resources}"
 
 
@@ -253,7 +271,8 @@ def _renamed(text: str, name: str, new_name: str) -> str:
     if name == new_name:
         return text
     symbol = re.compile(rf'@(?:"{re.escape(name)}"|{re.escape(name)}(?![\w.$]))')
-    return symbol.sub(lambda _: f'@"{new_name}"', text)
+    text = symbol.sub(lambda _: f'@"{new_name}"', text)
+    return text.replace(f'sym_name = "{name}"', f'sym_name = "{new_name}"')
 
 
 def _region(text: str, variant: re.Pattern[str], module: re.Pattern[str]) -> slice | None:

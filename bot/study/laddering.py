@@ -32,7 +32,7 @@ from bot.study.prepare import Work
 from bot.study.proving import LEAST_COMPILES, MOST_COMPILES, proof_of
 from bot.study.run import Resources, SidePlan
 from bot.study.trace_budget import Moved, work_for
-from bot.study.tracing import SideTracer, side_tracers
+from bot.study.tracing import SideTracer, opened
 
 _PASSING = ("not finished after ", "ended by ")  # as `bot.compiler.diagnostics` says a timeout and a signal
 BOTH_ORDERS = 10
@@ -166,19 +166,21 @@ def with_ladders(
     sides: Mapping[str, Snapshot],
     wanted: Sequence[Wanted],
     resources: Resources,
+    tracers: Mapping[str, SideTracer] | None = None,
 ) -> dict[str, Snapshot]:
     """Return the sides, head with these ladders and no others.
 
     Args:
         plans: of the sides whose compilers are here; without both, only ladders that are known already count.
+        tracers: label → what traces that side, where the caller has these open.
     """
     here = {plan.label: plan for plan in plans}
     ladders = _known(here, sides, wanted, resources)
     missing = [one for one in wanted if not no_ladder(one.delta, here) and not _is_enough(ladders.get(one.place), one)]
     if missing:
         resources.progress.stage("attributing", len(missing), "dispatch")
-        with side_tracers(plans, resources) as tracers:
-            _measure(missing, sides, tracers, ladders, resources)
+        with opened(tracers, plans, resources) as open_tracers:
+            _measure(missing, sides, open_tracers, ladders, resources)
     if "head" in here:
         _keep(here["head"], sides["head"], ladders, resources)
     shown = {one.place: _as_asked(ladders[one.place], one) for one in wanted if one.place in ladders}

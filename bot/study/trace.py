@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
+from bot.core.ladder import CODE_GENERATOR, MLIR, Ladder, attribution, is_large_part
+from bot.core.machine_passes import MachinePasses
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, Traced, parting
+from bot.core.pass_proof import PassProof
 from bot.core.planned import SIDES, beginning, matching, only_cell
 from bot.core.snapshot import Cell
 from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import explanations
-from bot.study.comparison import both_sides
+from bot.study.comparison import BothSides, both_sides
 from bot.study.laddering import Wanted, configuration_differs, no_ladder, with_ladders
+from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
+from bot.study.proving_pass import prove_pass
 from bot.study.trace_budget import is_formed, is_lone
-from bot.study.tracing import with_traces
+from bot.study.tracing import SideTracer, side_tracers, with_traces
 from bot.system.processes import Cancel
 
 _SHOWN = 8
@@ -46,10 +51,12 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
     wanted = Wanted(key, delta, both_orders=True, with_proof=configuration_differs(delta))
-    with both.work.resources() as resources:
-        sides = with_ladders(both.plans, both.sides, [wanted], resources)
-        sides = with_traces(both.plans, sides, [(key, delta)], resources)
-    ladder = fitting_ladder(delta.base, delta.head, sides["head"].cells[0], sides["base"].compiler.digest)
+    with both.work.resources() as resources, side_tracers(both.plans, resources) as tracers:
+        sides = with_ladders(both.plans, both.sides, [wanted], resources, tracers)
+        sides = with_traces(both.plans, sides, [(key, delta)], resources, tracers=tracers)
+        head, base_compiler = sides["head"].cells[0], sides["base"].compiler.digest
+        ladder = fitting_ladder(delta.base, delta.head, head, base_compiler)
+        proofs = _proofs(both, delta, ladder, tracers)
     here = [plan.label for plan in both.plans]
     rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
     traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
@@ -72,7 +79,29 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
         proof=ladder.knobs if ladder else None,
+        pass_proof=proofs.mlir_pass,
+        machine=proofs.machine,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Proofs:
+    """The experiments in the phases that carry bytes, each None where it does not apply."""
+
+    mlir_pass: PassProof | None = None
+    machine: MachinePasses | None = None
+
+
+def _proofs(both: BothSides, delta: DispatchDelta, ladder: Ladder | None, tracers: Mapping[str, SideTracer]) -> _Proofs:
+    """Make the experiments of the phases that carry bytes; none if a compiler is not here."""
+    if ladder is None or delta.base is None or delta.head is None or len(both.plans) < len(SIDES):
+        return _Proofs()
+    base = tracers["base"].ladder_side(both.sides["base"].cells[0], delta.base)
+    head = tracers["head"].ladder_side(both.sides["head"].cells[0], delta.head)
+    parts = attribution(ladder)
+    mlir_pass = prove_pass(base, head, ladder) if is_large_part(parts, MLIR) else None
+    machine = machine_passes(base, head) if is_large_part(parts, CODE_GENERATOR) else None
+    return _Proofs(mlir_pass, machine)
 
 
 def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:

@@ -140,6 +140,18 @@ def side_tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[di
         yield tracers
 
 
+@contextmanager
+def opened(
+    tracers: Mapping[str, SideTracer] | None, plans: Sequence[SidePlan], resources: Resources
+) -> Iterator[Mapping[str, SideTracer]]:
+    """Yield these tracers, or new ones where there are none."""
+    if tracers is not None:
+        yield tracers
+        return
+    with side_tracers(plans, resources) as own:
+        yield own
+
+
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     """Cell → the first one of its model whose dispatches all have the same IR on each side, whatever runs at loading.
 
@@ -260,19 +272,20 @@ def with_traces(
     moved: Sequence[Moved],
     resources: Resources,
     work: int | None = None,
+    tracers: Mapping[str, SideTracer] | None = None,
 ) -> dict[str, Snapshot]:
     """The sides, with traces of these dispatches.
 
     `plans`: of the sides whose compilers are here; of another one those traces count that it brought; `moved`:
     dispatches in the order in which they are traced; `work`: what it may cost, as `bot.core.work` counts; None
-    without a limit.
+    without a limit; `tracers`: label → what traces that side, where the caller has these open.
     """
     here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
     budget, known = TraceBudget(sides, here.keys(), same, work), _known(here, sides, moved, resources)
     chosen = budget.take(moved)
-    with side_tracers(plans, resources) as tracers:
-        pairs = _Pairs(sides, tracers, known, same)
+    with opened(tracers, plans, resources) as open_tracers:
+        pairs = _Pairs(sides, open_tracers, known, same)
 
         def trace(those: Sequence[Moved], *, codes: bool) -> None:
             tasks = [

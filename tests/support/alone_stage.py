@@ -68,12 +68,12 @@ class AloneStage:
         return LadderSide(setup, self.argv(cell), row, source)
 
 
-def measured(home: Path, release: str, model: str, targets: str) -> AloneStage:
-    """Measure a model for some targets of the default configuration."""
+def measured(home: Path, release: str, model: str, targets: str, flags: str = "") -> AloneStage:
+    """Measure a model for some targets of the default configuration, with flags that commas divide."""
     home.mkdir(parents=True, exist_ok=True)
     config = home / "c.yml"
     (home / "m.mlir").write_text(model, encoding="utf-8")
-    text = f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{targets}]\n"
+    text = f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{targets}]\nflags: [{flags}]\n"
     config.write_text(text, encoding="utf-8")
     request = Request({"head": release}, config, cache=default_cache(), out=home / "out")
     work = Work(request, load_config(config), TerminalShow(quiet=True), Cancel())

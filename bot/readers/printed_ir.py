@@ -1,0 +1,163 @@
+"""The IR of one executable after each pass of its translation, printed into a tree of files.
+
+Format: what `--mlir-print-ir-tree-dir` writes, 3.5.0 to 3.13.0: a file for each run of a pass,
+`6_0_0_9_62_cse.mlir`. Numbers count the dumps of the operation and of those around it
+(FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). The first line names the pass and its
+operation: `// -----// IR Dump After CSEPass: cse ('func.func' operation: @name) //----- //`. Up to
+3.11.0 the name is in brackets, and options are not printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from pathlib import Path
+
+from bot.core.pass_cuts import Step
+from bot.system.files import MOST_READ_BYTES, read_bounded
+from bot.system.trees import files_below
+
+_AFTER = r"// -----// IR Dump After \S+"
+_ON = r" \('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\) //----- //"
+_WITH_OPTIONS = re.compile(rf"{_AFTER}: (?P<name>[\w-]+)(?P<options>\{{.*\}})?{_ON}")
+_WITHOUT_OPTIONS = re.compile(rf"{_AFTER} \((?P<name>[\w-]+)\){_ON}")
+_LONGEST_HEADER_BYTES = 1 << 16
+_CONFIGURED, _TRANSLATED = "iree-hal-configure-executables", "iree-hal-translate-all-executables"
+_WRAPPERS = re.compile(
+    r"iree-op-pipeline-adaptor|iree-hal-translate-target-executable-variants|iree-\w+-lower-executable-target(?:-pass)?"
+)
+"""Passes that only run others, which are printed themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedPass:
+    """One run of a pass, and the file with the whole module after it."""
+
+    name: str  # the argument name
+    options: str  # in braces; empty where it has none, or where they are not printed
+    operation: str  # the kind of operation that it ran on: `func.func`
+    symbol: str  # the name of that operation; empty where it has none
+    path: Path
+
+    @property
+    def step(self) -> Step:
+        """What makes it the same pass as one of another compiler."""
+        return self.operation, self.name
+
+    @property
+    def is_wrapper(self) -> bool:
+        """True for a pass that only runs others."""
+        return _WRAPPERS.fullmatch(self.name) is not None
+
+    @property
+    def text(self) -> str:
+        """The module; raises InputError and OSError."""
+        whole = read_bounded(self.path, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
+        return whole.partition("\n")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The passes between an executable's configuration and its back end."""
+
+    configured: PrintedPass  # the pass that leaves the configured IR
+    passes: tuple[PrintedPass, ...]  # without those that only run others
+    lowering_end: int  # how many of them run before the end of the pipeline that the configuration names
+    has_options: bool  # whether the compiler prints the options of its passes
+
+    def text_behind(self, count: int) -> str:
+        """Return the module behind so many passes."""
+        printed = self.passes[count - 1] if count else self.configured
+        return printed.text
+
+
+def printed_translation(directory: Path) -> Translation | str:
+    """Return the translation that a compiler printed into this directory; why there is none."""
+    printed, has_options = _printed(directory)
+    names = [printed_pass.name for printed_pass in printed]
+    if _CONFIGURED not in names or _TRANSLATED not in names:
+        return "the compiler printed no passes of the translation"
+    first, last = names.index(_CONFIGURED), names.index(_TRANSLATED)
+    inside = printed[first + 1 : last]
+    functions = {printed_pass.symbol for printed_pass in inside if printed_pass.operation == "func.func"}
+    if len(functions) != 1:
+        return f"the executable has {len(functions)} functions"
+    passes = tuple(printed_pass for printed_pass in inside if not printed_pass.is_wrapper)
+    return Translation(printed[first], passes, _lowering_end(inside), has_options)
+
+
+def _lowering_end(inside: Sequence[PrintedPass]) -> int:
+    """Return how many passes run before the last pass that lowers the executable's target ends."""
+    ends = [place for place, printed_pass in enumerate(inside) if "-lower-executable-target" in printed_pass.name]
+    if not ends:
+        return 0
+    return sum(not printed_pass.is_wrapper for printed_pass in inside[: ends[-1]])
+
+
+def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:
+    """Return the runs of all passes in their order, and whether options are printed."""
+    numbered = []
+    for entry in files_below(directory):
+        path = Path(entry.path)
+        numbers = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
+        numbered.append((numbers, path))
+    found = list[PrintedPass]()
+    has_options = False
+    for _, path in sorted(numbered):
+        header = _header(path)
+        match = _WITH_OPTIONS.match(header)
+        has_options = has_options or match is not None
+        match = match or _WITHOUT_OPTIONS.match(header)
+        if match:
+            found.append(_pass(match, path))
+    return found, has_options
+
+
+def _header(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.readline(_LONGEST_HEADER_BYTES).decode("utf-8", "replace")
+
+
+def _pass(match: re.Match[str], path: Path) -> PrintedPass:
+    parts = match.groupdict()
+    return PrintedPass(
+        name=match["name"],
+        options=parts.get("options") or "",
+        operation=match["operation"],
+        symbol=match["symbol"] or "",
+        path=path,
+    )
+
+
+_AROUND = ("hal.executable", "hal.executable.variant", "builtin.module")
+"""The operations around a function, from the outermost inwards; all are in a module."""
+
+
+def pipeline_text(passes: Sequence[tuple[str, str]], idle: Sequence[str] = ()) -> str:
+    """Return a pipeline for `iree-opt --pass-pipeline`.
+
+    Args:
+        passes: the kind of operation that each works on, and its name with its options.
+        idle: names of passes that are loaded, but find no operation to run on.
+    """
+    nested = [(_nesting(operation), text) for operation, text in passes]
+    never_run = [f"builtin.module({name})" for name in idle]  # there is no module directly in the outer one
+    return f"builtin.module({','.join([*_nested(nested, 0), *never_run])})"
+
+
+def _nesting(operation: str) -> tuple[str, ...]:
+    if operation in _AROUND:
+        return _AROUND[: _AROUND.index(operation) + 1]
+    return (*_AROUND, operation)
+
+
+def _nested(passes: Sequence[tuple[tuple[str, ...], str]], depth: int) -> Iterator[str]:
+    """Yield the pipelines of neighbours on the same operation as one, which keeps the order."""
+    for operation, neighbours in groupby(passes, lambda item: item[0][depth : depth + 1]):
+        inner = list(neighbours)
+        if operation:
+            yield f"{operation[0]}({','.join(_nested(inner, depth + 1))})"
+        else:
+            yield from (text for _, text in inner)

@@ -1,0 +1,116 @@
+"""The proof of an MLIR pass in words, as a table of cuts and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.core.pass_proof import BASE_ALONE, HEAD_ALONE, PassProof
+from bot.core.planned import SIDES
+from bot.show.blocks import Block, Sentence, Table, listed, strong
+from bot.show.escape import clean, clip
+from bot.show.filters import MINUS, UNKNOWN, amount, plural, signed
+from bot.show.proofs import STATUS_WORDS, changed_noun, untried_words
+
+_PASS, _REASON, _NAMED = 64, 200, 3
+_CUTS = (
+    "code bytes with base's passes up to a cut and head's passes after it; head's own IR gives head's code at each cut"
+)
+_SIDES = {BASE_ALONE: ", which only base runs", HEAD_ALONE: ", which only head runs"}
+
+
+def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
+    """Draw what the experiment says, and the cuts that it measured."""
+    yield Sentence((strong(pass_proof_line(proof)),))
+    if proof.restored_bytes is None:
+        return
+    rows = []
+    last_bytes: int | None = None
+    for cut in proof.cuts:
+        change = "" if last_bytes is None else signed(cut.code_bytes - last_bytes)
+        after = clip(clean(cut.after), _PASS) or "no pass"
+        rows.append((after, amount(cut.code_bytes), change))
+        last_bytes = cut.code_bytes
+    yield Table(("base's passes up to", "code", "since the cut above"), listed(rows, "cut"))
+    yield Sentence(f"{_CUTS}; {plural(proof.compiles, 'compile')} of one executable", small=True)
+
+
+def pass_proof_line(proof: PassProof) -> str:
+    """Return the pass with its proof: `pass cse: proved: with base's IR after it in head's passes, …`."""
+    return f"{_named(proof)}: {clip(clean(pass_proof_words(proof)), 2 * _REASON)}"
+
+
+def pass_proof_words(proof: PassProof) -> str:
+    """Return what the experiment says of the range of passes."""
+    if proof.restored_bytes is None or not proof.moved_bytes:
+        return untried_words(clip(proof.why, _REASON))
+    noun = changed_noun(proof.moved_bytes)
+    it = "it" if proof.is_one_pass else "them"
+    after = _disappearing(proof, proof.bytes_after)
+    before = _disappearing(proof, proof.bytes_before)
+    words = (
+        f"{STATUS_WORDS[proof.status]}: with base's IR after {it} in head's passes, {after} of the "
+        f"{abs(proof.moved_bytes):,} B {noun} of the MLIR part disappear; with base's IR before {it}, {before}"
+    )
+    if proof.why:
+        words += f"; {proof.why}"
+    if not proof.is_smallest:
+        words += "; the range was not divided further (compile budget used up)"
+    return words
+
+
+def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
+    """Return how much of the change is gone where head has this code."""
+    if code_bytes is None:
+        return UNKNOWN
+    gone_bytes = proof.cuts[0].code_bytes - code_bytes
+    in_direction = gone_bytes if (proof.moved_bytes or 0) > 0 else -gone_bytes
+    return amount(in_direction).replace("-", MINUS)
+
+
+def _named(proof: PassProof) -> str:
+    if not proof.passes:
+        return "MLIR pass"
+    first, last = (clip(clean(name), _PASS) for name in (proof.first_pass, proof.last_pass))
+    if proof.is_one_pass:
+        side = _SIDES.get(proof.runs_on, "")
+        other = proof.base_passes[0] if proof.base_passes else first
+        renamed = f" (on base {clip(clean(other), _PASS)})" if other != first else ""
+        return f"pass {first}{renamed}{side}"
+    number = plural(len(proof.passes), "pass")
+    return f"passes {first} to {last} ({number}{_lone_words(proof)})"
+
+
+def _lone_words(proof: PassProof) -> str:
+    """Return which passes of the range one side alone runs."""
+    words = ""
+    for side, names in zip(SIDES, proof.lone_passes, strict=True):
+        if names:
+            shown = ", ".join(clip(clean(name), _PASS) for name in names[:_NAMED])
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            words += f"; only {side} runs {shown}{more}"
+    return words
+
+
+def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:
+    """Return the proof with its range and its cuts; None where there is none."""
+    if proof is None:
+        return None
+    return {
+        "status": proof.status,
+        "why": proof.why,
+        "first_pass": proof.first_pass or None,
+        "last_pass": proof.last_pass or None,
+        "runs_on": proof.runs_on or None,
+        "base_passes": proof.base_passes,
+        "head_passes": proof.head_passes,
+        "restored_bytes": proof.restored_bytes,
+        "moved_bytes": proof.moved_bytes,
+        "reverse_restored_bytes": proof.reverse_restored_bytes,
+        "reverse_moved_bytes": proof.reverse_moved_bytes,
+        "bytes_before": proof.bytes_before,
+        "bytes_after": proof.bytes_after,
+        "is_smallest": proof.is_smallest,
+        "compiles": proof.compiles,
+        "cuts": [{"place": cut.place, "after": cut.after or None, "code_bytes": cut.code_bytes} for cut in proof.cuts],
+    }

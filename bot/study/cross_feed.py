@@ -1,0 +1,110 @@
+"""One compiler's IR in the other compiler's passes: the code bytes at each cut of the two pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from bot.core.ladder import Climb
+from bot.core.pass_cuts import Cut
+from bot.core.snapshot import Failure
+from bot.study.compiling_alone import SOURCES, AloneCode, compile_from
+from bot.study.splicing import Splicer
+
+
+class Piece(NamedTuple):
+    """The passes between two cuts, as the places of these."""
+
+    start: int
+    end: int
+
+
+class Feed(Protocol):
+    """Code bytes at the cuts of one order."""
+
+    @property
+    def whole(self) -> Piece:
+        """All passes."""
+
+    def bytes_at(self, place: int) -> int | None:
+        """Return the code bytes at a cut; None where the cut is not usable."""
+
+    def carried(self, piece: Piece) -> int | None:
+        """Return the bytes that a piece carries; None where a cut at its ends is not usable."""
+
+
+class CrossFeed:
+    """The first side's passes run up to a cut, and the second side's passes from there on.
+
+    A cut is usable only if its control holds: the second side's own IR has to give the second
+    side's own code.
+
+    Attributes:
+        reasons: why cuts are not usable.
+    """
+
+    def __init__(self, first: Splicer, second: Splicer, cuts: Sequence[Cut], climb: Climb | None) -> None:
+        self.reasons = list[str]()
+        self._first, self._second, self._cuts = first, second, cuts
+        self._bytes_by_place = dict[int, int | None]()
+        if climb is not None:
+            self._bytes_by_place[0] = climb.configured.code_bytes
+            self._bytes_by_place[self.end] = climb.translated.code_bytes
+        self._alone: AloneCode | Failure | None = None
+
+    @property
+    def end(self) -> int:
+        """The place of the last cut."""
+        return len(self._cuts) - 1
+
+    @property
+    def whole(self) -> Piece:
+        """All passes."""
+        return Piece(0, self.end)
+
+    @property
+    def compiles(self) -> int:
+        """How many compiles this order and its controls took."""
+        return self._second.compiles + (self._alone is not None)
+
+    @property
+    def measured(self) -> dict[int, int]:
+        """The code bytes of all usable cuts that were measured, by place."""
+        known = sorted(self._bytes_by_place.items())
+        return {place: code_bytes for place, code_bytes in known if code_bytes is not None}
+
+    def bytes_at(self, place: int) -> int | None:
+        """Return the code bytes at a cut; None where the cut is not usable."""
+        if place not in self._bytes_by_place:
+            code = self._code_at(self._cuts[place])
+            if isinstance(code, Failure):
+                self.reasons.append(code.first_line)
+            self._bytes_by_place[place] = None if isinstance(code, Failure) else code.code_bytes
+        return self._bytes_by_place[place]
+
+    def carried(self, piece: Piece) -> int | None:
+        """Return the bytes that a piece carries; None where a cut at its ends is not usable."""
+        before, behind = self.bytes_at(piece.start), self.bytes_at(piece.end)
+        return None if before is None or behind is None else before - behind
+
+    def _code_at(self, cut: Cut) -> AloneCode | Failure:
+        alone = self._alone_code()
+        if isinstance(alone, Failure):
+            return alone
+        if alone.code is None:
+            return Failure("read", "the digest of its code is not known")
+        control = self._second.own_code(cut.head)
+        if isinstance(control, Failure):
+            return control
+        if control != alone:
+            return Failure("read", "the control failed: its own IR gives other code there")
+        return self._second.foreign_code(self._first, cut.base, cut.head)
+
+    def _alone_code(self) -> AloneCode | Failure:
+        """Return the code of the second side, compiled alone as it is."""
+        if self._alone is None:
+            side = self._second.side
+            if isinstance(side.source, Failure):
+                return side.source
+            self._alone = compile_from(side.setup, side.argv, side.source, SOURCES, side.row.name)
+        return self._alone

@@ -1,0 +1,67 @@
+"""Counts a function's instructions after the same passes of both code generators, which compile the same bitcode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from bot.core.machine_passes import MachinePasses, MachineStage
+from bot.core.snapshot import Failure
+from bot.study.code_generator import instructions_after, linker_flags
+from bot.study.compiling_alone import compile_with_bitcode
+from bot.study.ladder import LadderSide
+
+MILESTONES = ("finalize-isel", "machine-scheduler", "greedy", "prologepilog")
+"""Selected, scheduled, with registers, and with a frame: in the order in which a code generator runs them."""
+_OTHER_NAMES = {"prologepilog": "prolog-epilog"}  # as later releases of LLVM call it
+
+
+def machine_passes(base: LadderSide, head: LadderSide) -> MachinePasses:
+    """Return the counts with base's bitcode, or with head's where head's code generator cannot read base's."""
+    sides = {"base": base, "head": head}
+    whys = []
+    for label in sides:
+        stages = _stages(sides[label], sides)
+        if not isinstance(stages, str):
+            return MachinePasses(label, stages)
+        whys.append(stages)
+    return MachinePasses(why=whys[0])
+
+
+def _stages(source: LadderSide, sides: Mapping[str, LadderSide]) -> tuple[MachineStage, ...] | str:
+    """Return the counts with this side's bitcode; why there are none."""
+    if isinstance(source.source, Failure):
+        return source.source.first_line
+    if linker_flags(source.source) is None:
+        return "the target has no code generator that compiles bitcode"
+    _, bitcode = compile_with_bitcode(source.setup, source.argv, source.source, source.row.name)
+    if isinstance(bitcode, Failure):
+        return bitcode.first_line
+    stages = []
+    for name in MILESTONES:
+        counts = dict[str, Counter[str]]()
+        for label, side in sides.items():
+            found = _counted(side, bitcode, source.row.name, name)
+            if isinstance(found, Failure):
+                return f"{label}: {found.first_line}"
+            counts[label] = found
+        stages.append(_stage(name, counts["base"], counts["head"]))
+    return tuple(stages)
+
+
+def _counted(side: LadderSide, bitcode: bytes, entry_point: str, pass_name: str) -> Counter[str] | Failure:
+    """Count in this side's code generator; the pass may have its later name there."""
+    flags = linker_flags(side.source) if isinstance(side.source, str) else None
+    if flags is None:
+        return Failure("read", "the target has no code generator that compiles bitcode")
+    found = instructions_after(side.setup, bitcode, flags, entry_point, pass_name)
+    if isinstance(found, Failure) and pass_name in _OTHER_NAMES:
+        return instructions_after(side.setup, bitcode, flags, entry_point, _OTHER_NAMES[pass_name])
+    return found
+
+
+def _stage(name: str, base: Counter[str], head: Counter[str]) -> MachineStage:
+    changes = {instruction: head[instruction] - base[instruction] for instruction in base | head}
+    apart = [(instruction, change) for instruction, change in changes.items() if change]
+    apart.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
+    return MachineStage(name, base.total(), head.total(), dict(apart))

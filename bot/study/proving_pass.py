@@ -1,0 +1,271 @@
+"""Proves which MLIR pass carries bytes: base's passes run up to a cut, head's from there on, and bytes are counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.ladder import MLIR, PHASE_WORDS, Ladder, attribution
+from bot.core.pass_cuts import cuts_of
+from bot.core.pass_proof import PassCut, PassProof, carries, untried
+from bot.core.proof import PARTLY, PROVED
+from bot.core.snapshot import Failure
+from bot.readers.printed_ir import Translation
+from bot.study.cross_feed import CrossFeed, Feed, Piece
+from bot.study.ladder import LadderSide
+from bot.study.splicing import Splicer, printed_side, registered
+from bot.system.files import temporary_directory
+
+MOST_COMPILES = 48
+"""Compiles of one experiment. A cut takes two, and one pass among a hundred is found with seven or eight cuts."""
+LEAST_COMPILES = 16
+_PRINTING = 2  # compiles that print the passes
+_RESERVED = 8  # compiles of the other order: at both ends of the range and of the pipeline
+_NO_OPTIONS = "{} prints its passes without their options, and nobody can run the rest of them (that needs 3.12.0)"
+_OTHER_ORDER = "with head's IR in base's passes, this range carries {:,} B of {:,} B"
+_UNCONFIRMED = "the other order, head's IR in base's passes, could not be measured"
+_ALL_MISSING = 1_000_000
+_SEVERAL = "several passes carry the bytes"
+
+
+def prove_pass(base: LadderSide, head: LadderSide, ladder: Ladder, most_compiles: int = MOST_COMPILES) -> PassProof:
+    """Return the smallest range of passes that carries most of the MLIR part of a ladder.
+
+    Where base can run the rest of its passes, too, the result is proved only if both orders agree.
+
+    Args:
+        most_compiles: a budget of compiles of this executable; at least LEAST_COMPILES are needed.
+    """
+    moved_bytes = attribution(ladder)[MLIR]
+    if moved_bytes is None:
+        return untried(f"the bytes of {PHASE_WORDS[MLIR]} are not known")
+    if not moved_bytes:
+        return untried(f"{PHASE_WORDS[MLIR]} carries no bytes", moved_bytes)
+    if most_compiles < LEAST_COMPILES:
+        return untried("compile budget used up", moved_bytes)
+    with (
+        temporary_directory("base-passes-", base.setup.session.scratch) as base_directory,
+        temporary_directory("head-passes-", head.setup.session.scratch) as head_directory,
+    ):
+        head_side = _splicer(head, head_directory)
+        if isinstance(head_side, Failure):
+            return untried(f"head: {head_side.first_line}", moved_bytes, compiles=1)
+        if not head_side.translation.has_options:
+            why = _NO_OPTIONS.format(head.setup.toolchain.info.version)
+            return untried(why, moved_bytes, compiles=1)
+        base_side = _splicer(base, base_directory)
+        if isinstance(base_side, Failure):
+            return untried(f"base: {base_side.first_line}", moved_bytes, compiles=_PRINTING)
+        return _Experiment(base_side, head_side, ladder).proof(moved_bytes, most_compiles)
+
+
+def _splicer(side: LadderSide, directory: Path) -> Splicer | Failure:
+    """Return what runs a side's passes from a cut on."""
+    translation = printed_side(side, directory)
+    if isinstance(translation, Failure):
+        return translation
+    known = registered(side.setup)
+    return known if isinstance(known, Failure) else Splicer(side, translation, known)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The piece that carries most bytes."""
+
+    piece: Piece
+    is_smallest: bool  # False where the budget ended before it was divided further
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What a range carries in one order."""
+
+    restored_bytes: int
+    moved_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """True where it is the whole change, up to what a proof allows."""
+        return bool(self.moved_bytes) and carries(self.restored_bytes, self.moved_bytes)
+
+    @property
+    def missing_permille(self) -> int:
+        """By how much it is less, or more, than the whole."""
+        if not self.moved_bytes:
+            return _ALL_MISSING
+        return 1000 * abs(self.moved_bytes - self.restored_bytes) // abs(self.moved_bytes)
+
+
+def _share(feed: CrossFeed, piece: Piece) -> _Share | None:
+    restored_bytes, moved_bytes = feed.carried(piece), feed.carried(feed.whole)
+    if restored_bytes is None or moved_bytes is None:
+        return None
+    return _Share(restored_bytes, moved_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A range that carries most in one order, with what it carries in both."""
+
+    found: Found
+    forward: _Share | None  # base's IR in head's passes; None where it could not be measured
+    backward: _Share | None  # head's IR in base's passes; None where it could not be measured
+    needs_backward: bool  # whether base can run the rest of its passes
+
+    @property
+    def missing_permille(self) -> int:
+        """By how much its bytes differ from the whole, in the order in which they differ more."""
+        shares = [self.forward, self.backward] if self.needs_backward else [self.forward]
+        return max(_ALL_MISSING if share is None else share.missing_permille for share in shares)
+
+    @property
+    def is_proved(self) -> bool:
+        """True where it carries the whole change in each order that there is."""
+        return self.forward is not None and not self.why
+
+    @property
+    def why(self) -> str:
+        """Why it is not proved; empty where it is."""
+        whys = []
+        if self.forward is not None and not self.forward.is_whole:
+            whys.append(_SEVERAL)
+        if self.needs_backward and self.backward is None:
+            whys.append(_UNCONFIRMED)
+        if self.backward is not None and not self.backward.is_whole:
+            sizes = (abs(self.backward.restored_bytes), abs(self.backward.moved_bytes))
+            whys.append(_OTHER_ORDER.format(*sizes))
+        return "; ".join(whys)
+
+
+class _Experiment:
+    """Both orders of one pair of sides.
+
+    The search runs in one order, and the other one confirms its result. Swapped sides are searched
+    in the same order, so that they never have another pass as proved.
+    """
+
+    def __init__(self, base: Splicer, head: Splicer, ladder: Ladder) -> None:
+        self._base, self._head = base, head
+        self._cuts = cuts_of(_steps(base.translation), _steps(head.translation))
+        self._forward = CrossFeed(base, head, self._cuts, ladder.climb)
+        self._backward: CrossFeed | None = None
+        if base.translation.has_options:
+            swapped = [cut.swapped for cut in self._cuts]
+            self._backward = CrossFeed(head, base, swapped, ladder.back)
+
+    def proof(self, moved_bytes: int, most_compiles: int) -> PassProof:
+        """Search the range in one order, and try it in the other; search there, too, if they disagree."""
+        candidates = list[_Candidate]()
+        for feed in self._orders():
+            found = largest_piece(feed, lambda: self._compiles < most_compiles - _RESERVED)
+            if found is not None:
+                candidates.append(self._candidate(found))
+            if candidates and candidates[-1].is_proved:
+                break
+        if not candidates:
+            return untried(f"no cut is usable: {self._reason()}", moved_bytes, self._compiles)
+        best = min(candidates, key=lambda candidate: candidate.missing_permille)
+        if best.forward is None:
+            why = f"base's IR does not compile in head's passes: {self._reason()}"
+            return untried(why, moved_bytes, self._compiles)
+        piece, forward, backward = best.found.piece, best.forward, best.backward
+        start, end = self._cuts[piece.start], self._cuts[piece.end]
+        return PassProof(
+            status=PROVED if best.is_proved else PARTLY,
+            why=best.why,
+            base_passes=_names(self._base.translation, start.base, end.base),
+            head_passes=_names(self._head.translation, start.head, end.head),
+            moved_bytes=moved_bytes,
+            restored_bytes=forward.restored_bytes,
+            reverse_moved_bytes=None if backward is None else -backward.moved_bytes,
+            reverse_restored_bytes=None if backward is None else -backward.restored_bytes,
+            cuts=tuple(self._measured_cuts()),
+            range_start=piece.start,
+            range_end=piece.end,
+            is_smallest=best.found.is_smallest,
+            compiles=self._compiles,
+        )
+
+    def _candidate(self, found: Found) -> _Candidate:
+        forward = _share(self._forward, found.piece)
+        if self._backward is None:
+            return _Candidate(found, forward, None, needs_backward=False)
+        backward = _share(self._backward, found.piece)
+        return _Candidate(found, forward, backward, needs_backward=True)
+
+    def _orders(self) -> list[CrossFeed]:
+        """Return the orders, first the one that takes the older side's IR: newer compilers read older IR."""
+        if self._backward is None:
+            return [self._forward]
+        if _age(self._head.side) < _age(self._base.side):
+            return [self._backward, self._forward]
+        return [self._forward, self._backward]
+
+    @property
+    def _compiles(self) -> int:
+        backward = self._backward.compiles if self._backward else 0
+        return _PRINTING + self._forward.compiles + backward
+
+    def _reason(self) -> str:
+        reasons = [*self._forward.reasons, *(self._backward.reasons if self._backward else ())]
+        return reasons[-1] if reasons else "both sides have one pass alone"
+
+    def _measured_cuts(self) -> list[PassCut]:
+        cuts = []
+        for place, code_bytes in self._forward.measured.items():
+            count = self._cuts[place].head
+            after = self._head.translation.passes[count - 1].name if count else ""
+            cuts.append(PassCut(place, code_bytes, after))
+        return cuts
+
+
+def _steps(translation: Translation) -> list[tuple[str, str]]:
+    return [printed.step for printed in translation.passes]
+
+
+def _names(translation: Translation, start: int, end: int) -> tuple[str, ...]:
+    return tuple(printed.name for printed in translation.passes[start:end])
+
+
+def _age(side: LadderSide) -> tuple[Sequence[int], Sequence[str], str]:
+    """Return what orders two sides in the same way, whichever is base."""
+    version = [int(number) for number in re.findall(r"\d+", side.setup.toolchain.info.version)]
+    return version, list(side.argv), side.row.code or ""
+
+
+def largest_piece(feed: Feed, has_budget: Callable[[], bool]) -> Found | None:
+    """Divide the largest piece again and again; None where no cut is usable."""
+    moved_bytes = feed.carried(feed.whole)
+    if not moved_bytes:
+        return None
+    pieces = [feed.whole]
+    while True:
+        parts = [(_in_direction(feed.carried(piece), moved_bytes), piece) for piece in sorted(pieces)]
+        _, piece = max(parts, key=lambda part: part[0])
+        place = _dividing_place(feed, piece, has_budget)
+        if place is None:
+            is_smallest = has_budget() or piece.end - piece.start == 1
+            return Found(piece, is_smallest) if len(pieces) > 1 else None
+        pieces.remove(piece)
+        pieces += [Piece(piece.start, place), Piece(place, piece.end)]
+
+
+def _in_direction(part_bytes: int | None, moved_bytes: int) -> int:
+    """Return how much of the change a part carries."""
+    if part_bytes is None:
+        return 0
+    return part_bytes if moved_bytes > 0 else -part_bytes
+
+
+def _dividing_place(feed: Feed, piece: Piece, has_budget: Callable[[], bool]) -> int | None:
+    """Return the usable cut nearest to the middle; None where there is none, or the budget is used up."""
+    middle_twice = piece.start + piece.end
+    inner = range(piece.start + 1, piece.end)
+    for place in sorted(inner, key=lambda place: (abs(2 * place - middle_twice), place)):
+        if not has_budget():
+            return None
+        if feed.bytes_at(place) is not None:
+            return place
+    return None

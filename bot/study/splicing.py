@@ -1,0 +1,262 @@
+"""Run the rest of a compiler's passes on IR from the middle of a translation, and read the code.
+
+`iree-opt` runs the passes that the compiler printed, with their options. No pass runs twice: the
+other compiler's IR may contain what a second run would change. A control shows whether this is what
+the compiler does: with its own IR it has to give its own code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.compiler.compiling import CompileSetup
+from bot.compiler.toolchain import UNTHREADED
+from bot.core.snapshot import Failure
+from bot.errors import InputError
+from bot.readers.printed_ir import PrintedPass, Translation, pipeline_text, printed_translation
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS, AloneCode, compile_from, run_in
+from bot.study.foreign_ir import NamedText, run_tool, transplanted, with_fixes, without_pipeline
+from bot.study.ladder import LadderSide
+from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
+from bot.system.processes import Outcome, run
+
+_TREE, _HELP, _SOURCE, _RESULT = "passes", "help.txt", "source.mlir", "result.mlir"
+_GENERIC = "--mlir-print-op-generic"
+_PRINTED = (
+    "--mlir-print-ir-after-all",
+    "--mlir-print-ir-module-scope",
+    "--mlir-print-local-scope",
+    _GENERIC,
+    f"--mlir-print-ir-tree-dir={_TREE}",
+    UNTHREADED,
+)
+_REWRITTEN = {"arith-expand": re.compile(r"\"arith\.(?:ceildiv|floordiv|max|min|extf|truncf|scaling_|flush_)")}
+"""Passes that `iree-opt` does not know → the operations that they rewrite (mlir/lib/Dialect/Arith/Transforms)."""
+_OPTION_NAME = re.compile(r"^  --([\w-]+)", re.MULTILINE)
+_LISTED_NAME = re.compile(r"^ +--([\w-]+)", re.MULTILINE)
+_BUFFERIZATION = re.compile(r"^ +--(iree-codegen-\w+-bufferization-pipeline)", re.MULTILINE)
+_LISTED_PASS = re.compile(r"^ {4}([\w-]+)", re.MULTILINE)
+_CONVERSION = "iree-convert-to-"
+_BUFFERIZE = "iree-codegen-iree-comprehensive-bufferize"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What one `iree-opt` knows."""
+
+    options: frozenset[str]
+    names: frozenset[str]  # of options, passes and pipelines
+    # pipeline → the passes that it runs; bufferization has options that nobody can print, and such a
+    # pipeline sets them
+    bufferizations: Mapping[str, tuple[str, ...]]
+
+
+def registered(setup: CompileSetup) -> Registered | Failure:
+    """Ask the `iree-opt` beside the compiler for its options and its pipelines."""
+    with temporary_directory("registered-", setup.session.scratch) as directory:
+        help_text = directory / _HELP
+        asked = _ask(setup, ("--help-hidden",), directory, help_text)
+        if asked is None or not asked.ok:
+            return Failure("option", "iree-opt beside this compiler does not answer")
+        text = help_text.read_text(encoding="utf-8", errors="replace")
+        names = sorted(set(_BUFFERIZATION.findall(text)))
+        bufferizations = {name: _expanded(setup, name, directory) for name in names}
+        options = frozenset(_OPTION_NAME.findall(text))
+        return Registered(options, frozenset(_LISTED_NAME.findall(text)), bufferizations)
+
+
+def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str, ...]:
+    """Return the passes on functions that a pipeline runs; none if it is a pipeline of something else."""
+    (directory / _SOURCE).write_text("module {}\n", encoding="utf-8")
+    wanted = f"--pass-pipeline=builtin.module(func.func({pipeline}))"
+    asked = _ask(setup, (wanted, "--dump-pass-pipeline", _SOURCE), directory, directory / _RESULT)
+    if asked is None or not asked.ok:
+        return ()
+    return tuple(_LISTED_PASS.findall(asked.output))
+
+
+def _ask(setup: CompileSetup, arguments: Sequence[str], directory: Path, stdout: Path) -> Outcome | None:
+    """Run `iree-opt`; None where it cannot be started."""
+    program = setup.toolchain.binary.with_name("iree-opt")
+    try:
+        return run(
+            [str(program), *arguments],
+            cancel=setup.session.cancel,
+            stdout=stdout,
+            cwd=directory,
+            timeout_seconds=setup.session.timeout_seconds,
+        )
+    except OSError:
+        return None
+
+
+def printed_side(side: LadderSide, directory: Path) -> Translation | Failure:
+    """Compile a dispatch's executable, and print the IR after each pass of its translation into a directory."""
+    if isinstance(side.source, Failure):
+        return side.source
+    source = directory / _SOURCE
+    source.write_text(side.source, encoding="utf-8")
+    phases = (f"--compile-from={SOURCES}", f"--compile-to={TARGETS}")
+    arguments = ("-", *side.argv, *phases, *_PRINTED, "-o", _RESULT)
+    failed = run_in(side.setup, side.setup.toolchain.binary, arguments, directory, source)
+    if failed is not None:
+        return failed
+    try:
+        translation = printed_translation(directory / _TREE)
+    except (InputError, OSError) as error:
+        return Failure("read", f"the printed passes cannot be read: {error}")
+    return translation if isinstance(translation, Translation) else Failure("read", translation)
+
+
+class Splicer:
+    """Runs one compiler's passes from a cut on, on its own IR or on the other compiler's.
+
+    Attributes:
+        compiles: how many compiles there were, with those that ended in `iree-opt`.
+    """
+
+    def __init__(self, side: LadderSide, translation: Translation, known: Registered) -> None:
+        self.side, self.translation = side, translation
+        self.compiles = 0
+        self._known = known
+        self._options = tuple(_known_options(side.argv, known.options))
+        # Some passes do not say which dialects they need, and the tool crashes. The conversions at
+        # the end load these dialects.
+        names = [printed.name for printed in translation.passes]
+        self._idle = sorted({name for name in names if name.startswith(_CONVERSION)})
+
+    def own_code(self, count: int) -> AloneCode | Failure:
+        """Return the code with the compiler's own IR behind so many of its passes: the control of a cut."""
+        text = self._text(self.translation, count)
+        return text if isinstance(text, Failure) else self._rest(text, count, self.side.row.name)
+
+    def foreign_code(self, other: Splicer, other_count: int, count: int) -> AloneCode | Failure:
+        """Return the code with the other compiler's IR, and the rest of the own passes.
+
+        Args:
+            other_count: how many passes of the other compiler ran.
+            count: how many passes of the own compiler are left out.
+        """
+        own = self._text(self.translation, count)
+        foreign = self._text(other.translation, other_count)
+        if isinstance(own, Failure):
+            return own
+        if isinstance(foreign, Failure):
+            return foreign
+        name, foreign_name = self.side.row.name, other.side.row.name
+        own_text = NamedText(name, "", own)
+        text = transplanted(own_text, NamedText(foreign_name, "", foreign), is_generic=True)
+        if text is None:
+            return Failure("read", "the executable has no module of functions")
+        return with_fixes(lambda fixed: self._rest(fixed, count, foreign_name), text)
+
+    def _text(self, translation: Translation, count: int) -> str | Failure:
+        try:
+            return translation.text_behind(count)
+        except (InputError, OSError) as error:
+            return Failure("read", f"the printed IR cannot be read: {error}")
+
+    def _rest(self, text: str, count: int, entry_point: str) -> AloneCode | Failure:
+        """Run what is left of the translation, and the back end.
+
+        A cut before the end of the configured pipeline leaves the passes behind this pipeline to
+        the compiler itself.
+        """
+        lowering_end = self.translation.lowering_end
+        if count <= lowering_end:
+            lowered = self._optimized(text, self.translation.passes[count:lowering_end])
+            if isinstance(lowered, Failure):
+                return lowered
+            return self._compiled(without_pipeline(lowered), CONFIGURATIONS, entry_point)
+        translated = self._optimized(text, self.translation.passes[count:])
+        if isinstance(translated, Failure):
+            return translated
+        return self._compiled(translated, TARGETS, entry_point)
+
+    def _compiled(self, text: str, phase: str, entry_point: str) -> AloneCode | Failure:
+        self.compiles += 1
+        return compile_from(self.side.setup, self.side.argv, text, phase, entry_point)
+
+    def _optimized(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
+        """Return the module after these passes.
+
+        A pass that `iree-opt` does not know is left out where it has nothing to do.
+        """
+        begin = 0
+        for place, printed in enumerate(passes):
+            if printed.name in self._known.names:
+                continue
+            rewritten = _REWRITTEN.get(printed.name)
+            result = self._run(text, passes[begin:place]) if rewritten else None
+            if isinstance(result, Failure):
+                return result
+            if result is None or rewritten is None or rewritten.search(result):
+                return Failure("option", f"iree-opt does not know the pass {printed.name}")
+            text, begin = result, place + 1
+        return self._run(text, passes[begin:])
+
+    def _run(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
+        if not passes:
+            return text
+        setup = self.side.setup
+        pipeline = pipeline_text(_runnable(passes, self._known.bufferizations), self._idle)
+        with temporary_directory("spliced-", setup.session.scratch) as directory:
+            source, result = directory / _SOURCE, directory / _RESULT
+            source.write_text(text, encoding="utf-8")
+            arguments = (f"--pass-pipeline={pipeline}", *self._options, UNTHREADED, _GENERIC, "-", "-o", _RESULT)
+            failed = run_tool(setup, "iree-opt", arguments, directory, source)
+            if failed is not None:
+                self.compiles += 1
+                return failed
+            try:
+                return read_bounded(result, "the IR", MOST_READ_BYTES).decode("utf-8", "replace")
+            except (InputError, OSError) as error:
+                return Failure("read", f"the IR cannot be read: {error}")
+
+
+def _known_options(argv: Sequence[str], known: frozenset[str]) -> Iterator[str]:
+    """Yield the flags of a build that `iree-opt` knows, too; a value in a word of its own is left out with its flag."""
+    for flag, following in zip(argv, (*argv[1:], "-"), strict=True):
+        name = flag.lstrip("-").partition("=")[0]
+        if flag.startswith("-") and name in known and following.startswith("-"):
+            yield flag
+
+
+def _runnable(passes: Sequence[PrintedPass], bufferizations: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Return what `iree-opt` runs for these passes, as a kind of operation and the text of a pass.
+
+    Bufferization and its neighbours become the pipeline that has them, the one with most of them.
+    """
+    runnable = [(printed.operation, f"{printed.name}{printed.options}") for printed in passes]
+    names = [printed.name for printed in passes]
+    if _BUFFERIZE not in names:
+        return runnable
+    place = names.index(_BUFFERIZE)
+    best = slice(place, place)
+    best_pipeline = ""
+    for pipeline, expanded in bufferizations.items():
+        span = _span(names, place, expanded)
+        if span.stop - span.start > best.stop - best.start:
+            best, best_pipeline = span, pipeline
+    if not best_pipeline:
+        return runnable
+    return [*runnable[: best.start], (passes[place].operation, best_pipeline), *runnable[best.stop :]]
+
+
+def _span(names: Sequence[str], place: int, expanded: Sequence[str]) -> slice:
+    """Return which of the passes a pipeline has; none where other passes follow bufferization there."""
+    if _BUFFERIZE not in expanded:
+        return slice(place, place)
+    before, behind = expanded[: expanded.index(_BUFFERIZE)], expanded[expanded.index(_BUFFERIZE) :]
+    stop = place + len(behind)
+    if list(names[place:stop]) != list(behind):
+        return slice(place, place)
+    start = place
+    for name in reversed(before):
+        if not start or names[start - 1] != name:
+            break
+        start -= 1
+    return slice(start, stop)
