@@ -22,6 +22,7 @@ from bot.core.explanation import (
     moved_bytes,
 )
 from bot.core.parting import NOT_TRACED
+from bot.core.program_proof import EXPERIMENT_WORDS, FORMS_REGIONS
 from bot.core.snapshot import CellKey
 from bot.core.words import noun_of
 from bot.explain.strategies import without_operations
@@ -125,6 +126,7 @@ class _Passed(NamedTuple):
     name: str
     operation: str
     more: bool
+    experiment: str = ""  # what an experiment says of a pass that forms other regions
 
 
 def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tuple[Hashable, Hashable]:
@@ -132,6 +134,8 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
     if isinstance(delta, PartDelta):
         return ((key.model, ""), same_model) if cause == "input" else (delta.what, None)
     why, row = delta.untraced.removeprefix("base: ").removeprefix("head: "), delta.head or delta.base
+    if delta.passed and delta.passed.experiment:
+        return _Passed(delta.passed.name, "", more=False, experiment=delta.passed.experiment), None
     if delta.passed:
         operation, count = next(iter(delta.passed.operations.items()), ("", 0))
         return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
@@ -149,6 +153,8 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
 
 def _described(cause: str, what: Any, traits: Counter[Any]) -> str:
     """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
+    if isinstance(what, _Passed) and what.experiment:
+        return f"{what.name} {FORMS_REGIONS}: {EXPERIMENT_WORDS.get(what.experiment, what.experiment)}"
     if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
         amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
         count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"

@@ -33,6 +33,7 @@ from bot.show.escape import clean, clip
 from bot.show.facts import Facts
 from bot.show.filters import percent, plural, share
 from bot.show.ladders import ladder_blocks, ladder_json
+from bot.show.program_proofs import program_blocks, program_json
 from bot.show.proofs import proof_json, proof_line
 
 TRACES, TRACE_ROWS = 40, 120
@@ -133,6 +134,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     yield from ladder_blocks(traced.ladder, traced.no_ladder)
     if traced.proof is not None:
         yield Sentence((strong(proof_line(traced.proof)),))
+    yield from program_blocks(traced.formed)
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -187,4 +189,5 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "commands": traced.commands,
         **ladder_json(traced.ladder, traced.no_ladder),
         "proof": None if traced.proof is None else proof_json(traced.proof),
+        "program": program_json(traced.formed),
     }

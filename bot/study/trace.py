@@ -50,7 +50,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     delta = _chosen(dispatch, cells, changed)
     with both.work.resources() as resources:
         sides = with_ladders(both.plans, both.sides, [Wanted(key, delta, both_orders=True)], resources)
-        sides = with_traces(both.plans, sides, [(key, delta)], resources)
+        sides = with_traces(both.plans, sides, [(key, delta)], resources, with_bytes=True)
         proof = _configuration_proof(both, delta, resources)
     ladder = fitting_ladder(delta, sides["head"].cells[0], sides["base"].compiler.digest)
     here = [plan.label for plan in both.plans]
@@ -74,6 +74,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting=apart,
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
+        formed=next((one.formed for one in traces.values() if one is not None and one.formed), None),
         proof=proof,
     )
 
