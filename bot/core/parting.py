@@ -65,7 +65,8 @@ _BEFORE = "traced: the sides differ before the first pass"
 _BOUND = "traced: the sides are equal until the dispatch is outlined, and differ before the target's first pass"
 _OPEN = "traced: the sides differ before their dispatches are formed, and no experiment names the pass"
 _SLOWLY = "traced: no single printed pass makes most of the difference"
-_NO_LLVM = "traced: the sides diverge in LLVM, up to {}, and LLVM does not print every pass there"
+IN_LLVM = "the sides diverge in LLVM"
+_NO_LLVM = "traced: " + IN_LLVM + ", up to {}, and LLVM does not print every pass there"
 """Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
 
 

@@ -6,21 +6,25 @@ forms them. Within this phase, base's passes go first and head's passes go on, u
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED
+from bot.core.proof import PARTLY, PROVED
 from bot.core.record import Amount, Count, Record
 
 PROGRAM_PHASES = ("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow")
 """Phases up to which both compilers can bring a program before its executables are outlined, in their order."""
-BASE_ONLY, HEAD_ONLY, BOTH = "base", "head", "both"
+RunsOn = Literal["base", "head", "both"]
+BASE_ONLY: RunsOn = "base"
+HEAD_ONLY: RunsOn = "head"
+BOTH: RunsOn = "both"
 FORMS_REGIONS = "forms other dispatch regions"
 """What a pass does that is the cause of other regions, in the words of a root cause."""
 EXPERIMENT_WORDS = {PROVED: "proved by experiment", PARTLY: "partly proved by experiment"}
 _SHORT = 200
 _LONG = 2_000
+Status = Literal["proved", "partly", "refuted", "not-tried"]
 Words = Annotated[str, msgspec.Meta(max_length=_LONG)]
 
 
@@ -33,8 +37,8 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=_SHORT)]  # its argument
     class_name: Annotated[str, msgspec.Meta(max_length=_SHORT)]  # what implements it
-    runs_on: str  # BASE_ONLY, HEAD_ONLY or BOTH
-    status: str
+    runs_on: RunsOn
+    status: Status
     restored_regions: Amount  # how many regions that differ are base's again
     # what the code of head's program shrinks by, in bytes; None where nobody measured it
     restored_bytes: Amount | None = None
@@ -45,7 +49,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 class ProgramProof(Record, frozen=True, omit_defaults=True):
     """The experiment on one program."""
 
-    status: str
+    status: Status
     why: Words = ""  # why it was not tried; empty where it was
     phase: Annotated[str, msgspec.Meta(max_length=_SHORT)] = ""  # one of PROGRAM_PHASES; empty where not tried
     # how many regions one side alone has, and how many of these base's IR of the phase makes base's
@@ -64,13 +68,13 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
         return self.passed.name if self.passed is not None else ""
 
 
-def regions_status(restored_regions: int, regions: int) -> str:
+def regions_status(restored_regions: int, regions: int) -> Status:
     """Return the status of an experiment that gives so many of the differing regions back."""
     if restored_regions == regions:
-        return PROVED
-    return PARTLY if restored_regions > 0 else REFUTED
+        return "proved"
+    return "partly" if restored_regions > 0 else "refuted"
 
 
 def untried(why: str, compiles: int = 0) -> ProgramProof:
     """Return the proof that says why there is no experiment."""
-    return ProgramProof(NOT_TRIED, why[:_LONG], compiles=compiles)
+    return ProgramProof("not-tried", why[:_LONG], compiles=compiles)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from bot.core.program_proof import BASE_ONLY, BOTH, HEAD_ONLY, PassProof, regions_status
+from bot.core.program_proof import BASE_ONLY, BOTH, HEAD_ONLY, PassProof, RunsOn, regions_status
 from bot.core.proof import PROVED, REFUTED
 from bot.readers.flow_regions import distance, regions_of
 from bot.readers.pass_runs import PassRun
@@ -102,7 +102,7 @@ class _Place:
         return run.class_name if run else ""
 
     @property
-    def runs_on(self) -> str:
+    def runs_on(self) -> RunsOn:
         """Which sides run it."""
         if self.base is None:
             return HEAD_ONLY
@@ -211,6 +211,7 @@ class _Phase:
         return FoundPass(self._proof(place, restored), flow, self._programs.restored(self._own_flow, flow))
 
     def _proof(self, place: _Place, restored_regions: int, why: str = "") -> PassProof:
+        restored_regions = min(restored_regions, self._programs.regions)
         runs_on = {other.runs_on for other in self._places if other.name == place.name}
         return PassProof(
             name=place.name,

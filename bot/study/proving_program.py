@@ -65,7 +65,7 @@ def _experiment(base: ProgramSide, head: ProgramSide, *, with_bytes: bool) -> Pr
         return ProgramExperiment(untried(SAME_REGIONS))
     programs = Programs(base, head, wanted, regions)
     cut = _phase_cut(programs)
-    restored = cut.before - cut.after
+    restored = min(cut.before - cut.after, regions)
     proof = ProgramProof(
         status=regions_status(restored, regions),
         phase=cut.phase,
