@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bot.core.program_proof import BASE_ONLY, HEAD_ONLY, PassProof, ProgramProof
-from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED
+from bot.core.proof import NOT_TRIED
 from bot.show.blocks import Block, Sentence, strong
 from bot.show.escape import clean
 from bot.show.filters import plural, signed
-
-_STATUS_WORDS = {PROVED: "proved", PARTLY: "partly proved", REFUTED: "refuted", NOT_TRIED: "not tried"}
+from bot.show.proofs import STATUS_WORDS
 
 
 def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
@@ -40,7 +39,7 @@ def phase_words(proof: ProgramProof) -> str:
     words = f"base's IR of this phase gives back {restored:,} of {plural(proof.regions, 'region')} in head's compiler"
     if proof.moved_bytes is not None:
         words += f"; all code of the program: {signed(proof.moved_bytes)} with head's regions"
-    return f"phase {proof.phase}: {_STATUS_WORDS.get(proof.status, proof.status)}: {words}"
+    return f"phase {proof.phase}: {STATUS_WORDS[proof.status]}: {words}"
 
 
 def pass_words(passed: PassProof, proof: ProgramProof) -> str:
@@ -56,7 +55,7 @@ def pass_words(passed: PassProof, proof: ProgramProof) -> str:
     words = f"{what} {verb} back {passed.restored_regions:,} of {plural(proof.regions, 'region')}"
     if passed.restored_bytes is not None:
         words += f", and changes the program's code by {signed(-passed.restored_bytes)}"
-    return f"pass {passed.name}: {_STATUS_WORDS.get(passed.status, passed.status)}: {words}"
+    return f"pass {passed.name}: {STATUS_WORDS[passed.status]}: {words}"
 
 
 def program_json(proof: ProgramProof | None) -> Mapping[str, Any] | None:

@@ -9,7 +9,7 @@ from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, Proof
 from bot.show.escape import clean
 from bot.show.filters import plural
 
-_STATUS_WORDS = {
+STATUS_WORDS = {
     PROVED: "proved",
     PARTLY: "partly proved",
     REFUTED: "refuted",
@@ -25,7 +25,7 @@ def knob_proof_words(proof: KnobProof) -> str:
     noun = GROWTH if proof.moved_bytes > 0 else SHRINKAGE
     restored_bytes = proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
     effect = _effect(restored_bytes, abs(proof.moved_bytes), len(proof.knobs), noun)
-    words = f"{_STATUS_WORDS[proof.status]}: {effect}"
+    words = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.is_exact:
         words += ", and head has base's very code"
     if proof.status != REFUTED and proof.others:
@@ -69,14 +69,14 @@ def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int,
     if abs(net_bytes) == absolute_bytes:
         noun = GROWTH if net_bytes > 0 else SHRINKAGE
     effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, noun)
-    words = f"{_STATUS_WORDS[proof.status]}: {effect}"
+    words = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.members < dispatches:
         words += f" ({proof.members:,} of {plural(dispatches, 'dispatch')} tried)"
     return words
 
 
 def _untried(why: str) -> str:
-    return f"{_STATUS_WORDS[NOT_TRIED]}: {why}" if why else _STATUS_WORDS[NOT_TRIED]
+    return f"{STATUS_WORDS[NOT_TRIED]}: {why}" if why else STATUS_WORDS[NOT_TRIED]
 
 
 def _named(knobs: tuple[str, ...]) -> str:
