@@ -28,7 +28,7 @@ Status = Literal["proved", "partly", "refuted", "not-tried"]
 Words = Annotated[str, msgspec.Meta(max_length=_LONG)]
 
 
-class PassProof(Record, frozen=True, omit_defaults=True):
+class ProgramPassProof(Record, frozen=True, omit_defaults=True):
     """The experiment with one pass.
 
     Either head runs it as base does: it is left out, added, or run by base's compiler. Or base's passes go first, up to
@@ -57,7 +57,7 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
     restored_regions: Amount | None = None
     # code of head's program − code of base's program in head's compiler, in bytes; None where nobody measured it
     moved_bytes: Amount | None = None
-    passed: PassProof | None = None
+    passed: ProgramPassProof | None = None
     no_pass: Words = ""  # why there is no pass; empty where there is one
     no_bytes: Words = ""  # why the bytes are not known, although they were asked for
     compiles: Count = 0  # runs of a compiler or of its passes

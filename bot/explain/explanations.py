@@ -33,7 +33,7 @@ from bot.core.ladder import Ladder, attribution
 from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
-from bot.core.program_proof import PassProof
+from bot.core.program_proof import ProgramPassProof
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
 from bot.core.trace import PROGRAM, REGION, Parting, operation_words
 from bot.explain.components import Sections, components, naming, where
@@ -176,7 +176,7 @@ def _pass(match: Match, compared: Compared, cause: str | None) -> _Traced:
     return PassChange(row.name, named, more, len(operations) - len(named), row.class_name, printed_for), ""
 
 
-def _formed_by(apart: Parting, proof: PassProof, printed_for: str) -> PassChange:
+def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> PassChange:
     """Return the pass that an experiment names, with the operations that differ after it, or the dispatches."""
     row = apart.row
     operations = apart.operations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bot.core.program_proof import BASE_ONLY, HEAD_ONLY, PassProof, ProgramProof
+from bot.core.program_proof import BASE_ONLY, HEAD_ONLY, ProgramPassProof, ProgramProof
 from bot.core.proof import NOT_TRIED
 from bot.show.blocks import Block, Sentence, strong
 from bot.show.escape import clean
@@ -42,7 +42,7 @@ def phase_words(proof: ProgramProof) -> str:
     return f"phase {proof.phase}: {STATUS_WORDS[proof.status]}: {words}"
 
 
-def pass_words(passed: PassProof, proof: ProgramProof) -> str:
+def pass_words(passed: ProgramPassProof, proof: ProgramProof) -> str:
     """Return what the experiment with the pass was, and what it gave."""
     what = "head with base's pass"
     if passed.why:

@@ -16,7 +16,7 @@ from bot.core.program_proof import (
 from bot.core.proof import REFUTED
 from bot.readers.flow_regions import distance, named_regions, regions_of
 from bot.study.program_side import FLOW, NoText, ProgramSide
-from bot.study.proving_pass import PhaseCut, Programs, proved_pass
+from bot.study.proving_program_pass import PhaseCut, Programs, proved_pass
 
 SAME_REGIONS = "both sides have the same dispatch regions"
 

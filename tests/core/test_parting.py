@@ -7,7 +7,7 @@ from replacing import replace
 from trace_factory import Counts, trace
 
 from bot.core.parting import parting
-from bot.core.program_proof import PassProof, ProgramProof
+from bot.core.program_proof import ProgramPassProof, ProgramProof
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace
 
 SLOWLY = "traced: no single printed pass makes most of the difference"
@@ -167,7 +167,9 @@ def formed(*passes: tuple[str, Counts], proof: str = "") -> DispatchTrace:
     """Passes over a program, with the pass that an experiment names."""
     steps = trace(*((name, counts, PROGRAM) for name, counts in passes))
     passed = (
-        PassProof(name=proof, class_name="", runs_on="both", status="proved", restored_regions=1) if proof else None
+        ProgramPassProof(name=proof, class_name="", runs_on="both", status="proved", restored_regions=1)
+        if proof
+        else None
     )
     found = ProgramProof("proved", phase="dispatch-creation", regions=1, restored_regions=1, passed=passed)
     return replace(steps, formed=found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from bot.core.program_proof import BASE_ONLY, BOTH, HEAD_ONLY, PassProof, RunsOn, regions_status
+from bot.core.program_proof import BASE_ONLY, BOTH, HEAD_ONLY, ProgramPassProof, RunsOn, regions_status
 from bot.core.proof import PROVED, REFUTED
 from bot.readers.flow_regions import distance, regions_of
 from bot.readers.pass_runs import PassRun
@@ -30,7 +30,7 @@ class PhaseCut:
 class FoundPass:
     """A pass that forms the regions, and what its experiment leaves."""
 
-    proof: PassProof
+    proof: ProgramPassProof
     flow: str  # head's program at `flow` with base's pass; empty where that does not compile
     restored: frozenset[str]  # digests of the regions that are as often there as on base, and were not before
 
@@ -210,10 +210,10 @@ class _Phase:
         restored = self._own - self._programs.distance_at_flow(flow)
         return FoundPass(self._proof(place, restored), flow, self._programs.restored(self._own_flow, flow))
 
-    def _proof(self, place: _Place, restored_regions: int, why: str = "") -> PassProof:
+    def _proof(self, place: _Place, restored_regions: int, why: str = "") -> ProgramPassProof:
         restored_regions = min(restored_regions, self._programs.regions)
         runs_on = {other.runs_on for other in self._places if other.name == place.name}
-        return PassProof(
+        return ProgramPassProof(
             name=place.name,
             class_name=place.class_name,
             runs_on=runs_on.pop() if len(runs_on) == 1 else BOTH,
