@@ -33,9 +33,12 @@ def run(arguments: Arguments) -> int:
 
     from dataclasses import replace
 
+    from msgspec import structs
+
     from bot.cli.report import publish
     from bot.cli.work import request_of
     from bot.config.configuration import chosen_config
+    from bot.study.changed_defaults import changed_defaults
     from bot.study.comparison import both_sides, reported
     from bot.study.laddering import laddered
     from bot.study.reproducing import commands_here
@@ -48,5 +51,6 @@ def run(arguments: Arguments) -> int:
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, laddered(plans, known, work), work)
     report = reported(work.config, sides["base"], sides["head"], baseline, work.texts)
+    report = structs.replace(report, changed_defaults=changed_defaults(plans, sides, work))
     arguments.show.reproduce_with(commands_here(plans, report))
     return publish(report, work)

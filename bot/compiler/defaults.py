@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
+from bot.compiler.storage import add, read
 from bot.compiler.toolchain import LIBRARY, NO_BYTE_CODE, Toolchain
 from bot.core.defaults import OptionDefaults
-from bot.core.json_text import parse_json
+from bot.core.json_text import canonical, parse_json
 from bot.core.policy import here
 from bot.core.snapshot import Failure
 from bot.errors import InputError
@@ -19,6 +23,22 @@ _WORKER = Path(__file__).parents[1] / "readers" / "options_worker.py"
 _MOST_BYTES = 1 << 24
 _HELP_NAME = re.compile(r"^ {1,8}(--?[A-Za-z][\w.-]*)", re.MULTILINE)
 _FOLDER = "(folder of the compiler)"
+
+
+def kept_defaults(toolchain: Toolchain, cache: Path, cancel: Cancel, *, keeps: bool) -> OptionDefaults | Failure:
+    """Return the options of a compiler: those that the cache has of this very compiler, else what it answers.
+
+    Args:
+        cache: the folder of the cache.
+        keeps: the answer may be written to it.
+    """
+    path = cache / "options" / f"{toolchain.info.digest}.json"
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(read(path), type=OptionDefaults)
+    found = option_defaults(toolchain, cancel)
+    if isinstance(found, OptionDefaults) and keeps and toolchain.info.digest:
+        add(cache, path, canonical(found))
+    return found
 
 
 def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Failure:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from bot.core.record import Record
+import msgspec
+
+from bot.core.record import Amount, Record
+
+_MOST_TEXT, _MOST_WORDS = 300, 2_000
+MOST_CHANGED = 200
 
 
 class OptionDefaults(Record, frozen=True):
@@ -28,6 +34,38 @@ class DefaultChange(Record, frozen=True):
     def is_known(self) -> bool:
         """True where both sides report a default, and these differ."""
         return self.base is not None and self.head is not None
+
+
+Text = Annotated[str, msgspec.Meta(max_length=_MOST_TEXT)]
+Words = Annotated[str, msgspec.Meta(max_length=_MOST_WORDS)]
+
+
+class DefaultTrial(Record, frozen=True, omit_defaults=True):
+    """The experiment on one dispatch: head is compiled with base's default."""
+
+    status: Literal["proved", "partly", "refuted", "not-tried"]
+    why: Words = ""  # why it was not tried; empty where it was
+    # code bytes of the dispatch: head − base, and what base's default undoes of it; None where they are not known
+    moved_bytes: Amount | None = None
+    restored_bytes: Amount | None = None
+    base: Words = ""  # base's default as experiments found it; empty where base reports it, or none did
+    # model, target, dispatch: the largest change that the option may have caused; empty where it was not tried
+    model: Text = ""
+    target: Text = ""
+    dispatch: Text = ""
+
+
+class TriedDefault(Record, frozen=True):
+    """One changed default, and the experiment with it; as `changed_defaults[]` of `report.json` has it."""
+
+    option: Annotated[str, msgspec.Meta(pattern=r"\A--?[\w.-]{1,200}\Z")]
+    # base, head: the default as the compiler writes it; None where the compiler does not report it
+    base: Words | None
+    head: Words | None
+    tried: DefaultTrial
+
+
+TriedDefaults = Annotated[tuple[TriedDefault, ...], msgspec.Meta(max_length=MOST_CHANGED)]
 
 
 class ChangedDefaults(Record, frozen=True):

@@ -70,6 +70,9 @@ class PassChange(Record, frozen=True):
     class_name: str = ""  # what implements it, of MLIR's passes; empty for one of LLVM's
     # the target for which it was printed, where that is another one whose dispatches have the same IR on both sides
     printed_for: str = ""
+    # what the experiment on the program says, of a pass that forms other dispatch regions (`bot.core.proof`); empty for
+    # any other pass
+    experiment: str = ""
 
     def words(self, most: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""

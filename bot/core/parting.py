@@ -11,6 +11,7 @@ from itertools import accumulate
 from bot.core.ladder import Ladder
 from bot.core.machine_passes import MachinePasses
 from bot.core.pass_proof import PassProof
+from bot.core.program_proof import ProgramProof
 from bot.core.proof import KnobProof
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace, Parting, PassState, TraceRow
@@ -33,6 +34,8 @@ class Traced:
     # None with the reason in `no_ladder`
     ladder: Ladder | None = None
     no_ladder: str = ""
+    # the experiment on the program of a dispatch that is formed otherwise; None where there is none
+    formed: ProgramProof | None = None
     # the experiment with base's configuration; None where the configurations are equal, or a compiler is not here
     proof: KnobProof | None = None
     # the experiment that divides the MLIR part, and the counts of both code generators; None where their phase carries
@@ -66,8 +69,10 @@ SAME = "traced: both sides have the same operations after each printed pass"
 _SAME_STAGES = "both sides have the same operations at each stage"
 _BEFORE = "traced: the sides differ before the first pass"
 _BOUND = "traced: the sides are equal until the dispatch is outlined, and differ before the target's first pass"
+_OPEN = "traced: the sides differ before their dispatches are formed, and no experiment names the pass"
 _SLOWLY = "traced: no single printed pass makes most of the difference"
-_NO_LLVM = "traced: the sides diverge in LLVM, up to {}, and LLVM does not print every pass there"
+IN_LLVM = "the sides diverge in LLVM"
+_NO_LLVM = "traced: " + IN_LLVM + ", up to {}, and LLVM does not print every pass there"
 """Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
 
 
@@ -91,8 +96,15 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         first = next((place for place, row in enumerate(rows) if row.apart), None)
         return Parting(rows, first, "" if first is not None else _SAME_STAGES)
     early = sum(row.level == PROGRAM for row in rows)
-    if early and (at := _formed_at(rows[:early])) is not None:
-        return Parting(rows, at)
+    forms_otherwise = bool(early and rows[early - 1].apart.get(REGION))
+    proof = head.formed or base.formed
+    if proof is not None and proof.pass_name:
+        at = next((place for place, row in enumerate(rows[:early]) if row.name == proof.pass_name and row.apart), None)
+        why = "" if at is not None else f"by experiment: {proof.pass_name} forms other dispatch regions"
+        return Parting(rows, at, why, forms_otherwise=forms_otherwise, formed=proof)
+    if forms_otherwise:
+        at = _formed_at(rows[:early])
+        return Parting(rows, at, _OPEN if at is None else "", forms_otherwise=True)
     if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
     shares = [row.share for row in rows]
@@ -112,10 +124,10 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
 
 
 def _formed_at(rows: Sequence[TraceRow]) -> int | None:
-    """The place of a program's pass from which on there are more dispatches on one side, as far as they are formed."""
-    if not rows[-1].apart.get(REGION):
-        return None
-    return next((at + 1 for at in range(len(rows) - 1, -1, -1) if not rows[at].apart.get(REGION)), None)
+    """Return the place of the pass that forms other dispatches; None where the sides differ before that."""
+    forming = next((at + 1 for at in range(len(rows) - 1, -1, -1) if not rows[at].apart.get(REGION)), 0)
+    is_first = not forming or not rows[forming - 1].share
+    return forming if is_first else None
 
 
 def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:

@@ -118,7 +118,8 @@ class Proof(Record, frozen=True):
     """
 
     status: str
-    restored_bytes: Amount
+    # None where the experiment counts dispatch regions and not bytes
+    restored_bytes: Amount | None
     moved_bytes: Count
     members: Count  # how many dispatches of the root cause were tried themselves
     why: str = ""  # why none was tried; empty where one was

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from bot.core.defaults import TriedDefault, TriedDefaults
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
 from bot.core.json_text import decoded, require_schema
@@ -60,6 +61,7 @@ class Report(Small, frozen=True):
     root_causes: tuple[RootCause, ...] = ()
     edits: tuple[ModelEdit, ...] = ()  # the models whose text changed, and those that one side alone has
     adoption: Adoption | None = None  # None where base has a configuration
+    changed_defaults: tuple[TriedDefault, ...] = ()  # of compiler options; empty where nobody could ask for them
     # where `report.html` can be read, an https address, so that the comment links to its cells, dispatches and root
     # causes; empty where it is nowhere but in an artifact
     page: str = ""
@@ -93,6 +95,7 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "root_causes": list(map(_root_cause, report.root_causes)),
         "edits": report.edits,
         "notes": (*broke, *first, *report.notes),
+        **filled(changed_defaults=report.changed_defaults),
     }
     return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
 
@@ -232,6 +235,7 @@ class ReportRow(msgspec.Struct, frozen=True):
     verdict: _Verdict
     cells: tuple[ReportCellRow, ...]
     root_causes: tuple[_Root, ...] = ()
+    changed_defaults: TriedDefaults = ()
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:

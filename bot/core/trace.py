@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from bot.core.program_proof import ProgramProof
 from bot.core.record import Amount, Record
 
 PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
@@ -40,6 +41,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     across: tuple[PassStep, ...] = ()
     # the target for which the passes over the program were printed, where that is another one with the same dispatches
     printed_for: str = ""
+    # the experiment on the program of a dispatch that is formed otherwise; None where nobody made it
+    formed: ProgramProof | None = None
 
     @property
     def is_staged(self) -> bool:
@@ -123,6 +126,9 @@ class Parting:
     at: int | None  # place of that pass in `rows`; None with the reason in `why`
     why: str = ""
     is_late: bool = False  # they part in LLVM's passes, of which only milestones were looked at
+    forms_otherwise: bool = False  # passes over the program leave another number of dispatches at the same places
+    # the experiment that names the pass; None where none does. `at` is None where the pass changes no operation here.
+    formed: ProgramProof | None = None
 
     @property
     def row(self) -> TraceRow | None:

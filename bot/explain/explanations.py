@@ -32,8 +32,9 @@ from bot.core.explanation import (
 from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
+from bot.core.program_proof import ProgramPassProof
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
-from bot.core.trace import PROGRAM, REGION, operation_words
+from bot.core.trace import PROGRAM, REGION, Parting, operation_words
 from bot.explain.carrying import carried_by, carried_words, fitting_ladder, why_no_pass, with_experiments
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.matching import Match, index_both, is_opaque, match_sides
@@ -167,18 +168,39 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
         return None, ""
     apart = parting(left, right)
     row, operations = apart.row, apart.operations
+    if apart.formed is not None and apart.formed.passed is not None:
+        others = (one.printed_for for one in (left, right) if one)
+        return _formed_by(apart, apart.formed.passed, next(filter(None, others), "")), ""
     if row is None:
         return None, apart.why
     if carried_by(delta) is not None:
         if why := why_no_pass(delta, row.level, row.name):
             return None, why
-    elif delta.cause in EARLY_CAUSES and REGION not in operations and base and head and strategy_differs(base, head):
+    elif delta.cause in EARLY_CAUSES and not apart.forms_otherwise and base and head and strategy_differs(base, head):
         return None, f"traced: the sides diverge after {row.name}, and the configuration differs, too"
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
     printed_for = next(filter(None, others), "")
     return PassChange(row.name, named, more, len(operations) - len(named), row.class_name, printed_for), ""
+
+
+def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> PassChange:
+    """Return the pass that an experiment names, with the operations that differ after it, or the dispatches."""
+    row = apart.row
+    operations = apart.operations
+    if row is None:
+        formed = [row for row in apart.rows if row.level == PROGRAM and REGION in row.apart]
+        operations = {REGION: formed[-1].apart[REGION]} if formed else {}
+    named = dict(islice(operations.items(), PASS_OPERATIONS))
+    return PassChange(
+        name=proof.name,
+        operations=named,
+        others=len(operations) - len(named),
+        class_name=proof.class_name,
+        printed_for=printed_for,
+        experiment=proof.status,
+    )
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:

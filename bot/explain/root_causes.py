@@ -23,6 +23,7 @@ from bot.core.explanation import (
 )
 from bot.core.ladder import PHASE_NAMES, parts_words
 from bot.core.parting import NOT_TRACED
+from bot.core.program_proof import EXPERIMENT_WORDS, FORMS_REGIONS
 from bot.core.proof import PARTLY, PROVED, REFUTED, Proof, joint_proof
 from bot.core.snapshot import CellKey
 from bot.core.words import noun_of
@@ -136,6 +137,7 @@ class _Passed(NamedTuple):
     name: str
     operation: str
     more: bool
+    experiment: str = ""  # what an experiment says of a pass that forms other regions
 
 
 def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tuple[Hashable, Hashable]:
@@ -143,6 +145,8 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
     if isinstance(delta, PartDelta):
         return ((key.model, ""), same_model) if cause == "input" else (delta.what, None)
     why, row = delta.untraced.removeprefix("base: ").removeprefix("head: "), delta.head or delta.base
+    if delta.passed and delta.passed.experiment:
+        return _Passed(delta.passed.name, "", more=False, experiment=delta.passed.experiment), None
     if delta.passed:
         operation, count = next(iter(delta.passed.operations.items()), ("", 0))
         return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
@@ -178,6 +182,8 @@ def _changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
 
 def _described(cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, int]) -> str:
     """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
+    if isinstance(what, _Passed) and what.experiment:
+        return f"{what.name} {FORMS_REGIONS}: {EXPERIMENT_WORDS.get(what.experiment, what.experiment)}"
     if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
         amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
         count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
@@ -322,7 +328,7 @@ def _root_cause(
         command=compiled.command if compiled else "",
         passed=min(passed, key=lambda one: one[0].rank)[1] if passed else None,
         traced=(len(traced), sum(traced)),
-        proof=_proof(members),
+        proof=_proof(what, members),
         parts=parts,
     )
 
@@ -337,7 +343,11 @@ def _parts(members: Sequence[_Member]) -> dict[str, int]:
     return {phase: size for phase, size in sums.items() if size}
 
 
-def _proof(members: Sequence[_Member]) -> Proof:
+def _proof(what: Hashable, members: Sequence[_Member]) -> Proof:
+    """Return what the experiments on all members say together."""
+    if isinstance(what, _Passed) and what.experiment:
+        moved_bytes = sum(abs(member.change_bytes) for member in members)
+        return Proof(what.experiment, restored_bytes=None, moved_bytes=moved_bytes, members=len(members))
     claims = [claim_of(member.delta) for member in members if isinstance(member.delta, DispatchDelta)]
     return joint_proof(claims, _NO_DISPATCH)
 

@@ -19,10 +19,12 @@ import msgspec
 from msgspec.structs import replace
 
 from bot.compiler.storage import add, touch
-from bot.core.explanation import LookedUp, PassChange, Suspect
+from bot.core.explanation import EARLY_CAUSES, LookedUp, PassChange, RootCause, Suspect
 from bot.core.json_text import canonical
+from bot.core.parting import IN_LLVM
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot
+from bot.core.trace import REGION
 from bot.errors import BotError, InputError, Interrupted
 from bot.explain.root_causes import PIPELINE, turned
 from bot.system.files import whole_or_nothing
@@ -30,6 +32,7 @@ from bot.system.git import Git
 from bot.system.processes import Cancel
 
 LLVM = "third_party/llvm-project"
+LLVM_ITSELF = "LLVM"
 UNFINISHED = "the search for compiler commits stopped early: "
 _MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
 """The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
@@ -57,6 +60,8 @@ _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILIN
 _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
 _OWN, _LARGEST, _TURN = 2, 6, 20
 """What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
+_FORMING = [(r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST), (r"\bdispatch(?:es)?\b|\bregions?\b", 1)]
+"""Words of commits that change which operations share a dispatch region, and what each counts."""
 _PLACES = {"title": 3, "message": 2, "diff": 1}
 _PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
@@ -119,16 +124,22 @@ class Clue(NamedTuple):
     def words(self) -> list[tuple[str, int]]:
         """Patterns of what a commit that did it may well speak of, and what each counts."""
         words = [(pattern, 1) for name, pattern in _TARGETS.items() if any(name in target for target in self.targets)]
+        words += [(rf"\b{folder}\b", 1) for folder in sorted({_FOLDERS.get(name, "SPIRV") for name in self.backends})]
         kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
         words += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
         if self.passed is not None:
-            for place, name in enumerate(dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations)):
+            if self.passed.experiment or REGION in self.passed.operations:
+                words += _FORMING
+            named = dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations if name != REGION)
+            for place, name in enumerate(named):
                 # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; nothing else has a long part.
                 dialect, _, own = name.partition(".")
                 first, *others = parts = [re.escape(part) for part in (own or dialect).split("_")]
                 spellings = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
                 pattern = spellings if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
                 words.append((pattern, _OWN if place else _LARGEST))
+                if not others:
+                    words.append((rf"\b{first}s?\b", 1))
             return words
         if knob != PIPELINE:
             words.append((knob.replace("_", "_?") if "_" in knob else rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
@@ -159,18 +170,40 @@ class Clue(NamedTuple):
             score, is_own = score + _TURN, True
             words["diff"] = [*(word for word in words.get("diff", ()) if word not in self.knob), " ".join(self.turn)]
         titled = {name for name, pattern in _TARGETS.items() if re.search(pattern, group[0].title, re.IGNORECASE)}
+        # A commit for one target alone explains a change of this target alone, whatever words it uses.
+        is_of_target = bool(titled) and all(any(name in target for name in titled) for target in self.targets)
+        is_own |= self.passed is not None and is_of_target
         is_foreign = titled and not any(name in target for name in titled for target in self.targets)
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
         why = "; ".join(f"its {place} has {', '.join(dict.fromkeys(each))}" for place, each in words.items())
         return score >> bool(is_foreign) + bool(is_fix), why, is_own
 
 
-def with_suspects(report: Report, source: CompilerHistory, touched: Collection[str] = ()) -> Report:
-    """The report, its largest root causes with suspects; `touched`: paths of the compiler that a pull request has."""
+Wanted = Callable[[RootCause], bool]
+
+
+def every_cause(_root: RootCause) -> bool:
+    """Ask for suspects of every root cause that names a pass or a knob."""
+    return True
+
+
+def with_suspects(
+    report: Report,
+    source: CompilerHistory,
+    touched: Collection[str] = (),
+    *,
+    is_wanted: Wanted = every_cause,
+) -> Report:
+    """The report, its largest root causes with suspects.
+
+    Args:
+        touched: paths of the compiler that a pull request has.
+        is_wanted: root causes that get suspects, such as proved ones alone.
+    """
     backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
-        passed = root.passed if root.cause == "codegen" else None
-        if len(clues) < _MOST_CAUSES and (passed or root.cause == "strategy"):
+        passed = _pass_of(root)
+        if len(clues) < _MOST_CAUSES and (passed or root.cause == "strategy") and is_wanted(root):
             own = {backends.get(one, "") for one in root.targets}
             clues[place] = Clue(passed, root.what, root.targets, own, root.example.dispatch)
     answers, why = looked_up([*clues.values()], (report.base, report.head), source, touched)
@@ -178,6 +211,14 @@ def with_suspects(report: Report, source: CompilerHistory, touched: Collection[s
     for place, (known, suspects) in zip(clues, answers, strict=True):
         roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
     return replace(report, root_causes=tuple(roots), notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])))
+
+
+def _pass_of(root: RootCause) -> PassChange | None:
+    """Return the pass that a root cause names: LLVM as a whole where the sides differ in it, and no pass is named."""
+    if root.passed is not None and (root.cause == "codegen" or root.cause in EARLY_CAUSES):
+        return root.passed
+    is_in_llvm = root.cause == "codegen" and IN_LLVM in root.what
+    return PassChange(LLVM_ITSELF, {}) if is_in_llvm else None
 
 
 def looked_up(
@@ -222,7 +263,10 @@ def _without_file(clue: Clue, source: CompilerHistory, paths: Mapping[str, str],
     if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
         return f"the bot found no file with {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
     left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
-    return f"a pass of LLVM, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
+    what = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
+    if left and left == right:
+        return f"{what}, whose revision {left[:10]} is the same on both sides"
+    return f"{what}, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
 
 
 def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bot.core.defaults import TriedDefaults
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.record import Record, always
 from bot.core.report import Baseline
@@ -56,6 +57,7 @@ class Measured(Record, frozen=True, omit_defaults=True):
     # SHA-256 (hex) of all that a snapshot depends on: of a push the new one, else the stored base; empty without one
     digest: str = ""
     standing: str = ""  # of a push: why nothing was measured; empty where something was
+    changed_defaults: TriedDefaults = ()  # of compiler options, where both compilers were there
     failure: Problem | None = None  # why there are no snapshots; None where there are
 
 

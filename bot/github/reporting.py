@@ -177,7 +177,7 @@ def _judged(
     if measured.unread and _has_baselines(services, config):
         added.append("the job that measures could not read the stored baselines: give it the input baselines")
     notes = (*notes, *added, *final.notes, *changed_thresholds(services, left, right))
-    final = structs.replace(final, notes=notes)
+    final = structs.replace(final, notes=notes, changed_defaults=measured.changed_defaults)
     if left.adopts:
         return adopting(final, Adoption(right.config_name))
     if base.compiler.digest:

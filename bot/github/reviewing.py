@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from bot.core.defaults import TriedDefault
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
@@ -29,6 +30,7 @@ from bot.github.repository import locked, missing_pull
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.store.data_branch import LoginRefused
+from bot.study.changed_defaults import changed_defaults
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.laddering import laddered
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
@@ -163,23 +165,26 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     work = replace(judge.work, config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds))
     sides = work.measured(plans, known)
     sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
+    defaults: tuple[TriedDefault, ...] = ()
     if "base" in sides:
         tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
         plans_here = list({plan.label: plan for plan in tracing}.values())
         sides = traced(plans_here, laddered(plans_here, sides, work), work)
+        defaults = changed_defaults(plans_here, sides, work)
     base_snapshot, like = sides.get("base"), sides["head"]
     if base_snapshot is None:
         base_snapshot = _unknown_base(base, like, has_compiler=not base_side.no_compiler)
     texts = Recording(work.texts)
     report = reported(rules, base_snapshot, like, base_side.baseline, texts)
     notes = [*base_side.notes, *report.notes, *changed_thresholds(services, base, head)]
-    report = structs.replace(report, notes=tuple(notes), broke=base_side.broke)
+    report = structs.replace(report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults)
     measured = Measured(
         baseline=base_side.baseline,
         notes=base_side.notes,
         unread=base_side.unread,
         broke=base_side.broke,
         digest=base_side.digest,
+        changed_defaults=defaults,
     )
     if base.adopts:
         report = adopting(report, Adoption(head.config_name))

@@ -27,6 +27,7 @@ from bot.show.blocks import (
     listing,
     phrase,
 )
+from bot.show.defaults import tried_lines
 from bot.show.escape import clean, clip
 from bot.show.facts import VALUE_LIMIT, Facts, notes, worst_first
 from bot.show.filters import plural
@@ -55,12 +56,14 @@ def compared(facts: Facts, limits: Limits) -> Fold:
     what = ("compiler version", "compiler revision", "compiler SHA-256", "SPEC", "source commit", "source ref", "flags")
     rows = [(phrase(name), *both) for name, *both in zip(what, *map(_side, (report.base, report.head)), strict=True)]
     remarks: Listing[str] = Listing() if limits.every else notes(report, limits)  # a page has them above
+    defaults = [clip(clean(line), VALUE_LIMIT) for line in tried_lines(report.changed_defaults)]
     return Fold(
         "What was compared",
         (
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
             Sentence(baseline_words(report)),
             List(listing(map(phrase, remarks), remarks.total, "note")),
+            List(listing(map(phrase, defaults), len(defaults), "changed default")),
         ),
         name="compared",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from bot.core.defaults import ChangedDefaults, DefaultChange
-from bot.show.filters import plural
+from bot.core.defaults import ChangedDefaults, DefaultChange, TriedDefault
+from bot.core.proof import PARTLY, PROVED
+from bot.show.filters import plural, signed
+from bot.show.proofs import STATUS_WORDS
 
 _MOST_NAMED = 5
 
@@ -21,6 +23,32 @@ def default_words(change: DefaultChange) -> str:
 
 def _value(value: str | None) -> str:
     return value or "empty"
+
+
+def tried_words(tried: TriedDefault) -> str:
+    """Return one changed default with what its experiment says, and of which dispatch."""
+    trial = tried.tried
+    words = default_words(DefaultChange(tried.option, tried.base, tried.head))
+    if trial.base:
+        words = f"default of {tried.option}: {trial.base} (found by experiment) → {_value(tried.head)}"
+    status = STATUS_WORDS[trial.status]
+    if trial.restored_bytes is None or not trial.moved_bytes:
+        return f"{words} · {status}: {trial.why}"
+    percent = 100 * trial.restored_bytes // trial.moved_bytes
+    where = f"{trial.dispatch} of {trial.model} on {trial.target}"
+    return f"{words} · {status}: with base's value {percent} % of {where} goes back ({signed(trial.moved_bytes)})"
+
+
+def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
+    """Yield a line for each default that an experiment says something about, then how many others changed."""
+    others = 0
+    for tried in defaults:
+        if tried.tried.status in (PROVED, PARTLY) or tried.base is not None:
+            yield tried_words(tried)
+        else:
+            others += 1
+    if others:
+        yield f"{plural(others, 'default')} that only head reports: no effect was shown"
 
 
 def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:

@@ -39,6 +39,7 @@ from bot.show.blocks import (
     strong,
 )
 from bot.show.compared import reproduction
+from bot.show.defaults import tried_lines
 from bot.show.escape import clean, clean_block
 from bot.show.facts import STATE_WORDS
 from bot.show.filters import change, plural, sides, signed
@@ -74,7 +75,8 @@ def explain(path: Path, model: str, target: str, dispatch: str | None, console: 
     )
     deltas = tuple(map(_delta, cell.dispatches))
     if dispatch is None:
-        blocks = [*_findings(report, key, backend), *_cell(report, cell, deltas, backend)]
+        defaults = [Sentence(clean(line)) for line in tried_lines(report.changed_defaults)]
+        blocks = [*_findings(report, key, backend), *_cell(report, cell, deltas, backend), *defaults]
     else:
         names = [[side.name for side in (delta.head, delta.base) if side] for delta in deltas]
         name = _chosen("dispatch", dispatch, [name for each in names for name in each])

@@ -57,12 +57,16 @@ def proof_json(proof: KnobProof) -> Mapping[str, Any]:
 def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
     """Return what the experiments on the dispatches of a root cause say, and how many were tried.
 
+    It is empty for an experiment that counts dispatch regions: the root cause itself says what it showed.
+
     Args:
         knobs: how many knobs were set to base's values.
         dispatches: how many dispatches the root cause has.
         net_bytes: the net change of the root cause.
         absolute_bytes: its total change.
     """
+    if proof.restored_bytes is None:
+        return ""
     if not proof.members:
         return untried_words(proof.why)
     effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes))
@@ -76,7 +80,7 @@ def phase_proof_words(proof: Proof, phases: int, dispatches: int, net_bytes: int
         phases: how many phases carry the change together.
         dispatches: as `cause_proof_words` has it; so are the bytes.
     """
-    if not proof.members:
+    if not proof.members or proof.restored_bytes is None:
         return untried_words(proof.why)
     if phases > 1:
         return f"each phase tried{_of(proof, dispatches)}"

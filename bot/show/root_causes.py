@@ -10,6 +10,7 @@ from itertools import accumulate
 from bot.core.explanation import EARLY_CAUSES, OTHER_TYPES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
 from bot.core.ladder import parts_words
 from bot.core.parting import NOT_TRACED
+from bot.core.program_proof import FORMS_REGIONS
 from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, listing, phrase, strong
 from bot.show.escape import clean, clip
@@ -22,6 +23,7 @@ _WHAT, _TITLE = 200, 100
 _REASONS = 2
 _LEAST_SHARE = 0.01
 _EMITS = re.compile(r"(\S+): ([\d,]+(?: to [\d,]+)?) (\S.*) (more|fewer)")
+_FORMS = re.compile(rf"(\S+) ({FORMS_REGIONS}: .+)")
 _TURNS = re.compile(r"(\w+) (.+?)(?:, with (.+))?")
 _TILE_SIZES = frozenset(
     {
@@ -75,6 +77,10 @@ def cause_title(what: str, cause: str | None, to: str = "") -> Phrase:
     what = clean(what, _WHAT)
     if cause is None:
         return phrase(Span(f"Cause not known: {what}", "strong", to))
+    formed = _FORMS.fullmatch(what)
+    if formed:
+        said = (Span("Pass", "strong", to), code(formed[1]), strong(formed[2]))
+        return joined(((span,) for span in said), " ")
     emitted = _EMITS.fullmatch(what)
     if emitted:
         name, count, operation, way = emitted.groups()

@@ -36,6 +36,7 @@ from bot.show.filters import percent, plural, share
 from bot.show.ladders import ladder_blocks, ladder_json
 from bot.show.machine_passes import machine_pass_blocks, machine_pass_json
 from bot.show.pass_proofs import pass_proof_blocks, pass_proof_json
+from bot.show.program_proofs import program_blocks, program_json
 from bot.show.proofs import proof_json, proof_line
 
 TRACES, TRACE_ROWS = 40, 120
@@ -142,6 +143,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         yield Sentence("LLVM optimizer: not divided, no experiment counts the bytes of its passes")
     if traced.machine is not None:
         yield from machine_pass_blocks(traced.machine)
+    yield from program_blocks(traced.formed)
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
         base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
@@ -198,4 +200,5 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
         "proof": None if traced.proof is None else proof_json(traced.proof),
         "pass_proof": pass_proof_json(traced.pass_proof),
         "machine_passes": machine_pass_json(traced.machine),
+        "program": program_json(traced.formed),
     }

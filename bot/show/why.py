@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bot.core.explanation import CAUSE_WORDS, UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
 from bot.core.metrics import METRICS
 from bot.core.program import Family
+from bot.core.program_proof import EXPERIMENT_WORDS
 from bot.show.blocks import ABSENT, Listing, Phrase, code, joined, listing, phrase, strong
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
@@ -123,7 +124,9 @@ def passed_words(delta: DispatchDelta) -> str:
     if delta.passed is None or delta.passed.name in delta.note:
         return ""
     printed_for = f" (printed for {delta.passed.printed_for})" if delta.passed.printed_for else ""
-    return clean(f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}", _NOTE)
+    words = f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}"
+    experiment = EXPERIMENT_WORDS.get(delta.passed.experiment, "")
+    return clean(f"{words}, {experiment}" if experiment else words, _NOTE)
 
 
 def diffs(dispatches: Sequence[DispatchDelta], most: int, most_lines: int) -> Iterator[tuple[str, str, int]]:

@@ -112,9 +112,28 @@ def compile_with_bitcode(
         return code, whole_or_nothing(paths[0])
 
 
+def program_bytes(setup: CompileSetup, argv: Sequence[str], text: str, phase: str) -> int | Failure:
+    """Compile a whole program from a phase to the end; return the code bytes of all its entry points together."""
+    with temporary_directory("alone-", setup.session.scratch) as directory:
+        points = _compiled_points(setup, (*argv, f"--compile-from={phase}"), text, directory)
+    if isinstance(points, Failure):
+        return points
+    sizes = [point.code_bytes for point in points]
+    if not sizes or None in sizes:
+        return Failure("read", "the code bytes of an entry point are not known")
+    return sum(size for size in sizes if size is not None)
+
+
 def _compile(
     setup: CompileSetup, argv: Sequence[str], text: str, directory: Path, entry_point: str
 ) -> AloneCode | Failure:
+    points = _compiled_points(setup, argv, text, directory)
+    return points if isinstance(points, Failure) else code_of(points, entry_point)
+
+
+def _compiled_points(
+    setup: CompileSetup, argv: Sequence[str], text: str, directory: Path
+) -> list[EntryPoint] | Failure:
     flags = (
         *argv,
         OBJECTS,
@@ -127,7 +146,7 @@ def _compile(
     failed = run_in(setup, setup.toolchain.binary, ("-", *flags, "-o", "executable"), directory, source)
     if failed is not None:
         return failed
-    return _code_in(directory, flags, entry_point)
+    return _points_in(directory, flags)
 
 
 def run_in(
@@ -151,15 +170,14 @@ def run_in(
     return None if outcome.ok else failure(outcome, setup.session.timeout_seconds)
 
 
-def _code_in(directory: Path, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:
+def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Failure:
     library = library_path(flags, directory)
     libraries = [] if library is None else [library]
     objects = sorted((directory / "tmp").glob("*.o")) or [path for path in libraries if path.is_file()]
     try:
-        codes = list(function_points(objects) if objects else _binary_points(directory / _BINARIES))
+        return list(function_points(objects) if objects else _binary_points(directory / _BINARIES))
     except MalformedBinary as error:
         return Failure("read", error.line)
-    return code_of(codes, entry_point)
 
 
 def function_points(objects: Sequence[Path]) -> Iterator[EntryPoint]:

@@ -53,7 +53,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     wanted = Wanted(key, delta, both_orders=True, with_proof=configuration_differs(delta))
     with both.work.resources() as resources, side_tracers(both.plans, resources) as tracers:
         sides = with_ladders(both.plans, both.sides, [wanted], resources, tracers)
-        sides = with_traces(both.plans, sides, [(key, delta)], resources, tracers=tracers)
+        sides = with_traces(both.plans, sides, [(key, delta)], resources, tracers=tracers, with_bytes=True)
         head, base_compiler = sides["head"].cells[0], sides["base"].compiler.digest
         ladder = fitting_ladder(delta.base, delta.head, head, base_compiler)
         proofs = _proofs(both, delta, ladder, tracers)
@@ -78,6 +78,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting=apart,
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
+        formed=next((one.formed for one in traces.values() if one is not None and one.formed), None),
         proof=ladder.knobs if ladder else None,
         pass_proof=proofs.mlir_pass,
         machine=proofs.machine,

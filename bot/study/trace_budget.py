@@ -21,6 +21,9 @@ PROGRAM_WORK = 2_000
 """Work of the passes over a program on both sides: 1,000 for 400 lines, 3,500 for 4,000, for all its dispatches."""
 MOVED_TENTHS, MOST = 9, 600
 """So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
+COMPILES_PER_EXPERIMENT = 6
+"""The work of an experiment on a program, in compiles: it runs the first half of the compiler 25 to 70 times."""
+EXPERIMENT_PARTS = 2
 Moved = tuple[CellKey, DispatchDelta]
 
 
@@ -71,6 +74,34 @@ def work_for(sides: Mapping[str, Snapshot]) -> int:
     """Return the work that tracing may cost: a share of the compiles' work, and a little in any case."""
     compiled = sum(compile_work(cell) for snapshot in sides.values() for cell in snapshot.cells)
     return max(LITTLE_WORK, compiled // COMPILES_PER_TRACE_WORK)
+
+
+def programs_within(sides: Mapping[str, Snapshot], chosen: Sequence[Moved], work: int | None) -> set[CellKey]:
+    """Return the programs whose experiment (`bot.study.proving_program`) the work covers.
+
+    The programs of the largest changes come first. The experiments may cost half as much as tracing.
+
+    Args:
+        work: what tracing may cost; None without a limit.
+    """
+    compiled = {(side, cell.key): compile_work(cell) for side, snapshot in sides.items() for cell in snapshot.cells}
+    formed = Counter[str]()
+    keys = dict[str, set[CellKey]]()
+    for key, delta in chosen:
+        if is_formed(delta):
+            formed[key.model] += abs(moved_bytes(delta) or 0)
+            keys.setdefault(key.model, set()).add(key)
+    left = None if work is None else work // EXPERIMENT_PARTS
+    allowed = set[CellKey]()
+    for model, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
+        cheapest = min(max(compiled.get((side, key), 0) for side in SIDES) for key in keys[model])
+        cost = COMPILES_PER_EXPERIMENT * cheapest
+        if left is not None and cost > left:
+            continue
+        if left is not None:
+            left -= cost
+        allowed |= keys[model]
+    return allowed
 
 
 class TraceBudget:

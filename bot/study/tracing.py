@@ -24,7 +24,7 @@ from bot.core.explanation import DispatchDelta
 from bot.core.parting import NO_BUDGET, NO_PLACES, NOT_STORED, OTHER_DISPATCHES, OTHER_MODEL, parting
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
-from bot.core.trace import LLVM, PROGRAM, REGION, DispatchTrace
+from bot.core.trace import LLVM, PROGRAM, DispatchTrace
 from bot.errors import InputError
 from bot.explain.explanations import changed_models, explanations
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
@@ -40,8 +40,18 @@ from bot.study.printed_passes import (
     trace_options,
     with_llvm_passes,
 )
+from bot.study.program_experiments import ProgramExperiments
+from bot.study.program_side import ProgramSide
 from bot.study.run import Resources, SidePlan
-from bot.study.trace_budget import Moved, TraceBudget, dispatches_of, is_formed, work_for, worth_tracing
+from bot.study.trace_budget import (
+    Moved,
+    TraceBudget,
+    dispatches_of,
+    is_formed,
+    programs_within,
+    work_for,
+    worth_tracing,
+)
 from bot.system.files import temporary_directory
 from bot.system.processes import Meter
 
@@ -90,6 +100,15 @@ class SideTracer:
         if path is None:
             return LadderSide(self._setup, argv, row, Failure("read", _NO_SOURCE))
         return LadderSide(self._setup, argv, row, path.read_text(encoding="utf-8", errors="replace"))
+
+    def program_side(self, cell: Cell) -> ProgramSide | str:
+        """A cell's whole program, and what compiles it on this side; why there is none."""
+        planned = self._planned[cell.key]
+        source = self._importer.source(planned.model)
+        if isinstance(source, Failure):
+            return source.first_line
+        argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
+        return ProgramSide(self._setup, argv, CompileInput(planned.model.name, source))
 
     def program(self, key: CellKey) -> ProgramReader | str:
         """The passes over a cell's whole program, or why there are none, read once."""
@@ -186,8 +205,10 @@ class _Pairs:
         tracers: Mapping[str, SideTracer],
         known: Traces,
         same: Mapping[CellKey, CellKey],
+        experiments: ProgramExperiments,
     ) -> None:
         self._tracers, self.known, self._same = tracers, known, same
+        self._experiments = experiments
         self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
 
     def trace(self, key: CellKey, delta: DispatchDelta, *, codes: bool) -> None:
@@ -202,6 +223,9 @@ class _Pairs:
             self._trace_code(key, rows)
             return
         programs = {side: self._program(key, rows, side) for side in SIDES}
+        if not any(one.why for one in programs.values()):
+            formed = self._experiments.proof(self._same[key], {side: row.executable for side, row in rows.items()})
+            programs = {side: replace(trace, formed=formed) for side, trace in programs.items()}
         if codes:
             for side, row in rows.items():
                 del self.known[side, key][row.name]
@@ -209,10 +233,12 @@ class _Pairs:
             for side, row in rows.items():
                 if one := self.known[side, key].get(row.name):
                     steps, printed_for = (*programs[side].steps, *one.steps), programs[side].printed_for
-                    self.known[side, key][row.name] = replace(one, steps=steps, printed_for=printed_for)
+                    self.known[side, key][row.name] = replace(
+                        one, steps=steps, printed_for=printed_for, formed=programs[side].formed
+                    )
             return
         is_alike = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
-        is_alike &= not parting(*programs.values()).operations.get(REGION)
+        is_alike &= not parting(*programs.values()).forms_otherwise
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
             trace = replace(programs[side], steps=(), why=NO_BUDGET) if is_alike else programs[side]
@@ -273,19 +299,24 @@ def with_traces(
     resources: Resources,
     work: int | None = None,
     tracers: Mapping[str, SideTracer] | None = None,
+    *,
+    with_bytes: bool = False,
 ) -> dict[str, Snapshot]:
     """The sides, with traces of these dispatches.
 
     `plans`: of the sides whose compilers are here; of another one those traces count that it brought; `moved`:
     dispatches in the order in which they are traced; `work`: what it may cost, as `bot.core.work` counts; None
-    without a limit; `tracers`: label → what traces that side, where the caller has these open.
+    without a limit; `tracers`: label → what traces that side, where the caller has these open; `with_bytes`: count the
+    bytes of what an experiment on a program undoes.
     """
     here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
     budget, known = TraceBudget(sides, here.keys(), same, work), _known(here, sides, moved, resources)
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
-        pairs = _Pairs(sides, open_tracers, known, same)
+        programs = {same[key] for key in programs_within(sides, chosen, work)}
+        experiments = ProgramExperiments(sides, open_tracers, programs, with_bytes=with_bytes)
+        pairs = _Pairs(sides, open_tracers, known, same, experiments)
 
         def trace(those: Sequence[Moved], *, codes: bool) -> None:
             tasks = [
@@ -344,7 +375,7 @@ def _with_those(
             for name, trace in traces.items():
                 steps = tuple(step for step in trace.steps if step.level != PROGRAM)
                 if trace.is_whole and steps:
-                    whole[name] = replace(trace, steps=steps, across=())
+                    whole[name] = replace(trace, steps=steps, across=(), formed=None)
             resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
         own = {row.name for row in cell.dispatches}
         shown = {name: trace for name, trace in traces.items() if (cell.key, name) in covered}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from replacing import replace
 from trace_factory import Counts, trace
 
 from bot.core.parting import parting
-from bot.core.trace import LLVM, MACHINE, DispatchTrace
+from bot.core.program_proof import ProgramPassProof, ProgramProof
+from bot.core.trace import LLVM, MACHINE, PROGRAM, REGION, DispatchTrace
 
 SLOWLY = "traced: no single printed pass makes most of the difference"
 
@@ -159,3 +161,39 @@ def test_no_pass_is_named_of_what_was_not_traced_whole(base: DispatchTrace | Non
     told = parting(base, trace(("a", {"x": 2})))
     assert told.row is None
     assert why in told.why
+
+
+def formed(*passes: tuple[str, Counts], proof: str = "") -> DispatchTrace:
+    """Passes over a program, with the pass that an experiment names."""
+    steps = trace(*((name, counts, PROGRAM) for name, counts in passes))
+    passed = (
+        ProgramPassProof(name=proof, class_name="", runs_on="both", status="proved", restored_regions=1)
+        if proof
+        else None
+    )
+    found = ProgramProof("proved", phase="dispatch-creation", regions=1, restored_regions=1, passed=passed)
+    return replace(steps, formed=found)
+
+
+@pytest.mark.parametrize(
+    ("proof", "expected"),
+    [("", None), ("form", "form"), ("fuse", "fuse"), ("cse", None)],
+    ids=["no experiment", "the pass that forms regions", "a pass before it", "a pass that changes no operation here"],
+)
+def test_of_other_regions_only_an_experiment_names_a_pass_where_more_differs(proof: str, expected: str | None) -> None:
+    """A difference that is there before the regions are formed may have formed them, or not."""
+    base = formed(("fuse", {"a": 4}), ("form", {"a": 4, REGION: 1}))
+    head = formed(("fuse", {"a": 3}), ("form", {"a": 3, REGION: 2}), proof=proof)
+    apart = parting(base, head)
+    assert apart.forms_otherwise
+    assert (apart.row.name if apart.row else None) == expected
+    assert bool(apart.why) == (expected is None)
+    assert (apart.formed.pass_name if apart.formed else "") == proof
+
+
+def test_the_pass_that_forms_regions_needs_no_experiment_where_nothing_differs_before_it() -> None:
+    base = formed(("fuse", {"a": 4}), ("form", {"a": 4, REGION: 1}))
+    head = formed(("fuse", {"a": 4}), ("form", {"a": 4, REGION: 2}))
+    apart = parting(base, head)
+    assert apart.row is not None
+    assert apart.row.name == "form"

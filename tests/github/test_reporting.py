@@ -78,6 +78,17 @@ def of_another_commit(path: Path) -> None:
     path.write_text(text.replace(sha, "f" * 40))
 
 
+def hostile_default(option: str) -> dict[str, Any]:
+    """Return a changed default as a compiler could write it."""
+    tried = {"status": "proved", "moved_bytes": 100, "restored_bytes": 100, "dispatch": "<b>@everyone</b>"}
+    return {"option": option, "base": "<b>", "head": "x" * 1_000, "tried": tried}
+
+
+def changed_default(path: Path, option: str) -> None:
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({**said, "changed_defaults": [hostile_default(option)]}))
+
+
 CHANGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a link": ("head.json", link, "artifact head.json: is not a plain file"),
     "a pipe": ("base.json", fifo, "artifact base.json: is not a plain file"),
@@ -85,6 +96,11 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "missing": ("base.json", Path.unlink, "artifact base.json: is missing"),
     "not text": ("head.json", lambda path: path.write_bytes(b"\xff\xfe"), "artifact head.json: is not UTF-8"),
     "no JSON": ("measured.json", lambda path: path.write_text("{"), "artifact measured.json: "),
+    "a default that is no option": (
+        "measured.json",
+        lambda path: changed_default(path, "[click](https://evil.example)"),
+        "artifact measured.json: ",
+    ),
     "another schema": ("measured.json", lambda path: path.write_text("{}"), "its schema is missing"),
     "another head": ("head.json", of_another_commit, "artifact head.json: is of commit ffffffffff, but "),
     "another base": (
@@ -110,13 +126,16 @@ def test_words_that_a_compiler_wrote_are_cut_and_escaped_and_no_lie_makes_a_stor
     said = json.loads(path.read_text())
     said["notes"] = ["<b>@everyone</b> " + "x" * 5000] * 30
     said["baseline"] |= {"rule": "**trust me**; stored snapshot", "sha": "f" * 40, "distance": 0}
+    said["changed_defaults"] = [hostile_default("--iree-x")]
     path.write_text(json.dumps(said))
     ran = reported(stage, ran.out, head, merge)
     assert ran.code == 0, ran.error
+    assert [changed.option for changed in ran.report.changed_defaults] == ["--iree-x"]
     assert ran.report.baseline.rule == "first parent of the merge commit; measured in this run"
     assert len(ran.report.notes) <= 20 and max(map(len, ran.report.notes)) <= 501
     (body,) = stage.comments()
     assert "<b>" not in body and "trust me" not in body
+    assert "default of --iree-x" in body and "x" * 600 not in body
 
 
 def test_a_report_without_a_token_says_so(stage: Stage) -> None:

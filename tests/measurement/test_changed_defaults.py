@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from alone_stage import compile_setup, measured
+from real_compilers import bot
 
 from bot.compiler.compiling import CompileSetup
 from bot.compiler.defaults import option_defaults
@@ -91,6 +93,39 @@ def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(sides
     assert (proof.status, proof.is_exact, proof.compiles) == (PROVED, True, 4)
     assert proof.moved_bytes == proof.restored_bytes and proof.moved_bytes and proof.moved_bytes > 100
     assert proof.knobs == (f"{REASSOCIATE}=true",)
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_a_comparison_tries_changed_defaults(tmp_path: Path) -> None:
+    """The one that did it is proved; the others give base's own code on base."""
+    (tmp_path / "m.mlir").write_text(SUM, encoding="utf-8")
+    config = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
+    (tmp_path / "c.yml").write_text(config, encoding="utf-8")
+    bot("compare", "--base", BASE, "--head", HEAD, "--config", "c.yml", "--out", "out", cwd=tmp_path)
+    report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
+    found = {changed["option"]: changed for changed in report["changed_defaults"]}
+    assert (found[REASSOCIATE]["base"], found[REASSOCIATE]["head"]) == (None, "false")
+    tried = found.pop(REASSOCIATE)["tried"]
+    assert (tried["status"], tried["base"], tried["target"]) == ("proved", "true", "llvm-cpu-x86_64")
+    assert tried["restored_bytes"] == tried["moved_bytes"] > 100
+    assert {changed["tried"]["status"] for changed in found.values()} == {"not-tried"}
+    line = f"default of {REASSOCIATE}: true (found by experiment) → false · proved: with base's value 100 %"
+    assert line in (tmp_path / "out/summary.md").read_text(encoding="utf-8")
+    explained = bot("explain", "out/report.json", "--model", "m", "--target", "x86_64", cwd=tmp_path).stdout
+    assert line in " ".join(explained.split())
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_one_compiler_on_both_sides_has_no_changed_default(tmp_path: Path) -> None:
+    """A flag is its own experiment, so that nobody is asked."""
+    (tmp_path / "m.mlir").write_text(SUM, encoding="utf-8")
+    config = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [vmvx]\n"
+    (tmp_path / "c.yml").write_text(config, encoding="utf-8")
+    flag = "--flags=--iree-opt-level=O2"
+    bot("compare", "--compiler", HEAD, flag, "--config", "c.yml", "--out", "out", cwd=tmp_path)
+    assert "changed_defaults" not in json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.compiler

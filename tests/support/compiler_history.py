@@ -16,6 +16,7 @@ from bot.core.trace import LLVM, DispatchTrace, PassStep
 
 LOWERING = "compiler/src/iree/compiler/Codegen/LLVMCPU/LLVMCPULowering.cpp"
 CHOICE = "compiler/src/iree/compiler/Codegen/LLVMCPU/KernelDispatch.cpp"
+FUSION = "compiler/src/iree/compiler/DispatchCreation/ElementwiseOpFusion.cpp"
 TEST = "compiler/src/iree/compiler/Codegen/LLVMCPU/test/select.mlir"
 _PASSES = {
     "0": ("iree-llvmcpu-lowering", "LLVMCPULoweringPass", "affine.delinearize_index", "mlir"),
@@ -47,7 +48,8 @@ class Clone:
         """The new commit; `files`: LOWERING and so on → their text."""
         self._days += 1
         for name, text in files.items():
-            path = self.directory / {"lowering": LOWERING, "choice": CHOICE, "test": TEST}[name]
+            places = {"lowering": LOWERING, "choice": CHOICE, "test": TEST, "fusion": FUSION}
+            path = self.directory / places[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         self.git("add", "--all")

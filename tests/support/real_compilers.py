@@ -28,6 +28,9 @@ def own_cache(directory: Path, *releases: str) -> Path:
         binary(release)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "toolchains").symlink_to(default_cache() / "toolchains")
+    options = default_cache() / "options"  # what each compiler said of its options, which takes a second
+    options.mkdir(exist_ok=True)
+    (directory / "options").symlink_to(options)
     return directory
 
 

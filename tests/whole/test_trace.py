@@ -173,17 +173,15 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
     assert main(["compare", *work, "--out", str(tmp_path / "out")]) in (0, 1)
     report = read_json(tmp_path / "out/report.json")
     root = report.root_causes[0]
-    assert (root.cause, root["pass"], root.operations) == (
-        "fusion",
-        "iree-dispatch-creation-form-dispatch-regions",
-        {REGION: 1},
-    )
+    name = "iree-dispatch-creation-form-dispatch-regions"
+    assert (root.cause, root["pass"], root.operations) == ("fusion", name, {REGION: 1})
+    assert root.what == f"{name} forms other dispatch regions: proved by experiment"
     assert [sorted(side for side in ("base", "head") if row[side]) for row in report.cells[0].dispatches] == [
         ["head"],
         ["base", "head"],
     ]
     comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
-    assert f"**Pass** `{root['pass']}` **now emits 1 more** `{REGION}` **operation**" in comment
+    assert f"**Pass** `{name}` **forms other dispatch regions: proved by experiment**" in comment
     assert "the sides diverge" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     for row in report.cells[0].dispatches:
@@ -191,6 +189,7 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
         assert main(["trace", *work, *model, "--format", "json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert (told["parts_at"], told["operations"]) == (root["pass"], {REGION: 1})
+        assert told["program"]["pass"]["status"] == "proved"
         assert all("--mlir-print-ir-tree-dir=passes" in line for lines in told["commands"].values() for line in lines)
 
     base = tmp_path / "out/base.json"

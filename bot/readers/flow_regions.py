@@ -1,0 +1,41 @@
+"""The dispatch regions of a program, from its text at the phase `flow`, without what is only numbering.
+
+Format: `flow.executable private @main_dispatch_0 {` holds one function; `flow.dispatch @main_dispatch_0::@…` is a place
+where the program launches it (3.8.0 to 3.13.0).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+_EXECUTABLE = re.compile(r'^  flow\.executable [^\n]*?@("?)(?P<name>[^\s"{]+)\1.*?^  \}$', re.MULTILINE | re.DOTALL)
+_SITE = re.compile(r'flow\.dispatch @"?([^\s":]+)"?::')
+_ORDINAL = re.compile(r"_dispatch_\d+")
+
+
+def named_regions(text: str) -> Mapping[str, str]:
+    """Return executable → the digest of its region."""
+    regions = dict[str, str]()
+    for match in _EXECUTABLE.finditer(text):
+        unnumbered = _ORDINAL.sub("_dispatch", match[0])
+        regions[match["name"]] = hashlib.sha256(unnumbered.encode()).hexdigest()
+    return regions
+
+
+def regions_of(text: str) -> Mapping[str, int]:
+    """Return digest of a region → how many places of the program launch it."""
+    sites = Counter(_SITE.findall(text))
+    regions = Counter[str]()
+    for name, digest in named_regions(text).items():
+        regions[digest] += max(1, sites[name])
+    return regions
+
+
+def distance(left: Mapping[str, int], right: Mapping[str, int]) -> int:
+    """Return how many regions one of two programs has and the other has not."""
+    difference = Counter(left)
+    difference.subtract(right)
+    return sum(map(abs, difference.values()))

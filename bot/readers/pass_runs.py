@@ -1,0 +1,101 @@
+"""The passes that a compiler runs over a program, in order, and the pipeline that runs them again.
+
+Format: what `--mlir-print-ir-tree-dir` writes, as `bot.readers.program_passes` has it. From 3.12.0 on the header of a
+dump has the options of the pass in braces; up to 3.11.0 it has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
+from pathlib import Path
+
+from bot.readers.passes import LONGEST_LINE_BYTES
+from bot.system.trees import files_below
+
+_HEADER = re.compile(
+    r"// -----// IR Dump After (?P<class>\S+?)(?::| \() ?(?P<name>[\w.-]+)(?P<options>\{.*\})?\)? //-----"
+)
+_ANCHOR = re.compile(r"([a-z]+)_([a-z]+)(?:_|$)")
+_WRAPPERS = frozenset({"iree-op-pipeline-adaptor", "iree-util-fixed-point-iterator"})
+"""Passes that only run others, which are printed themselves."""
+_UNREADABLE = re.compile(r"[\w-]+=(?:unknown)?(?= |\})")
+"""Options that are printed without a value that can be read again: `target-registry=unknown`, `extra-library=`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRun:
+    """One run of a pass."""
+
+    anchors: tuple[str, ...]  # the operations that it runs in, outermost first: `builtin.module`, `util.func`
+    name: str
+    options: str = ""  # in braces, as a pipeline has them; empty for none
+    class_name: str = ""  # what implements it
+
+    def without_option(self, option: str) -> PassRun:
+        """Return the run without one of its options."""
+        kept = re.sub(rf"(?<![\w-]){re.escape(option)}=(?:\{{[^}}]*\}}|[^ }}]*) ?", "", self.options)
+        return replace(self, options="" if kept.strip("{ }") == "" else kept)
+
+
+def pass_runs(directory: Path) -> list[PassRun]:
+    """Return the passes that were printed to a directory, in their order.
+
+    Functions are compiled one after the other by the same passes. Those of the first function stand for all.
+    """
+    groups = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[str, list[PassRun]]]()
+    for order, path in sorted(_dumps(directory)):
+        run = _run_of(path, directory)
+        if run is None:
+            continue
+        # A pass over the module stands alone. Those over one function between two such passes belong together.
+        key = (order[:-1] if len(order) > 1 else order, run.anchors)
+        place = str(path.parent)
+        first_place, runs = groups.setdefault(key, (place, []))
+        if place == first_place:
+            runs.append(run)
+    ordered = sorted(groups.items(), key=lambda group: (group[0][0], len(group[0][1])))
+    return [run for _, (_, runs) in ordered for run in runs]
+
+
+def _dumps(directory: Path) -> Iterator[tuple[tuple[int, ...], Path]]:
+    for entry in files_below(directory):
+        path = Path(entry.path)
+        if path.suffix == ".mlir":
+            numbers = takewhile(str.isdigit, path.name.split("_"))
+            yield tuple(map(int, numbers)), path
+
+
+def _run_of(path: Path, directory: Path) -> PassRun | None:
+    with path.open("rb") as file:
+        header = _HEADER.match(file.readline(LONGEST_LINE_BYTES).decode("utf-8", "replace"))
+    folders = path.relative_to(directory).parts[:-1]
+    names = [_ANCHOR.match(folder) for folder in folders]
+    if header is None or header["name"] in _WRAPPERS or not all(names):
+        return None
+    anchors = tuple(f"{name[1]}.{name[2]}" for name in names if name)
+    options = _UNREADABLE.sub("", header["options"] or "")
+    return PassRun(
+        anchors=anchors,
+        name=header["name"],
+        options="" if options.strip("{ }") == "" else options,
+        class_name=header["class"],
+    )
+
+
+def pipeline_of(runs: Sequence[PassRun]) -> str:
+    """Return what runs these passes in their order, for `--pass-pipeline`."""
+    return f"builtin.module({_nested(runs, depth=1)})"
+
+
+def _nested(runs: Sequence[PassRun], depth: int) -> str:
+    parts = list[str]()
+    for anchor, group in groupby(runs, key=lambda run: run.anchors[depth : depth + 1]):
+        members = list(group)
+        if anchor:
+            parts.append(f"{anchor[0]}({_nested(members, depth + 1)})")
+        else:
+            parts += [f"{run.name}{run.options}" for run in members]
+    return ",".join(parts)

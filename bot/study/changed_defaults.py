@@ -1,0 +1,171 @@
+"""Try each changed default of a compiler option on head, for the largest change that the option may have caused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from msgspec.structs import replace
+
+from bot.compiler.defaults import kept_defaults
+from bot.compiler.iree import Iree
+from bot.core.defaults import MOST_CHANGED, DefaultChange, DefaultTrial, TriedDefault, compare_defaults
+from bot.core.delta import diff
+from bot.core.explanation import DispatchDelta, code_differs, moved_bytes
+from bot.core.proof import KnobProof
+from bot.core.snapshot import CellKey, Dispatch, Failure, Snapshot
+from bot.explain.explanations import explanations
+from bot.show.filters import plural
+from bot.study.prepare import Work
+from bot.study.program_side import ProgramSide
+from bot.study.proving_defaults import BuildSide, prove_default
+from bot.study.run import SidePlan
+from bot.study.trace_budget import Moved
+from bot.study.tracing import SideTracer, side_tracers
+
+MOST_COMPILES = 20
+"""Compiles of all experiments with changed defaults together."""
+_PROOF_COMPILES = 2
+_BOOLEANS = ("true", "false")
+_BACKENDS = {
+    "--iree-llvmcpu-": "llvm-cpu",
+    "--iree-cuda-": "cuda",
+    "--iree-hip-": "rocm",
+    "--iree-rocm-": "rocm",
+    "--iree-vulkan-": "vulkan-spirv",
+    "--iree-metal-": "metal-spirv",
+    "--iree-vmvx-": "vmvx",
+}
+"""How the options of one target backend begin."""
+
+
+def changed_defaults(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work) -> tuple[TriedDefault, ...]:
+    """Return the options whose default changed, or is reported on one side only, each with its experiment.
+
+    Only IREE's compilers are asked. Nothing is asked where both sides have the same compiler, or no code changed.
+    """
+    compilers = {plan.label: plan.compiler for plan in plans}
+    base, head = compilers.get("base"), compilers.get("head")
+    if not isinstance(base, Iree) or not isinstance(head, Iree) or base.info.digest == head.info.digest:
+        return ()
+    moved = _largest(sides, work)
+    if not moved:
+        return ()
+    with work.resources() as resources:
+        cache = resources.cache
+        found = {}
+        for name, compiler in (("base", base), ("head", head)):
+            options = kept_defaults(compiler.toolchain, cache.root, work.cancel, keeps=cache.keeps)
+            if isinstance(options, Failure):
+                work.show.say(f"defaults of compiler options: n/a: {name}: {options.first_line}")
+                return ()
+            found[name] = options
+        defaults = compare_defaults(found["base"], found["head"])
+        changes = (*defaults.changed, *defaults.unreported)[:MOST_CHANGED]
+        if not changes:
+            return ()
+        work.show.say(f"trying {plural(len(changes), 'changed default')} on head")
+        with side_tracers(plans, resources) as tracers:
+            trials = _Trials(sides, tracers, moved)
+            return tuple(TriedDefault(one.option, one.base, one.head, trials.tried(one)) for one in changes)
+
+
+def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
+    """Return the dispatches that both sides have with different code, the largest change first."""
+    deltas = diff(sides["base"], sides["head"])
+    causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
+    moved = [
+        (key, delta)
+        for key, explanation in causes.items()
+        for delta in explanation.dispatches
+        if delta.base and delta.head and code_differs(delta.base, delta.head) and moved_bytes(delta)
+    ]
+    return sorted(moved, key=lambda pair: (-abs(moved_bytes(pair[1]) or 0), pair[0], pair[1].name))
+
+
+@dataclass
+class _Trials:
+    """The experiments with changed defaults, as many as the budget allows."""
+
+    sides: Mapping[str, Snapshot]
+    tracers: Mapping[str, SideTracer]
+    moved: Sequence[Moved]
+    compiles: int = 0
+
+    def tried(self, change: DefaultChange) -> DefaultTrial:
+        """Try one default on the largest dispatch of a target that has the option."""
+        chosen = self._chosen(change.option)
+        if chosen is None:
+            return DefaultTrial("not-tried", "no dispatch of its target changed")
+        key, delta = chosen
+        untried = partial(
+            DefaultTrial,
+            "not-tried",
+            moved_bytes=moved_bytes(delta),
+            model=key.model,
+            target=key.target,
+            dispatch=delta.name,
+        )
+        if self.compiles + _PROOF_COMPILES > MOST_COMPILES:
+            return untried("compile budget used up")
+        if delta.base is None or delta.head is None:
+            return untried("one side alone has it")
+        base = self._build("base", key, delta.base)
+        head = self._build("head", key, delta.head)
+        if isinstance(base, str) or isinstance(head, str):
+            return untried(base if isinstance(base, str) else str(head))
+        known = self._with_base(base, change)
+        if isinstance(known, str):
+            return untried(known)
+        proof = prove_default(base, head, known)
+        self.compiles += proof.compiles
+        trial = _trial(proof, key, delta)
+        return trial if change.base is not None else replace(trial, base=known.base or "")
+
+    def _chosen(self, option: str) -> Moved | None:
+        wanted = next((backend for prefix, backend in _BACKENDS.items() if option.startswith(prefix)), None)
+        backends = {**self.sides["base"].targets, **self.sides["head"].targets}
+        fitting = ((key, delta) for key, delta in self.moved if wanted is None or backends.get(key.target) == wanted)
+        return next(fitting, None)
+
+    def _build(self, side: str, key: CellKey, row: Dispatch) -> BuildSide | str:
+        cells = {cell.key: cell for cell in self.sides[side].cells}
+        program: ProgramSide | str = self.tracers[side].program_side(cells[key])
+        if isinstance(program, str):
+            return f"{side}: {program}"
+        return BuildSide(program.setup, program.argv, program.source, row)
+
+    def _with_base(self, base: BuildSide, change: DefaultChange) -> DefaultChange | str:
+        """Return the change with base's default; why that is not known, or is the same.
+
+        A boolean that base does not report is tried on base with head's value first: usually it gives base's code.
+        """
+        if change.base is not None:
+            return change
+        if change.head not in _BOOLEANS:
+            return "base does not report its default"
+        other = _BOOLEANS[1 - _BOOLEANS.index(change.head)]
+        for value in (change.head, other):
+            self.compiles += 1
+            code = base.code_with(f"{change.option}={value}")
+            if isinstance(code, Failure):
+                return f"base does not compile with {change.option}={value}: {code.first_line}"
+            if code.code is None or code.code != base.row.code:
+                continue
+            if value == change.head:
+                return "base does not report its default, and head's value gives base's own code on base"
+            return replace(change, base=value)
+        return "base does not report its default, and no value gives its code"
+
+
+def _trial(proof: KnobProof, key: CellKey, delta: DispatchDelta) -> DefaultTrial:
+    return DefaultTrial(
+        status=proof.status,  # type: ignore[arg-type]  # one of the same four words
+        why=proof.why[:2_000],
+        moved_bytes=proof.moved_bytes,
+        restored_bytes=proof.restored_bytes,
+        model=key.model,
+        target=key.target,
+        dispatch=delta.name,
+    )

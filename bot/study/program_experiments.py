@@ -1,0 +1,61 @@
+"""The experiments on programs whose dispatch regions differ, each made once for all dispatches of a program."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from bot.core.planned import SIDES
+from bot.core.program_proof import ProgramProof, untried
+from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.study.program_side import ProgramSide
+from bot.study.proving_program import ProgramExperiment, prove_program
+
+NO_BUDGET = "compile budget used up"
+
+
+class ProgramCompiler(Protocol):
+    """What compiles the programs of one side."""
+
+    def program_side(self, cell: Cell) -> ProgramSide | str:
+        """Return a program and what compiles it; why there is none."""
+
+
+class ProgramExperiments:
+    """The experiments of one comparison; may be used from several threads."""
+
+    def __init__(
+        self,
+        sides: Mapping[str, Snapshot],
+        compilers: Mapping[str, ProgramCompiler],
+        allowed: Collection[CellKey],
+        *,
+        with_bytes: bool,
+    ) -> None:
+        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+        self._compilers, self._allowed, self._with_bytes = compilers, allowed, with_bytes
+        self._found = dict[CellKey, ProgramExperiment]()
+        self._lock = threading.Lock()
+
+    def proof(self, key: CellKey, executables: Mapping[str, str]) -> ProgramProof:
+        """Return the proof for one dispatch of a program.
+
+        Args:
+            executables: side → the executable of the dispatch.
+        """
+        with self._lock:
+            if key not in self._found:
+                self._found[key] = self._made(key)
+            return self._found[key].proof_of(executables)
+
+    def _made(self, key: CellKey) -> ProgramExperiment:
+        if key not in self._allowed:
+            return ProgramExperiment(untried(NO_BUDGET))
+        programs = {side: self._compilers[side].program_side(self._cells[side, key]) for side in SIDES}
+        base, head = programs["base"], programs["head"]
+        if isinstance(base, str):
+            return ProgramExperiment(untried(f"base: {base}"))
+        if isinstance(head, str):
+            return ProgramExperiment(untried(f"head: {head}"))
+        return prove_program(base, head, with_bytes=self._with_bytes)

@@ -1,0 +1,158 @@
+"""Find the phase and the pass that form other dispatch regions, by experiment (`bot.core.program_proof`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from bot.core.program_proof import (
+    PROGRAM_PHASES,
+    ProgramProof,
+    regions_status,
+    untried,
+)
+from bot.core.proof import REFUTED
+from bot.readers.flow_regions import distance, named_regions, regions_of
+from bot.study.program_side import FLOW, NoText, ProgramSide
+from bot.study.proving_program_pass import PhaseCut, Programs, proved_pass
+
+SAME_REGIONS = "both sides have the same dispatch regions"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramExperiment:
+    """The proof of a program, and the executables of each side whose regions it explains."""
+
+    proof: ProgramProof
+    covered: Mapping[str, frozenset[str]] = field(default_factory=dict)  # side → executables
+
+    def proof_of(self, executables: Mapping[str, str]) -> ProgramProof:
+        """Return the proof for one dispatch: without the pass where that forms other regions of the program.
+
+        Args:
+            executables: side → the executable of the dispatch.
+        """
+        is_covered = any(name in self.covered.get(side, ()) for side, name in executables.items())
+        if self.proof.passed is None or is_covered:
+            return self.proof
+        return _without_pass(self.proof, f"{self.proof.passed.name} forms other regions, not this one")
+
+
+def prove_program(base: ProgramSide, head: ProgramSide, *, with_bytes: bool = False) -> ProgramExperiment:
+    """Return which phase and pass form the regions that one side alone has.
+
+    Args:
+        with_bytes: compile up to three programs to the end, and count the bytes of their code.
+    """
+    try:
+        found = _experiment(base, head, with_bytes=with_bytes)
+    except NoText as stopped:
+        found = ProgramExperiment(untried(str(stopped)))
+    proof = replace(found.proof, compiles=base.compiles + head.compiles)
+    return ProgramExperiment(proof, found.covered)
+
+
+def _experiment(base: ProgramSide, head: ProgramSide, *, with_bytes: bool) -> ProgramExperiment:
+    head_flow = _named("head", head)
+    base_flow = _base_in_head(base, head)
+    own, wanted = regions_of(head_flow), regions_of(base_flow)
+    if not own or not wanted:
+        return ProgramExperiment(untried("a side has no dispatch region"))
+    regions = distance(own, wanted)
+    if not regions:
+        return ProgramExperiment(untried(SAME_REGIONS))
+    programs = Programs(base, head, wanted, regions)
+    cut = _phase_cut(programs)
+    restored = min(cut.before - cut.after, regions)
+    proof = ProgramProof(
+        status=regions_status(restored, regions),
+        phase=cut.phase,
+        regions=regions,
+        restored_regions=restored,
+    )
+    if proof.status == REFUTED:
+        return ProgramExperiment(_without_pass(proof, "no phase has them by itself"))
+    try:
+        found = proved_pass(programs, cut)
+    except NoText as stopped:
+        proof = _with_bytes(_without_pass(proof, str(stopped)), programs, base_flow, "", with_bytes)
+        return ProgramExperiment(proof)
+    covered = {
+        "base": _executables(base_flow, found.restored),
+        "head": _executables(head_flow, found.restored),
+    }
+    proof = replace(proof, passed=found.proof)
+    return ProgramExperiment(_with_bytes(proof, programs, base_flow, found.flow, with_bytes), covered)
+
+
+def _without_pass(proof: ProgramProof, why: str) -> ProgramProof:
+    return replace(proof, passed=None, no_pass=why)
+
+
+def _executables(flow: str, digests: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name, digest in named_regions(flow).items() if digest in digests)
+
+
+def _named(name: str, side: ProgramSide) -> str:
+    try:
+        return side.at(FLOW)
+    except NoText as stopped:
+        raise NoText(f"{name} does not compile to {FLOW}: {stopped}") from None
+
+
+def _base_in_head(base: ProgramSide, head: ProgramSide) -> str:
+    """Return base's program at `flow` as head's compiler prints it."""
+    text = _named("base", base)
+    try:
+        return Programs(base, head, {}, 0).fed(text, FLOW)
+    except NoText as stopped:
+        raise NoText(f"head cannot read base's regions: {stopped}") from None
+
+
+def _phase_cut(programs: Programs) -> PhaseCut:
+    """Return the phase whose IR of base brings head's compiler to base's regions, found by halves."""
+    last = len(PROGRAM_PHASES) - 1
+    apart = {-1: programs.regions, last: 0}
+    low, high = -1, last
+    while high - low > 1:
+        middle = _nearest_fed(programs, low, high, apart)
+        if 2 * apart[middle] <= apart[low] + apart[high]:
+            high = middle
+        else:
+            low = middle
+    return PhaseCut(PROGRAM_PHASES[high], apart[low], apart[high])
+
+
+def _nearest_fed(programs: Programs, low: int, high: int, apart: dict[int, int]) -> int:
+    """Measure the phase in the middle, or the nearest one from whose IR head's compiler can go on."""
+    centre = (low + high) // 2
+    why = ""
+    for place in sorted(range(low + 1, high), key=lambda place: abs(place - centre)):
+        phase = PROGRAM_PHASES[place]
+        try:
+            apart[place] = programs.distance_fed(programs.base.at(phase), phase)
+        except NoText as stopped:
+            why = f"head cannot go on from base's IR at {phase}: {stopped}"
+            continue
+        return place
+    raise NoText(why)
+
+
+def _with_bytes(
+    proof: ProgramProof, programs: Programs, base_flow: str, pass_flow: str, with_bytes: bool
+) -> ProgramProof:
+    """Add the bytes of head's program, of base's regions in head's compiler, and of head with base's pass."""
+    if not with_bytes:
+        return proof
+    head = programs.head
+    try:
+        own_bytes = head.code_bytes(head.at(FLOW))
+        proof = replace(proof, moved_bytes=own_bytes - head.code_bytes(base_flow))
+        if proof.passed is not None and pass_flow:
+            restored_bytes = own_bytes - head.code_bytes(pass_flow)
+            proof = replace(proof, passed=replace(proof.passed, restored_bytes=restored_bytes))
+    except NoText as stopped:
+        return replace(proof, no_bytes=str(stopped))
+    return proof
