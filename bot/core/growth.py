@@ -1,0 +1,120 @@
+"""How a value grows with the number of a model's layers: the exponent of a power law, fitted by least squares.
+
+The fit is linear regression of logarithms: `log value = constant + exponent * log layers`. Its interval holds the true
+exponent with 95 % probability, if the logarithms of the values scatter normally around a line.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bot.core.delta import value_of
+from bot.core.record import Value
+from bot.core.snapshot import Cell, CellKey
+from bot.core.study import Study
+
+WARNING_EXPONENT = 1.3
+"""From here on growth is a warning. Twice the layers then take about 2.5 times as much."""
+FEWEST_FOR_INTERVAL = 3
+
+_T_QUANTILES = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010),
+    *(2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739),
+)
+"""The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on; as many as an experiment can need."""
+
+Point = tuple[int, int]  # number of layers, value
+
+
+class Growth(NamedTuple):
+    """A fitted power law."""
+
+    exponent: float
+    interval: tuple[float, float] | None  # None for fewer than three points
+    last_step: float  # the exponent between the two deepest points alone
+
+    @property
+    def is_warning(self) -> bool:
+        """True where the value grows clearly faster than the number of layers, overall or in the last step."""
+        return max(self.exponent, self.last_step) >= WARNING_EXPONENT
+
+
+def fitted(points: Sequence[Point]) -> Growth | str:
+    """Fit a power law to points of different depths, or return why there is none."""
+    if len({layers for layers, _ in points}) < 2:
+        return "fewer than two depths were measured"
+    if any(value <= 0 for _, value in points):
+        return "a value is 0, which has no logarithm"
+    ordered = sorted(points)
+    depths = [math.log(layers) for layers, _ in ordered]
+    values = [math.log(value) for _, value in ordered]
+    mean_depth = statistics.fmean(depths)
+    mean_value = statistics.fmean(values)
+    spread = math.fsum((depth - mean_depth) ** 2 for depth in depths)
+    pairs = list(zip(depths, values, strict=True))
+    shared = math.fsum((depth - mean_depth) * (value - mean_value) for depth, value in pairs)
+    exponent = shared / spread
+    interval = None
+    if len(pairs) >= FEWEST_FOR_INTERVAL:
+        errors = [value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs]
+        freedom = len(pairs) - 2
+        squares = math.fsum(error**2 for error in errors)
+        half = _T_QUANTILES[freedom - 1] * math.sqrt(squares / freedom / spread)
+        interval = (exponent - half, exponent + half)
+    last_step = (values[-1] - values[-2]) / (depths[-1] - depths[-2])
+    return Growth(exponent, interval, last_step)
+
+
+class DepthGrowth(NamedTuple):
+    """How one metric of one model on one target grows."""
+
+    key: CellKey
+    column: str  # id of the metric
+    values: tuple[tuple[int, Value], ...]  # number of layers, and the value there; None where it was not measured
+    growth: Growth | None
+    reason: str  # why there is no fit; empty where there is one
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The numbers of layers that the fit has."""
+        return tuple(layers for layers, value in self.values if value is not None)
+
+
+def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
+    """Fit each metric of each build over the variants that have a number of layers; of none without two of them."""
+    layered = sorted((variant.layers, variant.name) for variant in study.variants if variant.layers is not None)
+    if len(layered) < 2:
+        return ()
+    cells = {
+        (variant.name, cell.key): cell
+        for variant in study.variants
+        if variant.snapshot
+        for cell in variant.snapshot.cells
+    }
+    result = []
+    for key in study.keys:
+        own = [(layers, cells.get((name, key))) for layers, name in layered]
+        for column in columns:
+            values = tuple((layers, _value(cell, column)) for layers, cell in own)
+            result.append(_grown(key, column, values))
+    return tuple(result)
+
+
+def _value(cell: Cell | None, column: str) -> Value:
+    if cell is None or not cell.measured:
+        return None
+    return value_of(cell, column)
+
+
+def _grown(key: CellKey, column: str, values: tuple[tuple[int, Value], ...]) -> DepthGrowth:
+    known = [(layers, value) for layers, value in values if value is not None]
+    points = [(layers, value) for layers, value in known if isinstance(value, int)]
+    if len(points) < len(known):
+        return DepthGrowth(key, column, values, None, "a build is non-deterministic")
+    growth = fitted(points)
+    if isinstance(growth, str):
+        return DepthGrowth(key, column, values, None, growth)
+    return DepthGrowth(key, column, values, growth, "")
