@@ -11,10 +11,12 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from bot.core.delta import value_of
-from bot.core.record import Value
+from bot.core.record import Spread, Value
 from bot.core.snapshot import Cell, CellKey
-from bot.core.study import Study
+from bot.core.study import Study, Variant
 
 WARNING_EXPONENT = 1.3
 """From here on growth is a warning. Twice the layers then take about 2.5 times as much."""
@@ -64,8 +66,15 @@ def fitted(points: Sequence[Point]) -> Growth | str:
         squares = math.fsum(error**2 for error in errors)
         half = _T_QUANTILES[freedom - 1] * math.sqrt(squares / freedom / spread)
         interval = (exponent - half, exponent + half)
-    last_step = (values[-1] - values[-2]) / (depths[-1] - depths[-2])
-    return Growth(exponent, interval, last_step)
+    return Growth(exponent, interval, _last_step(pairs))
+
+
+def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the slope between the two largest depths, of the means where a depth was measured several times."""
+    before, last = sorted({depth for depth, _ in pairs})[-2:]
+    last_value = statistics.fmean(value for depth, value in pairs if depth == last)
+    before_value = statistics.fmean(value for depth, value in pairs if depth == before)
+    return (last_value - before_value) / (last - before)
 
 
 class DepthGrowth(NamedTuple):
@@ -76,6 +85,7 @@ class DepthGrowth(NamedTuple):
     values: tuple[tuple[int, Value], ...]  # number of layers, and the value there; None where it was not measured
     growth: Growth | None
     reason: str  # why there is no fit; empty where there is one
+    variants: tuple[str, ...]  # names of those that differ in nothing but the number of layers
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -83,11 +93,28 @@ class DepthGrowth(NamedTuple):
         return tuple(layers for layers, value in self.values if value is not None)
 
 
+def series(study: Study) -> list[tuple[Variant, ...]]:
+    """Return the variants that differ in nothing but the number of layers, with at least two numbers each."""
+    groups = list[list[Variant]]()
+    for variant in study.variants:
+        if variant.layers is None:
+            continue
+        group = next((group for group in groups if _flat(group[0]) == _flat(variant)), None)
+        if group is None:
+            group = list[Variant]()
+            groups.append(group)
+        group.append(variant)
+    ordered = [sorted(group, key=lambda variant: variant.layers or 0) for group in groups]
+    return [tuple(group) for group in ordered if len({variant.layers for variant in group}) > 1]
+
+
+def _flat(variant: Variant) -> Variant:
+    """Return what makes a variant another one, but for its layers and what was measured."""
+    return replace(variant, name="", layers=None, snapshot=None, reason="")
+
+
 def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
     """Fit each metric of each build over the variants that have a number of layers; of none without two of them."""
-    layered = sorted((variant.layers, variant.name) for variant in study.variants if variant.layers is not None)
-    if len(layered) < 2:
-        return ()
     cells = {
         (variant.name, cell.key): cell
         for variant in study.variants
@@ -95,11 +122,15 @@ def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
         for cell in variant.snapshot.cells
     }
     result = []
-    for key in study.keys:
-        own = [(layers, cells.get((name, key))) for layers, name in layered]
-        for column in columns:
-            values = tuple((layers, _value(cell, column)) for layers, cell in own)
-            result.append(_grown(key, column, values))
+    for group in series(study):
+        names = tuple(variant.name for variant in group)
+        for key in study.keys:
+            pairs = [(variant.layers or 0, cells.get((variant.name, key))) for variant in group]
+            if not any(cell for _, cell in pairs):
+                continue
+            for column in columns:
+                values = tuple((layers, _value(cell, column)) for layers, cell in pairs)
+                result.append(_grown(key, column, values, names))
     return tuple(result)
 
 
@@ -109,12 +140,11 @@ def _value(cell: Cell | None, column: str) -> Value:
     return value_of(cell, column)
 
 
-def _grown(key: CellKey, column: str, values: tuple[tuple[int, Value], ...]) -> DepthGrowth:
-    known = [(layers, value) for layers, value in values if value is not None]
-    points = [(layers, value) for layers, value in known if isinstance(value, int)]
-    if len(points) < len(known):
-        return DepthGrowth(key, column, values, None, "a build is non-deterministic")
+def _grown(key: CellKey, column: str, values: tuple[tuple[int, Value], ...], variants: tuple[str, ...]) -> DepthGrowth:
+    points = [(layers, value) for layers, value in values if isinstance(value, int)]
     growth = fitted(points)
+    if any(isinstance(value, Spread) for _, value in values):
+        growth = "a build is non-deterministic"
     if isinstance(growth, str):
-        return DepthGrowth(key, column, values, None, growth)
-    return DepthGrowth(key, column, values, growth, "")
+        return DepthGrowth(key, column, values, None, growth, variants)
+    return DepthGrowth(key, column, values, growth, "", variants)

@@ -171,7 +171,14 @@ def _timed_rows(times_us: Mapping[str, int]) -> list[dict[str, object]]:
 
 def _growth_row(grown: DepthGrowth) -> dict[str, object]:
     row: dict[str, object] = {"model": grown.key.model, "target": grown.key.target, "metric": grown.column}
-    row |= {"layers": grown.depths, "exponent": None, "interval": None, "last_step": None, "warning": False}
+    row |= {
+        "variants": grown.variants,
+        "layers": grown.depths,
+        "exponent": None,
+        "interval": None,
+        "last_step": None,
+        "warning": False,
+    }
     if grown.growth is None:
         return row | {"reason": grown.reason}
     growth = grown.growth

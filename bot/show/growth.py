@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.core.growth import WARNING_EXPONENT, DepthGrowth, Growth
 from bot.core.metrics import METRIC_BY_ID
-from bot.core.snapshot import CellKey
-from bot.show.blocks import Phrase, Row, Table, by, listing, phrase, strong
+from bot.show.blocks import Phrase, Row, Table, by, joined, listing, phrase, strong
 from bot.show.filters import MINUS, UNKNOWN, amount
 from bot.show.lab_words import header, label, name
 
@@ -21,14 +20,24 @@ _ABOUT = (
 def growth_answers(grown: Sequence[DepthGrowth]) -> list[Phrase]:
     """Warnings first, then one sentence for each build."""
     warnings = [_warning(row, row.growth) for row in grown if row.growth and row.growth.is_warning]
-    builds = by(grown, lambda row: row.key)
-    return [*warnings, *(_answer(key, rows) for key, rows in builds.items())]
+    return [*warnings, *map(_answer, _builds(grown))]
 
 
-def _answer(key: CellKey, rows: Sequence[DepthGrowth]) -> Phrase:
+def _builds(grown: Sequence[DepthGrowth]) -> list[list[DepthGrowth]]:
+    """The metrics of each build, apart for each group of variants."""
+    return list(by(grown, lambda row: (row.key, row.variants)).values())
+
+
+def _build(row: DepthGrowth) -> Phrase:
+    """A build, and the variants that its growth is over."""
+    names = joined(map(name, row.variants), ", ")
+    return phrase(name(row.key.model), " on ", name(row.key.target), " with ", names)
+
+
+def _answer(rows: Sequence[DepthGrowth]) -> Phrase:
     fits = [f"{label(row.column)} {_fit(row.growth)}" for row in rows if row.growth]
     said = ", ".join(fits) or "no exponent could be fitted"
-    return phrase("Growth of ", name(key.model), " on ", name(key.target), f" as layers^exponent: {said}.")
+    return phrase("Growth of ", _build(rows[0]), f" as layers^exponent: {said}.")
 
 
 def exponent_text(exponent: float) -> str:
@@ -51,22 +60,20 @@ def _interval(growth: Growth) -> str:
 
 
 def _warning(row: DepthGrowth, growth: Growth) -> Phrase:
-    before, last = row.depths[-2:]
+    before, last = sorted(set(row.depths))[-2:]
     what = strong(f"⚠️ {label(row.column)} grows faster than the number of layers")
     fit = f": layers^{_fit(growth)}, and layers^{exponent_text(growth.last_step)} from {before} to {last} layers"
-    build = phrase(name(row.key.model), " on ", name(row.key.target))
-    return phrase(what, " (", build, ")", f"{fit}. The warning begins at {WARNING_EXPONENT}.")
+    return phrase(what, " (", _build(row), ")", f"{fit}. The warning begins at {WARNING_EXPONENT}.")
 
 
 def growth_tables(grown: Sequence[DepthGrowth], limit: int) -> list[Table]:
     """A table for each build: a row for each metric, a column for each number of layers."""
-    builds = by(grown, lambda row: row.key)
-    return [_table(key, rows, limit) for key, rows in builds.items()]
+    return [_table(rows, limit) for rows in _builds(grown)]
 
 
-def _table(key: CellKey, rows: Sequence[DepthGrowth], limit: int) -> Table:
+def _table(rows: Sequence[DepthGrowth], limit: int) -> Table:
     depths = [f"{layers:,}" for layers, _ in rows[0].values]
-    caption = phrase(name(key.model), " on ", name(key.target), ", by number of layers")
+    caption = phrase(_build(rows[0]), ", by number of layers")
     shown = [_row(row) for row in rows[:limit]]
     return Table(
         ("measure", *depths, "exponent", "95 % interval", "last step"),
@@ -89,6 +96,6 @@ def _row(row: DepthGrowth) -> Row:
 def growth_notes(grown: Sequence[DepthGrowth]) -> Iterator[Phrase]:
     """Yield why metrics have no exponent: a line for each reason and build."""
     missing = [row for row in grown if row.growth is None]
-    for (key, reason), rows in by(missing, lambda row: (row.key, row.reason)).items():
+    for rows in by(missing, lambda row: (row.key, row.variants, row.reason)).values():
         columns = ", ".join(label(row.column) for row in rows)
-        yield phrase(f"No exponent of {columns} (", name(key.model), " on ", name(key.target), f"): {reason}.")
+        yield phrase(f"No exponent of {columns} (", _build(rows[0]), f"): {rows[0].reason}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from bot.core.growth import series
 from bot.core.lab import Lab
 from bot.core.snapshot import CellKey
 from bot.core.study import Variant
@@ -23,15 +24,21 @@ Times = Mapping[str, CompileTimes]  # variant → times of one build
 def time_tables(lab: Lab) -> list[Table]:
     """Two tables for each build whose compiler was asked for times: its phases, and its longest passes."""
     tables = []
+    is_layered = len(lab.study.variants) in map(len, series(lab.study))
     for key, times in _by_build(lab).items():
         variants = [variant for variant in lab.study.variants if variant.name in times]
         phases = dict.fromkeys(name for found in times.values() for name in found.phases)
-        deepest = times[variants[-1].name]
-        passes = list(deepest.passes)[:_PASSES]
+        passes = _longest_passes(variants, times)
         for noun, names in (("phase", list(phases)), ("pass", passes)):
             if names:
-                tables.append(_table(key, noun, names, variants, times))
+                tables.append(_table(key, noun, names, variants, times, is_layered=is_layered))
     return tables
+
+
+def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:
+    """The longest passes of the last variant that has any."""
+    found = [times[variant.name].passes for variant in variants if times[variant.name].passes]
+    return list(found[-1])[:_PASSES] if found else []
 
 
 def _by_build(lab: Lab) -> dict[CellKey, Times]:
@@ -39,8 +46,9 @@ def _by_build(lab: Lab) -> dict[CellKey, Times]:
     return {key: {variant: lab.times[variant, key] for variant, _ in builds[key]} for key in sorted(builds)}
 
 
-def _table(key: CellKey, noun: str, names: Sequence[str], variants: Sequence[Variant], times: Times) -> Table:
-    is_layered = all(variant.layers is not None for variant in variants)
+def _table(
+    key: CellKey, noun: str, names: Sequence[str], variants: Sequence[Variant], times: Times, *, is_layered: bool
+) -> Table:
     grown = ("exponent", "last step") if is_layered else ()
     rows = [_row(noun, row_name, variants, times, is_layered) for row_name in names]
     order = ", the longest first" if noun == "pass" else ""

@@ -115,7 +115,7 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
         targets = tuple(own)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     chosen = models_of(variant, models, toolchain, work)
-    variant = structs.replace(variant, models=_shown_files(variant, chosen.models))
+    variant = structs.replace(variant, models=chosen.files)
     cells = in_its_words(toolchain, plan_cells(chosen.models, targets, own_flags), work.cancel)
     cells = work.with_inputs(cells)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
@@ -123,11 +123,6 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
         variant = structs.replace(variant, reason=reason)
     side = SidePlan(variant.name, compiler, cells, work.repository.source)
     return VariantPlan(variant, side, tuple(chosen.refused_cells(targets)))
-
-
-def _shown_files(variant: Variant, models: Sequence[Model]) -> dict[str, str]:
-    """Name → file, as it is printed, of the models that only this variant has."""
-    return {model.name: model.shown for model in models if model.name in variant.models}
 
 
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:

@@ -34,6 +34,7 @@ class VariantModels(NamedTuple):
     """The models of one variant, and why others cannot be made."""
 
     models: tuple[Model, ...]
+    files: Mapping[str, str]  # name → file, as it is printed, of those that only this variant has
     refused: Mapping[str, str]  # name → reason
 
     def refused_cells(self, targets: Sequence[Target]) -> Iterable[Cell]:
@@ -69,17 +70,18 @@ def models_of(variant: Variant, models: Sequence[Model], toolchain: Toolchain, w
     wanted = {model.name: path for model in models if (path := variant.models.get(model.name))}
     instead = {model.name: model for model in _named(wanted, work)}
     chosen = tuple(instead.get(model.name, model) for model in models)
+    files = {name: model.shown for name, model in instead.items()}
     if not variant.rewrites:
-        return VariantModels(chosen, {})
-    made, refused = list[Model](), dict[str, str]()
+        return VariantModels(chosen, files, {})
+    rewritten, refused = list[Model](), dict[str, str]()
     with closing(working(toolchain, work.cancel)) as bindings:
         for model in chosen:
             text = _rewritten(model, variant, bindings)
             if isinstance(text, Failure):
                 refused[model.name] = text.message
             else:
-                made.append(_written(model, variant, text, work))
-    return VariantModels(tuple(made), refused)
+                rewritten.append(_written(model, variant, text, work))
+    return VariantModels(tuple(rewritten), files, refused)
 
 
 def _named(files: Mapping[str, str], work: Work) -> tuple[Model, ...]:

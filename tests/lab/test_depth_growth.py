@@ -119,10 +119,12 @@ def test_exponents_are_shown_with_their_interval_and_a_steep_one_leads_with_a_wa
     text = shown(layered(rows, ["compile_cpu_ms", "executables"]))
     first = next(line for line in text.splitlines() if line.startswith("- "))
     assert first == (
-        "- **⚠️ compile CPU time grows faster than the number of layers** (`m` on `vmvx`): layers^2.00 [2.00, 2.00], "
+        "- **⚠️ compile CPU time grows faster than the number of layers** (`m` on `vmvx` with `1`, `2`, `4`, `8`, "
+        "`16`): layers^2.00 [2.00, 2.00], "
         "and layers^2.00 from 8 to 16 layers. The warning begins at 1.3."
     )
-    assert "- Growth of `m` on `vmvx` as layers^exponent: compile CPU time 2.00 [2.00, 2.00], executables 0.00" in text
+    fits = "as layers^exponent: compile CPU time 2.00 [2.00, 2.00], executables 0.00 [0.00, 0.00]."
+    assert f"- Growth of `m` on `vmvx` with `1`, `2`, `4`, `8`, `16` {fits}" in text
     row = "| compile CPU time, ms (varies) | 100 | 400 | 1,600 | 6,400 | 25,600 | 2.00 | 2.00, 2.00 | 2.00 |"
     assert row in text and "| executables | 9 | 9 | 9 | 9 | 9 | 0.00 | 0.00, 0.00 | 0.00 |" in text
 
@@ -133,7 +135,7 @@ def test_a_depth_that_failed_is_no_point_and_a_value_that_nobody_measured_has_no
     text = shown(lab)
     assert "| executables | 1 | n/a | 4 | 8 | 1.00 | 1.00, 1.00 | 1.00 |" in text
     assert "| fills | n/a | n/a | n/a | n/a | n/a | n/a | n/a |" in text
-    assert "No exponent of fills (`m` on `vmvx`): fewer than two depths were measured." in text
+    assert "No exponent of fills (`m` on `vmvx` with `1`, `2`, `4`, `8`): fewer than two depths were measured." in text
     growth = json.loads(b"".join(lab_lines(lab)))["growth"]
     assert growth[0]["layers"] == [1, 4, 8] and growth[0]["exponent"] == 1.0 and not growth[0]["warning"]
     assert (growth[1]["exponent"], growth[1]["reason"]) == (None, "fewer than two depths were measured")
@@ -145,7 +147,22 @@ def test_a_non_deterministic_build_has_no_exponent() -> None:
     varying = cells[1]._replace(cell=replace(cells[1].cell, others=(spread,)))
     variants = tuple(Variant(str(depth), layers=depth) for depth in (1, 2, 4))
     lab = make.lab(cells[0], varying, cells[2], variants=variants, columns=("executables",))
-    assert "No exponent of executables (`m` on `vmvx`): a build is non-deterministic." in shown(lab)
+    assert "No exponent of executables (`m` on `vmvx` with `1`, `2`, `4`): a build is non-deterministic." in shown(lab)
+
+
+def test_variants_with_other_flags_are_fitted_apart_and_a_depth_may_stand_there_twice() -> None:
+    sizes = {"a1": 10, "a2": 20, "a4": 40, "b1": 1000, "b2": 4000, "again": 4000, "alone": 7}
+    cells = [make.cell("m", "vmvx", name, {"executables": size}) for name, size in sizes.items()]
+    plain = [Variant(f"a{layers}", layers=layers) for layers in (4, 1, 2)]
+    flagged = [Variant(name, layers=layers, flags=("--x",)) for name, layers in (("b1", 1), ("b2", 2), ("again", 2))]
+    alone = Variant("alone", layers=9, flags=("--y",))
+    lab = make.lab(*cells, variants=(*plain, *flagged, alone), columns=("executables",))
+    growth = json.loads(b"".join(lab_lines(lab)))["growth"]
+    assert [(row["variants"], row["layers"], row["exponent"], row["last_step"]) for row in growth] == [
+        (["a1", "a2", "a4"], [1, 2, 4], 1.0, 1.0),
+        (["b1", "b2", "again"], [1, 2, 2], 2.0, 2.0),
+    ]
+    assert "grows faster than the number of layers** (`m` on `vmvx` with `b1`, `b2`, `again`)" in shown(lab)
 
 
 def test_variants_without_layers_have_no_growth() -> None:

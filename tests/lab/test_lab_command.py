@@ -203,6 +203,7 @@ def test_a_variant_has_a_file_of_its_own_for_a_model(models: Path, asked: Asked)
     assert (gamma.model, delta.model) == ("pair", "pair")
     assert gamma.command.endswith("-o pair.vmfb < gamma.mlir") or gamma.command.endswith("/gamma.mlir")
     assert delta.command.rpartition("/")[2] == "delta.mlir"
+    assert [Path(variant.models["pair"]).name for variant in result(models).variants[1:]] == ["delta.mlir"]
     assert delta.metrics["artifact_bytes"] > gamma.metrics["artifact_bytes"]
     assert "against gamma: delta code size +" in " ".join(out.split())
     assert asked("pairs", "--model", "alpha")[0] == 2, "the configuration's models are not the experiment's"
