@@ -117,7 +117,7 @@ _EXAMPLE = {
 
 
 class ExperimentsFile(Keys, frozen=True):
-    """Experiments for code-size-bot lab: each compares variants of flags or compilers.
+    """Experiments for code-size-bot lab: each compares variants of flags, compilers or models.
 
     Attributes:
         schema: Version of this format.
