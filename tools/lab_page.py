@@ -66,7 +66,9 @@ def page_lines(lab: Lab) -> list[str]:
     models = plural(len({cell.key.model for _, cell in lab.cells}), "model")
     ran = f" Run on {lab.machine}." if lab.machine else ""
     told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
-    shown = [line for one in (*growth_tables(grown, _ROWS), *leading, *time_tables(lab)) for line in drawn(one)]
+    blocks = (*growth_tables(grown, _ROWS), *leading, *time_tables(lab, _ROWS))
+    measured = [block for block in blocks if isinstance(block, Table)]
+    shown = [line for one in measured for line in drawn(one)]
     return [*told, *shown, *listed(missing)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.core.growth import WARNING_EXPONENT, DepthGrowth, Growth
 from bot.core.metrics import METRIC_BY_ID
-from bot.show.blocks import Phrase, Row, Table, by, joined, listing, phrase, strong
+from bot.show.blocks import Block, Phrase, Row, Table, by, first, joined, listed, more_of, phrase, strong
 from bot.show.filters import MINUS, UNKNOWN, amount
 from bot.show.lab_words import header, label, name
 
@@ -66,18 +66,19 @@ def _warning(row: DepthGrowth, growth: Growth) -> Phrase:
     return phrase(what, " (", _build(row), ")", f"{fit}. The warning begins at {WARNING_EXPONENT}.")
 
 
-def growth_tables(grown: Sequence[DepthGrowth], limit: int) -> list[Table]:
-    """A table for each build: a row for each metric, a column for each number of layers."""
-    return [_table(rows, limit) for rows in _builds(grown)]
+def growth_tables(grown: Sequence[DepthGrowth], limit: int) -> list[Block]:
+    """A table for each build, as many as there is room for, and how many are left out."""
+    builds = first(_builds(grown), limit, "build")
+    return [*map(_table, builds), more_of(builds)]
 
 
-def _table(rows: Sequence[DepthGrowth], limit: int) -> Table:
+def _table(rows: Sequence[DepthGrowth]) -> Table:
     depths = [f"{layers:,}" for layers, _ in rows[0].values]
     caption = phrase(_build(rows[0]), ", by number of layers")
-    shown = [_row(row) for row in rows[:limit]]
+    table_rows = [_row(row) for row in rows]
     return Table(
         ("measure", *depths, "exponent", "95 % interval", "last step"),
-        listing(shown, len(rows), "measure"),
+        listed(table_rows, "measure"),
         caption=caption,
         about=_ABOUT,
     )

@@ -68,8 +68,8 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     stack = tuple(beyond_stack(lab, every, room.names))
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
     answered = section("Result", List(said), name="answers")
-    measured = section("", *growth_tables(grown, room.rows), *leading, name="tables")
-    times = section("", *time_tables(lab), name="times")
+    measured = section("", *growth_tables(grown, room.names), *leading, name="tables")
+    times = section("", *time_tables(lab, room.names), name="times")
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (

@@ -9,7 +9,7 @@ from bot.core.lab import Lab
 from bot.core.snapshot import CellKey
 from bot.core.study import Variant
 from bot.core.times import CompileTimes, growth_of
-from bot.show.blocks import Phrase, Row, Table, by, joined, listing, phrase
+from bot.show.blocks import Block, Phrase, Row, Table, by, first, joined, listing, more_of, phrase
 from bot.show.escape import clean, clip
 from bot.show.filters import UNKNOWN
 from bot.show.growth import exponent_text
@@ -21,18 +21,22 @@ _WHY_LIMIT = 300
 Times = Mapping[str, CompileTimes]  # variant → times of one build
 
 
-def time_tables(lab: Lab) -> list[Table]:
-    """Two tables for each build whose compiler was asked for times: its phases, and its longest passes."""
-    tables = []
+def time_tables(lab: Lab, limit: int) -> list[Block]:
+    """Two tables for each build whose compiler was asked for times: its phases, and its longest passes.
+
+    There are as many builds as there is room for, and then how many are left out.
+    """
+    builds = first(list(_by_build(lab).items()), limit, "build")
+    tables = list[Block]()
     is_layered = len(lab.study.variants) in map(len, series(lab.study))
-    for key, times in _by_build(lab).items():
+    for key, times in builds:
         variants = [variant for variant in lab.study.variants if variant.name in times]
         phases = dict.fromkeys(name for found in times.values() for name in found.phases)
         passes = _longest_passes(variants, times)
         for noun, names in (("phase", list(phases)), ("pass", passes)):
             if names:
                 tables.append(_table(key, noun, names, variants, times, is_layered=is_layered))
-    return tables
+    return [*tables, more_of(builds)]
 
 
 def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:

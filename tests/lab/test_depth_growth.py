@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from test_comment import assert_harmless
 from test_lab_shown import printed, render_lab, words
 
 from bot.core.growth import Growth, fitted
 from bot.core.lab import Lab, lab_lines
-from bot.core.study import Variant
+from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes, phases_us
+from bot.show.lab import LAB_LIMIT_BYTES
 
 DEPTHS = (1, 2, 4, 8, 16)
 CPU_MS = (1320, 1503, 1564, 1818, 2443)
@@ -195,3 +197,17 @@ def test_phases_are_in_the_order_of_their_numbers_and_sum_to_the_whole() -> None
     times = phases_us(10_000, ended)
     assert list(times) == ["input", "abi", "hal", "artifact"]
     assert sum(times.values()) == 80
+
+
+def test_a_large_result_stays_within_its_limit_and_nothing_in_it_does_any_harm() -> None:
+    many = make.many()
+    variants = [replace(variant, layers=number, flags=()) for number, variant in enumerate(many.study.variants, 1)]
+    hostile = CompileTimes(dict.fromkeys(make.WRITABLE, 5000), dict.fromkeys(make.WRITABLE, 5000))
+    times = {(variant, cell.key): hostile for variant, cell in many.cells}
+    refused = CompileTimes(reason=make.WRITABLE[0])
+    times |= dict.fromkeys(list(times)[::7], refused)
+    layers = replace(many, study=Study(tuple(variants)), times=times)
+    text = render_lab(layers)
+    assert len(text.encode()) <= LAB_LIMIT_BYTES and "more builds" in text
+    assert_harmless(text)
+    assert not printed(layers, 80).count("\x1b")
