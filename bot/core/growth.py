@@ -59,14 +59,18 @@ def fitted(points: Sequence[Point]) -> Growth | str:
     pairs = list(zip(depths, values, strict=True))
     shared = math.fsum((depth - mean_depth) * (value - mean_value) for depth, value in pairs)
     exponent = shared / spread
-    interval = None
-    if len(pairs) >= FEWEST_FOR_INTERVAL:
-        errors = [value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs]
-        freedom = len(pairs) - 2
-        squares = math.fsum(error**2 for error in errors)
-        half = _T_QUANTILES[freedom - 1] * math.sqrt(squares / freedom / spread)
-        interval = (exponent - half, exponent + half)
-    return Growth(exponent, interval, _last_step(pairs))
+    errors = [value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs]
+    return Growth(exponent, _interval(exponent, errors, spread), _last_step(pairs))
+
+
+def _interval(exponent: float, errors: Sequence[float], spread: float) -> tuple[float, float] | None:
+    """Return the 95 % interval of a slope. `spread`: the sum of the squared distances of depths from their mean."""
+    if len(errors) < FEWEST_FOR_INTERVAL:
+        return None
+    freedom = len(errors) - 2
+    squares = math.fsum(error**2 for error in errors)
+    half = _T_QUANTILES[freedom - 1] * math.sqrt(squares / freedom / spread)
+    return exponent - half, exponent + half
 
 
 def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
@@ -115,23 +119,20 @@ def _flat(variant: Variant) -> Variant:
 
 def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
     """Fit each metric of each build over the variants that have a number of layers; of none without two of them."""
-    cells = {
-        (variant.name, cell.key): cell
-        for variant in study.variants
-        if variant.snapshot
-        for cell in variant.snapshot.cells
-    }
-    result = []
+    result = list[DepthGrowth]()
     for group in series(study):
-        names = tuple(variant.name for variant in group)
+        cells = [_cells_of(variant) for variant in group]
         for key in study.keys:
-            pairs = [(variant.layers or 0, cells.get((variant.name, key))) for variant in group]
-            if not any(cell for _, cell in pairs):
-                continue
-            for column in columns:
-                values = tuple((layers, _value(cell, column)) for layers, cell in pairs)
-                result.append(_grown(key, column, values, names))
+            found = [by_key.get(key) for by_key in cells]
+            if any(found):
+                result += (_grown(key, column, group, found) for column in columns)
     return tuple(result)
+
+
+def _cells_of(variant: Variant) -> dict[CellKey, Cell]:
+    if variant.snapshot is None:
+        return {}
+    return {cell.key: cell for cell in variant.snapshot.cells}
 
 
 def _value(cell: Cell | None, column: str) -> Value:
@@ -140,11 +141,14 @@ def _value(cell: Cell | None, column: str) -> Value:
     return value_of(cell, column)
 
 
-def _grown(key: CellKey, column: str, values: tuple[tuple[int, Value], ...], variants: tuple[str, ...]) -> DepthGrowth:
-    points = [(layers, value) for layers, value in values if isinstance(value, int)]
-    growth = fitted(points)
-    if any(isinstance(value, Spread) for _, value in values):
+def _grown(key: CellKey, column: str, group: Sequence[Variant], cells: Sequence[Cell | None]) -> DepthGrowth:
+    depths = [variant.layers or 0 for variant in group]
+    values = [_value(cell, column) for cell in cells]
+    pairs = tuple(zip(depths, values, strict=True))
+    names = tuple(variant.name for variant in group)
+    growth = fitted([(layers, value) for layers, value in pairs if isinstance(value, int)])
+    if any(isinstance(value, Spread) for value in values):
         growth = "a build is non-deterministic"
     if isinstance(growth, str):
-        return DepthGrowth(key, column, values, None, growth, variants)
-    return DepthGrowth(key, column, values, growth, "", variants)
+        return DepthGrowth(key, column, pairs, None, growth, names)
+    return DepthGrowth(key, column, pairs, growth, "", names)

@@ -54,8 +54,7 @@ def _assumed_of(ir: Any, block: Any, assumption: Assumption, before: int) -> int
         for argument in list(block.arguments):
             torch = _TORCH_TENSOR.match(str(argument.type))
             if torch:
-                sizes = [None if size == "?" else int(size) for size in torch[1].split(",")]
-                count += _torch_shape(ir, argument, sizes, assumption, before + count)
+                count += _torch_shape(ir, argument, torch[1].split(","), assumption, before + count)
             elif isinstance(argument.type, ir.RankedTensorType):
                 count += _tied(ir, argument, assumption)
     return count
@@ -72,8 +71,10 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
         place = ir.Operation.create("arith.constant", results=[index], attributes={"value": value})
         size = ir.Operation.create("tensor.dim", results=[index], operands=[argument, place.result])
         attributes = {"assumptions": ir.Attribute.parse(assumption.text)}
-        known = ir.Operation.create("util.assume.int", results=[index], operands=[size.result], attributes=attributes)
-        sizes.append(known.result)
+        assumed_size = ir.Operation.create(
+            "util.assume.int", results=[index], operands=[size.result], attributes=attributes
+        )
+        sizes.append(assumed_size.result)
         readers.append(size)
     operands = [argument, *sizes]
     tie = ir.Operation.create("flow.tensor.tie_shape", results=[kind], operands=operands)
@@ -83,13 +84,15 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
     return len(dynamic)
 
 
-def _torch_shape(ir: Any, argument: Any, sizes: list[int | None], assumption: Assumption, number: int) -> int:
+def _torch_shape(ir: Any, argument: Any, sizes: list[str], assumption: Assumption, number: int) -> int:
     integer, symbol_type = ir.IntegerType.get_signless(64), ir.Type.parse("!torch.int")
-    last = _TORCH_LARGEST if assumption.last is None else assumption.last
+    last = assumption.last
+    if last is None:
+        last = _TORCH_LARGEST // assumption.divisor
     symbols, terms = list[Any](), list[str]()
     for size in sizes:
-        if size is not None:
-            terms.append(str(size))
+        if size != "?":
+            terms.append(size)
             continue
         attributes = {
             "symbol_name": ir.StringAttr.get(f"assumed{number + len(symbols)}"),
