@@ -325,7 +325,9 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
         parts.append(phrase(plural(variant.layers, "layer")))
     if variant.assume is not None:
         parts.append(phrase(f"dynamic dimensions: {variant.assume.words}"))
-    return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
+    if not parts:
+        parts.append(phrase("as the experiment has it" if lab.experiment.models else "as the configuration has it"))
+    return phrase(name(variant.name), ": ", joined(parts, "; "))
 
 
 def _code(text: str) -> Phrase:

@@ -206,6 +206,8 @@ def test_a_variant_has_a_file_of_its_own_for_a_model(models: Path, asked: Asked)
     assert [Path(variant.models["pair"]).name for variant in result(models).variants[1:]] == ["delta.mlir"]
     assert delta.metrics["artifact_bytes"] > gamma.metrics["artifact_bytes"]
     assert "against gamma: delta code size +" in " ".join(out.split())
+    text = (models / "out/lab.md").read_text(encoding="utf-8")
+    assert "- `gamma`: as the experiment has it\n- `delta`: `pair` is `" in text
     assert asked("pairs", "--model", "alpha")[0] == 2, "the configuration's models are not the experiment's"
 
 
