@@ -111,7 +111,7 @@ fold-table: $(VENV)/.installed ## write the tables of docs/fold.md again, in hou
 	$(FOLD) --target llvm-cpu-x86_64 --out $(OUT)/fold-run
 	$(TOOL)/fold_page.py $(OUT)/fold-all/fold.json $(OUT)/fold-run/fold.json
 
-LABS ?= aggressive-fusion opt-level llvm-size-passes dedup size-against-time target-cpu
+LABS ?= aggressive-fusion opt-level llvm-size-passes dedup size-against-time target-cpu dynamic-shapes depth
 
 lab-tables: $(VENV)/.installed ## write the tables of docs/lab.md again, in hours (LABS=dedup: one experiment)
 	@for name in $(LABS); do $(BIN)/code-size-bot lab $$name --compiler 3.13.0 --config $(CONFIG_full) --out $(OUT)/lab-$$name || exit 1; done

@@ -15,11 +15,13 @@ from lab_reading import read_lab
 from places import ROOT
 
 from bot.config.experiments import load_experiments
+from bot.core.growth import growths
 from bot.core.lab import Lab, Sums, sums
 from bot.core.record import certain, difference, ends
 from bot.show.blocks import Phrase, Table
 from bot.show.escape import md_cell, md_code
 from bot.show.filters import plural
+from bot.show.growth import growth_answers, growth_tables
 from bot.show.lab import (
     answers,
     beyond_stack,
@@ -29,6 +31,7 @@ from bot.show.lab import (
     unmeasured,
 )
 from bot.show.renderers import md_words
+from bot.show.times import time_tables
 
 PART = "lab"
 SHOWN_FIRST = "llvm-cpu-x86_64"
@@ -56,13 +59,16 @@ def page_lines(lab: Lab) -> list[str]:
     """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
     every = sums(lab)
     leading = tables(lab, every, _ROWS)[0]
-    said = [*answers(lab, every), *beyond_stack(lab, every, _NAMES)]
+    grown = growths(lab.study, lab.experiment.columns)
+    said = [*growth_answers(grown), *answers(lab, every), *beyond_stack(lab, every, _NAMES)]
     missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
     compilers = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
     models = plural(len({cell.key.model for _, cell in lab.cells}), "model")
     ran = f" Run on {lab.machine}." if lab.machine else ""
     told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
-    shown = [line for one in leading for line in drawn(one)]
+    blocks = (*growth_tables(grown, _ROWS), *leading, *time_tables(lab, _ROWS))
+    measured = [block for block in blocks if isinstance(block, Table)]
+    shown = [line for one in measured for line in drawn(one)]
     return [*told, *shown, *listed(missing)]
 
 
@@ -75,7 +81,10 @@ def first_lines(labs: Sequence[Lab]) -> list[str]:
 
 
 def short_answer(lab: Lab) -> str:
-    """What differs most, in a few words."""
+    """What differs most, or the exponents of growth, in a few words."""
+    grown = growths(lab.study, lab.experiment.columns)
+    if grown:
+        return " ".join(md_words(line, md_code) for line in growth_answers(grown))
     every = {each.target: each for each in sums(lab) if each.models}
     shown = every.get(SHOWN_FIRST) or next(iter(every.values()), None)
     return "nothing was measured" if shown is None else _against(lab, shown)

@@ -43,7 +43,7 @@ GROUPS = {
         "trace": (trace, "follow one dispatch through the passes of two compilers"),
         "history": (history, "show what each release changed"),
         "bisect": (bisect, "find the first release, wheel or snapshot with a bad value"),
-        "lab": (lab, "compare several variants of flags or compilers"),
+        "lab": (lab, "compare several variants of flags, compilers or models"),
         "fold": (fold, "merge near-duplicate executables and measure the saving"),
     },
     "keep": {

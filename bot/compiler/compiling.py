@@ -5,7 +5,7 @@ The model arrives on standard input and every output has a fixed relative name, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,8 @@ ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.j
 STATIC_LIBRARY = "static-library.o"
 PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
 """The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
+_PHASES = "phases"
+_TIMING = ("--mlir-timing", "--mlir-timing-display=list")
 _THE_ARTIFACT = "the artifact"
 _MOST_TABLE_BYTES = 1 << 26
 """The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
@@ -65,6 +67,15 @@ class CompileInput:
 
     model: str
     path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCompile:
+    """What a compile with the compiler's report of times left: the report, and when each phase ended."""
+
+    output: str
+    started_ns: int
+    ended_ns: Mapping[str, int]  # `7.stream`, or `artifact` → when its file was complete
 
 
 def _invoke(
@@ -129,6 +140,29 @@ def _made(setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: 
         except InputError as error:
             return Failure("read", error.what)
         return failure(outcome, setup.session.timeout_seconds) if data is None else data
+
+
+def timed(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> TimedCompile | Failure:
+    """Compile once more, with the compiler's own report of times, and measure nothing else."""
+    with temporary_directory("cell-", setup.session.scratch) as directory:
+        started = directory / "started"
+        started.touch()
+        try:
+            outcome = _invoke(
+                setup, (*argv, *_TIMING, f"--dump-compilation-phases-to={_PHASES}"), source, directory, measuring=False
+            )
+        except InputError as error:
+            return Failure("read", error.what)
+        if not outcome.ok:
+            return failure(outcome, setup.session.timeout_seconds)
+        ends = {_phase_of(path): path.stat().st_mtime_ns for path in (directory / _PHASES).glob("*.mlir")}
+        ends["artifact"] = (directory / ARTIFACT).stat().st_mtime_ns
+        return TimedCompile(outcome.output, started.stat().st_mtime_ns, ends)
+
+
+def _phase_of(path: Path) -> str:
+    """`7.stream` of `model.7.stream.mlir`: the compiler's number, and its name."""
+    return ".".join(path.name.split(".")[-3:-1])
 
 
 def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:

@@ -4,22 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.configuration import configs_dir, read_ours
 from bot.config.targets import require_fit_for_iree
-from bot.config.yaml_file import Flags, Globs, Keys, Spec, Text, YamlFile, distinct, examples, pattern
+from bot.config.yaml_file import (
+    Flags,
+    Globs,
+    KeyPath,
+    Keys,
+    Plain,
+    Spec,
+    Text,
+    YamlFile,
+    distinct,
+    examples,
+    pattern,
+)
 from bot.core.lab import Experiment
+from bot.core.layered import MOST_LAYERS
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.near import near_or_known
-from bot.core.study import Variant
+from bot.core.study import Assumption, Variant
 from bot.errors import UsageError
 
 COLUMNS = tuple(METRIC_BY_ID)
 _WORDS = "a name begins with a letter or digit, and has only letters, digits, '_', '.', '+' and '-'"
 Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
+_MOST_SIZE = 1 << 31
+Size = Annotated[int, Meta(ge=0, le=_MOST_SIZE)]
+
+
+class AssumeKeys(Keys, frozen=True):
+    """What the model states of each dynamic dimension of its arguments.
+
+    Attributes:
+        min: The smallest size. Default: 0.
+        max: The largest size. Defaults to no limit.
+        divisor: A number that divides every size. Default: 1.
+    """
+
+    keywords: ClassVar[Plain] = {"minProperties": 1}
+
+    min: Annotated[Size, examples(16)] = 0
+    max: Annotated[Size, examples(512)] | UnsetType = UNSET
+    divisor: Annotated[int, examples(16, ge=1, le=_MOST_SIZE)] = 1
 
 
 class VariantKeys(Keys, frozen=True):
@@ -31,6 +62,9 @@ class VariantKeys(Keys, frozen=True):
             targets. A flag replaces an existing flag of the same option. Defaults to all targets.
         compiler: The compiler, in the forms that --compiler accepts. Defaults to the value of
             --compiler.
+        models: Files that stand for models of the experiment, as name → path from this file.
+        layers: How often the models have their layer: the lines between `// repeat` and `// end`.
+        assume: What the models state of each dynamic dimension of their arguments, by `util.assume.int`.
     """
 
     flags: Flags = ()
@@ -38,6 +72,9 @@ class VariantKeys(Keys, frozen=True):
         Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
     ) = UNSET
     compiler: Spec = ""
+    models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_s128.mlir"})] = {}
+    layers: Annotated[int, examples(4, ge=1, le=MOST_LAYERS)] | UnsetType = UNSET
+    assume: Annotated[AssumeKeys, examples({"min": 16, "max": 512, "divisor": 16})] | UnsetType = UNSET
 
 
 class ExperimentKeys(Keys, frozen=True, kw_only=True):
@@ -48,6 +85,8 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
         columns: Metric ids to show, one a column.
         targets: Globs of targets of the configuration. Defaults to all of its targets.
         run: Whether to run and time the artifacts, where this machine can run them. Default: false.
+        models: The experiment's models, as name → path from this file. Defaults to the models of the configuration.
+        timing: Whether to ask the compiler for the times of its passes, in a compile of its own. Default: false.
         variants: Name to variant, at least two. The first variant of a target is its reference.
     """
 
@@ -58,6 +97,8 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
     columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
     targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
+    models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_dyn.mlir"}, max_length=64)] = {}
+    timing: Annotated[bool, examples(True)] = False
     variants: Annotated[
         Mapping[Name, VariantKeys],
         examples(
@@ -76,7 +117,7 @@ _EXAMPLE = {
 
 
 class ExperimentsFile(Keys, frozen=True):
-    """Experiments for code-size-bot lab: each compares variants of flags or compilers.
+    """Experiments for code-size-bot lab: each compares variants of flags, compilers or models.
 
     Attributes:
         schema: Version of this format.
@@ -113,10 +154,7 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
         require_fit_for_iree(file, (*at, "variants", one, "flags"), each.flags)
         for glob, flags in ({} if each.targets is UNSET else each.targets).items():
             require_fit_for_iree(file, (*at, "variants", one, "targets", glob), flags)
-    variants = tuple(
-        Variant(one, each.compiler, flags=each.flags, targets=None if each.targets is UNSET else each.targets)
-        for one, each in entry.variants.items()
-    )
+    variants = tuple(_variant(file, (*at, "variants", one), entry, each) for one, each in entry.variants.items())
     return Experiment(
         name=name,
         question=entry.question,
@@ -124,4 +162,41 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
         variants=variants,
         targets=entry.targets,
         run=entry.run,
+        models=_files(file, entry.models),
+        timing=entry.timing,
     )
+
+
+def _variant(file: YamlFile, place: KeyPath, experiment: ExperimentKeys, entry: VariantKeys) -> Variant:
+    for model in entry.models:
+        if model not in experiment.models:
+            hint = near_or_known(model, list(experiment.models)) or "name it in `models` of the experiment"
+            raise file.error((*place, "models", model), f"no model of the experiment is called {model!r}", hint)
+    return Variant(
+        name=str(place[-1]),
+        spec=entry.compiler,
+        flags=entry.flags,
+        targets=None if entry.targets is UNSET else entry.targets,
+        models=_files(file, entry.models),
+        layers=None if entry.layers is UNSET else entry.layers,
+        assume=None if entry.assume is UNSET else _assumption(file, (*place, "assume"), entry.assume),
+    )
+
+
+def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption:
+    """Raises ConfigError where no size can be as it says."""
+    largest = None if entry.max is UNSET else entry.max
+    if largest is not None:
+        if largest < entry.min:
+            raise file.error((*place, "max"), f"is {largest}, which is less than min ({entry.min})")
+        smallest = max(entry.min, 1)
+        if largest // entry.divisor * entry.divisor < smallest:
+            what = f"no size from {smallest} to {largest} is a multiple of {entry.divisor}"
+            raise file.error((*place, "divisor"), what)
+    return Assumption(smallest=entry.min, largest=largest, divisor=entry.divisor)
+
+
+def _files(file: YamlFile, models: Mapping[str, str]) -> dict[str, str]:
+    """Name → path that can be opened from anywhere."""
+    folder = file.path.parent.absolute()
+    return {name: str(folder / path) for name, path in models.items()}

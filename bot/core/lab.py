@@ -12,10 +12,12 @@ from msgspec import structs
 
 from bot.core.delta import seen_values, value_of
 from bot.core.fold import Run
+from bot.core.growth import DepthGrowth, growths
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Small, Value, largest, total
 from bot.core.snapshot import Cell, CellKey, filled, lines
 from bot.core.study import Study, Variant
+from bot.core.times import CompileTimes
 
 LAB_SCHEMA = "code-size-lab/1"
 SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
@@ -31,6 +33,8 @@ class Experiment(Small, frozen=True):
     variants: tuple[Variant, ...]
     targets: tuple[str, ...] = ()  # globs of those of the configuration; empty: all
     run: bool = False
+    models: Mapping[str, str] = {}  # name → file; empty for the models of the configuration
+    timing: bool = False  # whether the compiler is asked for the times of its passes
 
 
 NOT_RUN = Run()
@@ -45,6 +49,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
     notes: tuple[str, ...]
+    times: Mapping[tuple[str, CellKey], CompileTimes] = {}  # variant and cell → where its compile spent its time
 
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
@@ -120,6 +125,7 @@ def sums(lab: Lab) -> list[Sums]:
 
 
 _FAILURE_CHARACTERS = 500
+_DIGITS = 4  # after the point of an exponent
 
 
 def lab_lines(lab: Lab) -> Iterator[bytes]:
@@ -127,7 +133,8 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     experiment = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, reason=one.reason)
+        | filled(targets=one.targets, reason=one.reason, models=one.models, layers=one.layers)
+        | filled(assume=_assumption(one))
         for one in lab.study.variants
     )
     record = {
@@ -136,9 +143,50 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
         **{name: getattr(experiment, name) for name in ("question", "columns", "run")},
         **{name: getattr(lab, name) for name in ("machine", "flags", "notes")},
         "variants": tuple(variants),
+        **filled(growth=tuple(map(_growth_row, growths(lab.study, experiment.columns)))),
         "cells": (),
     }
     return lines(record, (_lab_cell(lab, *pair) for pair in lab.cells))
+
+
+def _assumption(variant: Variant) -> dict[str, object]:
+    """The keys of a file of experiments."""
+    assume = variant.assume
+    if assume is None:
+        return {}
+    return {"min": assume.smallest} | filled(max=assume.largest) | {"divisor": assume.divisor}
+
+
+def _times_row(times: CompileTimes | None) -> dict[str, object]:
+    if times is None:
+        return {}
+    phases, passes = _timed_rows(times.phases), _timed_rows(times.passes)
+    return filled(phases=phases, passes=passes, times_note=times.reason)
+
+
+def _timed_rows(times_us: Mapping[str, int]) -> list[dict[str, object]]:
+    """Names and times in their order, which an object of JSON would lose."""
+    return [{"name": name, "wall_us": time_us} for name, time_us in times_us.items()]
+
+
+def _growth_row(grown: DepthGrowth) -> dict[str, object]:
+    row: dict[str, object] = {"model": grown.key.model, "target": grown.key.target, "metric": grown.column}
+    row |= {
+        "variants": grown.variants,
+        "layers": grown.depths,
+        "exponent": None,
+        "interval": None,
+        "last_step": None,
+        "warning": False,
+    }
+    if grown.growth is None:
+        return row | {"reason": grown.reason}
+    growth = grown.growth
+    interval = None
+    if growth.interval is not None:
+        interval = [round(end, _DIGITS) for end in growth.interval]
+    fit = {"exponent": round(growth.exponent, _DIGITS), "interval": interval}
+    return row | fit | {"last_step": round(growth.last_step, _DIGITS), "warning": growth.is_warning}
 
 
 def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
@@ -150,4 +198,5 @@ def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
         | filled(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
         | filled(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
         | filled(**structs.asdict(run))
+        | _times_row(lab.times.get((variant, cell.key)))
     )

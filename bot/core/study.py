@@ -24,6 +24,22 @@ SHORT = 10  # digits of a commit that names a variant
 _ABSENT = "not in this snapshot"
 
 
+class Assumption(Small, frozen=True):
+    """What a variant's models state of each dynamic dimension of their arguments."""
+
+    smallest: int = 0
+    largest: int | None = None  # None for no upper bound
+    divisor: int = 1
+
+    @property
+    def words(self) -> str:
+        """The assumption in running text, such as `16 to 512, multiples of 16`."""
+        bounds = f"at least {self.smallest:,}"
+        if self.largest is not None:
+            bounds = f"{self.smallest:,} to {self.largest:,}"
+        return f"{bounds}, multiples of {self.divisor:,}" if self.divisor > 1 else bounds
+
+
 class Variant(Small, frozen=True):
     """What makes one side of a study another one than the others, and what was measured with it."""
 
@@ -34,6 +50,14 @@ class Variant(Small, frozen=True):
     flags: tuple[str, ...] = ()  # of its cells, behind all others
     # glob of the only targets that have it → flags that it adds there; None for all, without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
+    models: Mapping[str, str] = {}  # name of a model → the file that stands for it in this variant
+    layers: int | None = None  # how often its models have their layer; None for models as they are
+    assume: Assumption | None = None
+
+    @property
+    def rewrites(self) -> bool:
+        """True where the texts of its models are not those of their files."""
+        return self.layers is not None or self.assume is not None
 
     @property
     def compiler(self) -> CompilerInfo | None:

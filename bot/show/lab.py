@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.fold import Price
+from bot.core.growth import growths
 from bot.core.lab import SAME, Lab, Sums, lab_lines, sums
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
@@ -37,8 +38,11 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import SUFFIX, UNKNOWN, amount, plural, relative
+from bot.show.filters import UNKNOWN, amount, plural, relative
+from bot.show.growth import growth_answers, growth_notes, growth_tables
+from bot.show.lab_words import header, label, name
 from bot.show.renderers import write_answer
+from bot.show.times import time_notes, time_tables
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
 _TIME = "CPU time"
@@ -59,16 +63,18 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     """The whole answer; a terminal, whose last lines are seen first, has the sentences below the tables."""
     every = sums(lab)
     leading, models = tables(lab, every, room.rows)
-    said = first(answers(lab, every), room.lines, "answer")
+    grown = growths(lab.study, lab.experiment.columns)
+    said = first([*growth_answers(grown), *answers(lab, every)], room.lines, "answer")
     stack = tuple(beyond_stack(lab, every, room.names))
     said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
     answered = section("Result", List(said), name="answers")
-    measured = section("", *leading, name="tables")
+    measured = section("", *growth_tables(grown, room.names), *leading, name="tables")
+    times = section("", *time_tables(lab, room.names), name="times")
     variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment.name)}"), f". {question}")),
-        *((measured, answered) if room.place == "terminal" else (answered, measured)),
+        *((measured, times, answered) if room.place == "terminal" else (answered, measured, times)),
         section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
         section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
         Fold("Every model", tuple(models), name="models"),
@@ -79,22 +85,8 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
 # Words.
 
 
-def name(text: str) -> Phrase:
-    """A name that is not ours."""
-    return phrase(code(clip(clean(text), NAME_LIMIT)))
-
-
 def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
     return some(map(name, texts[:most]), len(texts))
-
-
-def _label(column: str) -> str:
-    """A column in running text."""
-    return METRIC_BY_ID[column].label
-
-
-def _header(column: str) -> str:
-    return _label(column) + SUFFIX[METRIC_BY_ID[column].unit].replace(" ", ", ")
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -159,9 +151,9 @@ def _difference(one: Sums, variant: str, column: str) -> str:
     if before is None or after is None or before == after:
         return ""
     if not ends(before)[0]:
-        return f"{_label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
+        return f"{label(column)} {amount(before, 'count')} → {amount(after, 'count')}"
     is_open = certain(difference(before, after)) is None
-    return f"{_label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
+    return f"{label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
 
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
@@ -218,6 +210,8 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
         than = joined(map(name, dict.fromkeys(references[key.target].name for _, key in cells)), " or ")
         lines.append(phrase(strong("⚠️ Outputs differ"), " from those of ", than, ": ", _listed(cells), "."))
     lines += map(phrase, _ran(lab)) if lab.experiment.run else ()
+    lines += growth_notes(growths(lab.study, lab.experiment.columns))
+    lines += time_notes(lab)
     lines += (phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes)
     return first(lines, limit, "remark")
 
@@ -282,13 +276,13 @@ def _total_table(lab: Lab, one: Sums) -> Table:
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
     together = " together" if len(one.models) > 1 else ""
     caption = phrase(_on(one), f", {plural(len(one.models), 'model')}{together}{missing}")
-    headers = ("variant", *map(_header, columns), *ratios)
+    headers = ("variant", *map(header, columns), *ratios)
     return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
     more = [_TIME, "outputs"] if _is_run(one) else []
-    headers = ("model", "variant", *map(_header, lab.experiment.columns), *more)
+    headers = ("model", "variant", *map(header, lab.experiment.columns), *more)
     order = {variant.name: place for place, variant in enumerate(one.variants)}
     keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
     rows = [_model_row(one, *key, (*lab.experiment.columns, *more)) for key in keys[:limit]]
@@ -325,7 +319,15 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
         parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
-    return phrase(name(variant.name), ": ", joined(parts or [phrase("as the configuration has it")], "; "))
+    for model, path in sorted(variant.models.items()):
+        parts.append(phrase(name(model), " is ", _code(path)))
+    if variant.layers is not None:
+        parts.append(phrase(plural(variant.layers, "layer")))
+    if variant.assume is not None:
+        parts.append(phrase(f"dynamic dimensions: {variant.assume.words}"))
+    if not parts:
+        parts.append(phrase("as the experiment has it" if lab.experiment.models else "as the configuration has it"))
+    return phrase(name(variant.name), ": ", joined(parts, "; "))
 
 
 def _code(text: str) -> Phrase:

@@ -26,15 +26,20 @@ from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant
+from bot.core.times import CompileTimes, longest
 from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
-from bot.study.prepare import Work, load_models
+from bot.study.lab_models import models_in_scope, models_of
+from bot.study.lab_times import compile_times
+from bot.study.prepare import Work
 from bot.study.rewriting import flow_of, interface_of
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter
 
 Runs = dict[tuple[str, CellKey], Run]
+_MOST_PASSES = 8  # of each variant
+Times = dict[tuple[str, CellKey], CompileTimes]
 
 
 class VariantPlan(NamedTuple):
@@ -42,6 +47,7 @@ class VariantPlan(NamedTuple):
 
     variant: Variant
     side: SidePlan  # its cells are what it is about; without one it has no target here
+    refused: tuple[Cell, ...] = ()  # the builds whose models could not be made
 
     @property
     def name(self) -> str:
@@ -62,14 +68,20 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     plans = [_planned(each, models, targets, work) for each in experiment.variants]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
+    times = _compile_times(ready, sides, work) if experiment.timing else {}
     ran_on, runs = _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
-    idle = {f"{plan.name}: this run measures none of its targets" for plan in plans if not plan.side.cells}
+    idle = {
+        f"{plan.name}: this run measures none of its targets"
+        for plan in plans
+        if not plan.side.cells and not plan.refused
+    }
     return Lab(
         experiment=experiment,
         machine=ran_on,
         study=_study(plans, sides),
         runs=runs,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
+        times=times,
         notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
     )
 
@@ -79,10 +91,11 @@ def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple
 
     Targets are without the flags of variants.
     """
-    config, backends = work.config, {target.name: target.backend for target in work.config.targets}
+    config = work.config
+    backends = {target.name: target.backend for target in config.targets}
     names = kept(list(backends), experiment.targets, short_names(list(backends), backends))
     targets = tuple(target for target in config.targets if target.name in names)
-    models = load_models(config.models, work.repository.top, config.import_flags)
+    models = models_in_scope(experiment, work)
     if not targets:
         hint = "the configuration has none of its targets: define an experiment of your own in a file"
         raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
@@ -101,12 +114,15 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
                 own.append(structs.replace(target, flags=merged(target.flags, more)))
         targets = tuple(own)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
-    cells = in_its_words(toolchain, plan_cells(models, targets, own_flags), work.cancel)
+    chosen = models_of(variant, models, toolchain, work)
+    variant = structs.replace(variant, models=chosen.files)
+    cells = in_its_words(toolchain, plan_cells(chosen.models, targets, own_flags), work.cancel)
     cells = work.with_inputs(cells)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
-    return VariantPlan(variant, SidePlan(variant.name, compiler, cells, work.repository.source))
+    side = SidePlan(variant.name, compiler, cells, work.repository.source)
+    return VariantPlan(variant, side, tuple(chosen.refused_cells(targets)))
 
 
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
@@ -116,6 +132,8 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
         refused = Failure("option", plan.variant.reason)
         cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.side.cells if plan.variant.reason)
         side = sides.get(plan.name) or Snapshot(plan.side.compiler.info, plan.side.source, cells)
+        every = sorted((*side.cells, *plan.refused), key=lambda cell: cell.key)
+        side = structs.replace(side, cells=tuple(every))
         variants.append(structs.replace(plan.variant, snapshot=side))
     return Study(tuple(variants))
 
@@ -144,6 +162,25 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
             again = recheck(both, {side: sides[one.name] for side, one in pair.items()}, work.config, resources)
             sides |= {one.name: again[side] for side, one in pair.items()}
         return repeat_unsteady([plan.side for plan in plans], sides, work.config, resources)
+
+
+def _compile_times(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot], work: Work) -> Times:
+    """Where each measured build's compile spends its time; one compile after the other, as these are wall times."""
+    times = Times()
+    with temporary_directory("lab-") as scratch:
+        for plan in plans:
+            work.show.say(f"times of the passes with variant {plan.name}")
+            session = Session(scratch, work.config.timeout_seconds, work.cancel, Meter())
+            with open_setup(plan.side.toolchain, session) as (setup, importer):
+                for cell in sides[plan.name].cells:
+                    if cell.measured:
+                        found = compile_times(setup, importer, plan.planned(cell.key), cell)
+                        times[plan.name, cell.key] = found
+    for key in {key for _, key in times}:
+        pairs = [pair for pair in times if pair[1] == key]
+        shortened = longest([times[pair] for pair in pairs], _MOST_PASSES)
+        times |= zip(pairs, shortened, strict=True)
+    return times
 
 
 # Artifacts of variants run on this machine beside that of the reference: outputs and CPU time.

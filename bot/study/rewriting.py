@@ -14,6 +14,7 @@ from bot.compiler.bindings import Bindings
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.core.record import Count, Name, Record, always
 from bot.core.snapshot import Failure
+from bot.core.study import Assumption
 from bot.errors import InputError, MalformedBinary
 from bot.readers.ir_facts import Interface, read_answer
 from bot.system.files import require_bounded
@@ -25,6 +26,13 @@ _WHERE = "program IR"
 _RESOURCE = re.compile(r"\bdense_resource<(?:\"([^\"]*)\"|([^>\"]+))>")
 _CARRIED = re.compile(r"^\s*(?:\"([^\"]*)\"|([\w.$-]+)): \"0x", re.MULTILINE)
 _Answer = TypeVar("_Answer", bound=Record)
+
+
+class Assumed(Record, frozen=True):
+    """What came of an assumption."""
+
+    dimensions: Count  # dynamic dimensions of arguments that it is stated of
+
 
 Group = tuple[str, ...]  # Names of executables that could become one, in the program's order
 
@@ -91,6 +99,20 @@ def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path
     except InputError as error:
         raise MalformedBinary(error.what, where=_WHERE) from None
     return result
+
+
+def assumed_in(bindings: Bindings, model: Path, out: Path, assumption: Assumption) -> Assumed:
+    """Write the model with an assumption of its dynamic dimensions; raises MalformedBinary where it cannot be read."""
+    return _answered(
+        bindings,
+        Assumed,
+        "assume",
+        model=str(model),
+        out=str(out),
+        smallest=assumption.smallest,
+        largest=assumption.largest,
+        divisor=assumption.divisor,
+    )
 
 
 def interface_of(bindings: Bindings, flow: Path) -> Interface | str:

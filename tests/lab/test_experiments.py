@@ -8,11 +8,12 @@ import pytest
 
 from bot.config.configuration import load_config
 from bot.config.experiments import COLUMNS, chosen_experiment, load_experiments
+from bot.core.study import Assumption
 from bot.errors import ConfigError, UsageError
 
 OF_THE_ISSUE = {
     *("aggressive-fusion", "opt-level", "llvm-size-passes", "dedup"),
-    *("size-against-time", "target-cpu"),
+    *("size-against-time", "target-cpu", "dynamic-shapes", "depth"),
 }
 HEAD = "schema: code-size-experiments/1\nexperiments:\n  e:\n    question: What?\n"
 TWO = "    variants: {a: {}, b: {flags: [--x]}}\n"
@@ -71,6 +72,57 @@ COLUMN = "    columns: [fills]\n"
 def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_experiments(file(tmp_path / "e.yml", text))
+    assert said in caught.value.line and "\n" not in caught.value.line
+
+
+WITH_MODELS = """\
+    columns: [fills]
+    models: {m: dyn.mlir}
+    timing: true
+    variants:
+      static: {models: {m: static.mlir}}
+      range: {assume: {min: 2, max: 64}}
+      both: {layers: 3, assume: {divisor: 16}}
+"""
+
+
+def test_variants_of_models_have_files_beside_the_file_layers_and_assumptions(tmp_path: Path) -> None:
+    for name in ("dyn.mlir", "static.mlir"):
+        (tmp_path / name).write_text("module {}", encoding="utf-8")
+    (found,) = load_experiments(file(tmp_path / "e.yml", HEAD + WITH_MODELS)).values()
+    static, bounded, both = found.variants
+    assert (found.models, found.timing) == ({"m": str(tmp_path / "dyn.mlir")}, True)
+    assert (static.models, static.rewrites) == ({"m": str(tmp_path / "static.mlir")}, False)
+    assert bounded.assume == Assumption(2, 64) and bounded.layers is None
+    assert both.layers == 3 and both.assume == Assumption(0, None, 16)
+    assert [variant.assume.words for variant in (bounded, both) if variant.assume] == [
+        "2 to 64",
+        "at least 0, multiples of 16",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{m: static", "{n: static", "e.yml:9: experiments.e.variants.static.models.n: no model of the experiment is "
+         "called 'n' (known: m)"),
+        ("max: 64", "max: 1", "e.yml:10: experiments.e.variants.range.assume.max: is 1, which is less than min (2)"),
+        ("max: 64", "max: 64, divisor: 65", "assume.divisor: no size from 2 to 64 is a multiple of 65"),
+        ("min: 2, max: 64", "max: 0", "assume.divisor: no size from 1 to 0 is a multiple of 1"),
+        ("min: 2, max: 64", "", "e.yml:10: experiments.e.variants.range.assume"),
+        ("divisor: 16", "divisor: 0", "e.yml:11: experiments.e.variants.both.assume.divisor"),
+        ("layers: 3", "layers: 0", "e.yml:11: experiments.e.variants.both.layers"),
+        ("layers: 3", "layer: 3", "both.layer: unknown key (did you mean 'layers'?)"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_models_is_told_with_file_line_and_key(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    for name in ("dyn.mlir", "static.mlir"):
+        (tmp_path / name).write_text("module {}", encoding="utf-8")
+    assert old in WITH_MODELS
+    with pytest.raises(ConfigError) as caught:
+        load_experiments(file(tmp_path / "e.yml", HEAD + WITH_MODELS.replace(old, new, 1)))
     assert said in caught.value.line and "\n" not in caught.value.line
 
 

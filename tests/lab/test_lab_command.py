@@ -166,6 +166,84 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked:
     assert f"{low:,}..{high:,} (" in text and "are reported as the range of all results: `alpha` on" in text
 
 
+OF_MODELS = """\
+schema: code-size-experiments/1
+experiments:
+  pairs:
+    question: Which?
+    columns: [artifact_bytes]
+    targets: [vmvx]
+    models: {pair: gamma.mlir}
+    variants: {gamma: {}, delta: {models: {pair: delta.mlir}}}
+  deep:
+    question: How deep?
+    columns: [artifact_bytes, compile_cpu_ms]
+    targets: [vmvx]
+    models: {tall: layer.mlir, flat: gamma.mlir}
+    timing: true
+    variants: {"1": {layers: 1}, "3": {layers: 3}, bounded: {assume: {max: 64}}}
+"""
+
+
+@pytest.fixture
+def models(here: Path) -> Path:
+    """Experiments with models of their own, beside the configuration's."""
+    for name in ("gamma", "delta"):
+        write_model(here, name)
+    (here / "layer.mlir").write_text("// repeat\n// layer {layer} of {layers}\n// end\nfunc\n", encoding="utf-8")
+    (here / "e.yml").write_text(OF_MODELS, encoding="utf-8")
+    return here
+
+
+def test_a_variant_has_a_file_of_its_own_for_a_model(models: Path, asked: Asked) -> None:
+    compiler(models, [{"do": "grow", "kind": "direct", "model": "delta"}])
+    code, out, _ = asked("pairs")
+    assert code == 0
+    gamma, delta = sorted(result(models).cells, key=lambda cell: cell.variant == "delta")
+    assert (gamma.model, delta.model) == ("pair", "pair")
+    assert gamma.command.endswith("-o pair.vmfb < gamma.mlir") or gamma.command.endswith("/gamma.mlir")
+    assert delta.command.rpartition("/")[2] == "delta.mlir"
+    assert [Path(variant.models["pair"]).name for variant in result(models).variants[1:]] == ["delta.mlir"]
+    assert delta.metrics["artifact_bytes"] > gamma.metrics["artifact_bytes"]
+    assert "against gamma: delta code size +" in " ".join(out.split())
+    text = (models / "out/lab.md").read_text(encoding="utf-8")
+    assert "- `gamma`: as the experiment has it\n- `delta`: `pair` is `" in text
+    assert asked("pairs", "--model", "alpha")[0] == 2, "the configuration's models are not the experiment's"
+
+
+@pytest.mark.parametrize("name", ["gamma", "delta"])
+def test_a_file_that_is_missing_is_refused_before_any_compile(models: Path, asked: Asked, name: str) -> None:
+    fake = compiler(models)
+    (models / f"{name}.mlir").unlink()
+    code, _, err = asked("pairs")
+    assert (code, fake.calls("direct")) == (2, [])
+    assert err[-1].endswith(f"{name}.mlir: is not a file (check `models` of the experiment: pair)")
+
+
+def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_why(models: Path, asked: Asked) -> None:
+    fake = compiler(models)
+    code, out, _ = asked("deep")
+    assert code == 0
+    lab = result(models)
+    cells = {(cell.model, cell.variant): cell for cell in lab.cells}
+    written = models / "out/models/3/tall.mlir"
+    assert written.read_text(encoding="utf-8").splitlines()[2] == "// layer 3 of 3"
+    assert cells["tall", "3"].command.endswith("-o tall.vmfb < models/3/tall.mlir")
+    assert cells["tall", "3"].status == "ok" and len(fake.calls("direct")) >= 2
+    assert (cells["flat", "1"].status, cells["flat", "1"].command) == ("failed", None)
+    assert cells["flat", "1"].failure == "the model has no lines between '// repeat' and '// end'"
+    assert {cells[model, "bounded"].failure for model in ("flat", "tall")} == {
+        "no MLIR Python bindings beside this compiler"
+    }
+    assert [variant.layers for variant in lab.variants] == [1, 3, None]
+    assert lab.variants[2].assume == {"min": 0, "max": 64, "divisor": 1}
+    assert [row.metric for row in lab.growth if row.model == "tall"] == ["artifact_bytes", "compile_cpu_ms"]
+    assert cells["tall", "1"].times_note == "this compiler prints no times of its passes"
+    shown = " ".join(out.split())
+    assert "1, 3: 2 builds failed: the model has no lines between" in shown
+    assert "Compile times n/a: this compiler prints no times of its passes" in shown
+
+
 @pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])
 def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tuple[str, ...]) -> None:
     code, out, _ = asked(*arguments)

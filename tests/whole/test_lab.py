@@ -53,7 +53,11 @@ def cell(lab: JsonRow, model: str, variant: str, target: str = "llvm-cpu-x86_64"
     return found
 
 
-@pytest.mark.parametrize("name", sorted(load_experiments().keys() - {"aggressive-fusion"}))
+OF_MODELS = {name for name, experiment in load_experiments().items() if experiment.models}
+"""Experiments with models of their own."""
+
+
+@pytest.mark.parametrize("name", sorted(load_experiments().keys() - {"aggressive-fusion"} - OF_MODELS))
 def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) -> None:
     experiment = load_experiments()[name]
     lab = asked(home, name, "--model", "tiny", *(("--no-run",) if name in LONG else ()))

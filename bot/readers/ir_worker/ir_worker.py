@@ -23,6 +23,8 @@ all {"ready": true}, or {"error": "one line"} and the end:
         → {"folded": [{"members": [executable], "operands": [type]}],
            "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
            `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
+    {"op": "assume", "model": PATH, "out": PATH, "smallest": 16, "largest": 512 or null, "divisor": 16}
+        → {"dimensions": how many dynamic dimensions the arguments have}: `out` has the model with these assumptions
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
@@ -46,6 +48,7 @@ from typing import Any
 if __name__ == "__main__":  # the folder is a package of its own then, without the bot around it
     sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "ir_worker"
 
+from .ir_assume import Assumption, assumed
 from .ir_fold import folded, groups
 from .ir_interface import interface
 from .ir_kinds import collect, name_of
@@ -75,6 +78,7 @@ class IrWorker:
             "interface": lambda request: interface(ir, self._load(request["flow"])),
             "groups": lambda request: groups(ir, self._load(request["flow"])),
             "fold": self._fold,
+            "assume": self._assume,
         }
 
     def answer(self, line: str) -> Answer:
@@ -110,6 +114,15 @@ class IrWorker:
             text = module.operation.get_asm(enable_debug_info=True).encode()
         Path(request["out"]).write_bytes(text)
         return answer
+
+    def _assume(self, request: Answer) -> Answer:
+        module = self._load(request["model"])
+        known = Assumption(request["smallest"], request["largest"], request["divisor"])
+        with module.context:
+            dimensions = assumed(self.ir, module, known)
+        text = module.operation.get_asm(enable_debug_info=True)
+        Path(request["out"]).write_text(text, encoding="utf-8")
+        return {"dimensions": dimensions}
 
     def _load(self, path: str) -> Any:
         return self._module(Path(path).read_bytes())

@@ -1,0 +1,154 @@
+"""How a value grows with the number of a model's layers: the exponent of a power law, fitted by least squares.
+
+The fit is linear regression of logarithms: `log value = constant + exponent * log layers`. Its interval holds the true
+exponent with 95 % probability, if the logarithms of the values scatter normally around a line.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bot.core.delta import value_of
+from bot.core.record import Spread, Value
+from bot.core.snapshot import Cell, CellKey
+from bot.core.study import Study, Variant
+
+WARNING_EXPONENT = 1.3
+"""From here on growth is a warning. Twice the layers then take about 2.5 times as much."""
+FEWEST_FOR_INTERVAL = 3
+
+_T_QUANTILES = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010),
+    *(2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739),
+)
+"""The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on; as many as an experiment can need."""
+
+Point = tuple[int, int]  # number of layers, value
+
+
+class Growth(NamedTuple):
+    """A fitted power law."""
+
+    exponent: float
+    interval: tuple[float, float] | None  # None for fewer than three points
+    last_step: float  # the exponent between the two deepest points alone
+
+    @property
+    def is_warning(self) -> bool:
+        """True where the value grows clearly faster than the number of layers, overall or in the last step."""
+        return max(self.exponent, self.last_step) >= WARNING_EXPONENT
+
+
+def fitted(points: Sequence[Point]) -> Growth | str:
+    """Fit a power law to points of different depths, or return why there is none."""
+    if len({layers for layers, _ in points}) < 2:
+        return "fewer than two depths were measured"
+    if any(value <= 0 for _, value in points):
+        return "a value is 0, which has no logarithm"
+    ordered = sorted(points)
+    depths = [math.log(layers) for layers, _ in ordered]
+    values = [math.log(value) for _, value in ordered]
+    mean_depth = statistics.fmean(depths)
+    mean_value = statistics.fmean(values)
+    spread = math.fsum((depth - mean_depth) ** 2 for depth in depths)
+    pairs = list(zip(depths, values, strict=True))
+    shared = math.fsum((depth - mean_depth) * (value - mean_value) for depth, value in pairs)
+    exponent = shared / spread
+    errors = [value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs]
+    return Growth(exponent, _interval(exponent, errors, spread), _last_step(pairs))
+
+
+def _interval(exponent: float, errors: Sequence[float], spread: float) -> tuple[float, float] | None:
+    """Return the 95 % interval of a slope. `spread`: the sum of the squared distances of depths from their mean."""
+    if len(errors) < FEWEST_FOR_INTERVAL:
+        return None
+    freedom = len(errors) - 2
+    squares = math.fsum(error**2 for error in errors)
+    half = _T_QUANTILES[freedom - 1] * math.sqrt(squares / freedom / spread)
+    return exponent - half, exponent + half
+
+
+def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the slope between the two largest depths, of the means where a depth was measured several times."""
+    before, last = sorted({depth for depth, _ in pairs})[-2:]
+    last_value = statistics.fmean(value for depth, value in pairs if depth == last)
+    before_value = statistics.fmean(value for depth, value in pairs if depth == before)
+    return (last_value - before_value) / (last - before)
+
+
+class DepthGrowth(NamedTuple):
+    """How one metric of one model on one target grows."""
+
+    key: CellKey
+    column: str  # id of the metric
+    values: tuple[tuple[int, Value], ...]  # number of layers, and the value there; None where it was not measured
+    growth: Growth | None
+    reason: str  # why there is no fit; empty where there is one
+    variants: tuple[str, ...]  # names of those that differ in nothing but the number of layers
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The numbers of layers that the fit has."""
+        return tuple(layers for layers, value in self.values if value is not None)
+
+
+def series(study: Study) -> list[tuple[Variant, ...]]:
+    """Return the variants that differ in nothing but the number of layers, with at least two numbers each."""
+    groups = list[list[Variant]]()
+    for variant in study.variants:
+        if variant.layers is None:
+            continue
+        group = next((group for group in groups if _flat(group[0]) == _flat(variant)), None)
+        if group is None:
+            group = list[Variant]()
+            groups.append(group)
+        group.append(variant)
+    ordered = [sorted(group, key=lambda variant: variant.layers or 0) for group in groups]
+    return [tuple(group) for group in ordered if len({variant.layers for variant in group}) > 1]
+
+
+def _flat(variant: Variant) -> Variant:
+    """Return what makes a variant another one, but for its layers and what was measured."""
+    return replace(variant, name="", layers=None, snapshot=None, reason="")
+
+
+def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
+    """Fit each metric of each build over the variants that have a number of layers; of none without two of them."""
+    result = list[DepthGrowth]()
+    for group in series(study):
+        cells = [_cells_of(variant) for variant in group]
+        for key in study.keys:
+            found = [by_key.get(key) for by_key in cells]
+            if any(found):
+                result += (_grown(key, column, group, found) for column in columns)
+    return tuple(result)
+
+
+def _cells_of(variant: Variant) -> dict[CellKey, Cell]:
+    if variant.snapshot is None:
+        return {}
+    return {cell.key: cell for cell in variant.snapshot.cells}
+
+
+def _value(cell: Cell | None, column: str) -> Value:
+    if cell is None or not cell.measured:
+        return None
+    return value_of(cell, column)
+
+
+def _grown(key: CellKey, column: str, group: Sequence[Variant], cells: Sequence[Cell | None]) -> DepthGrowth:
+    depths = [variant.layers or 0 for variant in group]
+    values = [_value(cell, column) for cell in cells]
+    pairs = tuple(zip(depths, values, strict=True))
+    names = tuple(variant.name for variant in group)
+    growth = fitted([(layers, value) for layers, value in pairs if isinstance(value, int)])
+    if any(isinstance(value, Spread) for value in values):
+        growth = "a build is non-deterministic"
+    if isinstance(growth, str):
+        return DepthGrowth(key, column, pairs, None, growth, names)
+    return DepthGrowth(key, column, pairs, growth, "", names)
