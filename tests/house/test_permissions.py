@@ -16,6 +16,7 @@ from action_stage import MODEL
 from fake_github import FakeGitHub
 from git_server import Access, serving
 from github_runner import event, git, push_event
+from places import ROOT
 from test_workflows import jobs
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,10 @@ CALLS: tuple[tuple[str, str, str], ...] = (
     ("POST", "/check-runs", "checks: write"),
     ("PATCH", "/check-runs/{}", "checks: write"),
     ("GET", "/commits/{}/check-runs", "checks: read"),
+    ("GET", "/commits/{}/pulls", "pull-requests: read"),
+    ("GET", "/issues", "issues: read"),
+    ("POST", "/issues", "issues: write"),
+    ("PATCH", "/issues/{}", "issues: write"),
     ("GET", "/commits/{}", "contents: read"),
     ("GET", "/compare/{}", "contents: read"),
     ("GET", "/actions/artifacts/{}/zip", "actions: read"),
@@ -136,6 +141,29 @@ def stored(seen: Seen) -> None:
         assert stage.push(stage.origin.push_main("Merge", {"models/a.mlir": GROWN})).code == 0
 
 
+def merged(stage: action_stage.Stage, sha: str, parent: str, **inputs: str) -> action_stage.Ran:
+    """The report of a pushed commit, which is the merge of an accepted pull request."""
+    stage.hub.add_pull(1, "1" * 40, base_sha=parent)
+    stage.hub.merge_pull(1, sha, [parent])
+    stage.hub.add_label(1, "code-size-approved", by="alice")
+    sent, ref = push_event(sha), "refs/heads/main"
+    measured = stage.run("push", sent, sha, ref=ref, command="measure", **inputs)
+    given = {"command": "report", "measured": str(measured.out), **inputs}
+    return stage.run("push", sent, sha, ref=ref, **given)
+
+
+def after_merge(seen: Seen) -> None:
+    with seen.measuring(**BRANCH, states={"changed": "fail"}) as (stage, main):
+        ran = merged(stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main)
+        assert (ran.code, ran.outputs["verdict"]) == (0, "fail"), ran.error
+
+
+def after_merge_with_an_issue(seen: Seen) -> None:
+    with seen.measuring(**BRANCH, states={"changed": "fail"}, after_merge="issue") as (stage, main):
+        assert merged(stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main).code == 0
+        assert len(stage.hub.issues) == 1
+
+
 def by_hand(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, main):
         stage.hub.add_pull(1, main)
@@ -195,6 +223,7 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size.yml", "measure"): measured,
     ("code-size.yml", "report"): review,
     ("code-size.yml", "store"): stored,
+    ("code-size.yml", "after-merge"): after_merge,
     ("code-size.yml", "prepare-manual"): prepared_by_hand,
     ("code-size.yml", "measure-manual"): measured,
     ("code-size.yml", "report-manual"): by_hand,
@@ -202,6 +231,7 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size-other-store.yml", "measure"): measured,
     ("code-size-other-store.yml", "report"): review,
     ("code-size-other-store.yml", "store"): stored_elsewhere,
+    ("code-size-other-store.yml", "after-merge"): after_merge,
     ("code-size-pages.yml", "build"): published,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,
@@ -209,9 +239,11 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size-sharded.yml", "join"): measured,
     ("code-size-sharded.yml", "report"): review,
     ("code-size-sharded.yml", "store"): stored,
+    ("code-size-sharded.yml", "after-merge"): after_merge,
     ("iree-pkgci.yml", "measure"): measured,
     ("iree-pkgci.yml", "report"): review,
     ("iree-pkgci.yml", "store"): stored,
+    ("iree-pkgci.yml", "after-merge"): after_merge,
 }
 
 
@@ -226,3 +258,12 @@ def test_a_job_has_the_permissions_that_it_uses_and_no_others(file: str, name: s
     seen = Seen()
     JOBS[file, name](seen)
     assert granted == joined(seen.needs)
+
+
+def test_the_permission_that_the_workflows_leave_commented_is_the_one_of_the_issue() -> None:
+    seen = Seen()
+    after_merge_with_an_issue(seen)
+    for file, name in (key for key in JOBS if key[1] == "after-merge"):
+        (granted,) = [job["permissions"] for at, job_name, job in jobs() if (at, job_name) == (file, name)]
+        assert joined(seen.needs) == {**granted, "issues": "write"}
+        assert "      # issues: write\n" in (ROOT / "configs" / "workflows" / file).read_text(encoding="utf-8")
