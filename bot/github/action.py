@@ -19,6 +19,7 @@ from bot.github.preparing import prepare
 from bot.github.reporting import report, store
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
+from bot.github.weekly import weekly
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
 from bot.system.ownership import give_to_owner
@@ -132,6 +133,6 @@ _ASKED: Mapping[str, tuple[str, ...]] = {
 }
 """What an event is about → the commands that it can be asked for; `auto` is the first."""
 _AFTERWARDS: Mapping[str, _Run] = {"report": report, "store": store, "post": post}
-_ANYWHERE: Mapping[str, _Run] = {"prepare": prepare, "plan": _plan, "pages": pages}
+_ANYWHERE: Mapping[str, _Run] = {"prepare": prepare, "plan": _plan, "pages": pages, "weekly": weekly}
 _WITH_STORE_TOKEN = ("prepare", "store")
 """The commands that may have the token for another repository with the baselines."""

@@ -18,27 +18,26 @@ from bot.core.publication import Acceptance, accept, seen
 from bot.core.report import Baseline, Report
 from bot.errors import InputError, NetworkError
 from bot.github.baselines import stored
-from bot.github.delivering import Destination, accepted_on, set_outputs, suspected
+from bot.github.delivering import set_outputs, suspected
 from bot.github.main_issue import OwnIssue, close_younger, create_issue, own_issues, update_issue
-from bot.github.merged_pulls import MergedPulls, merged_pulls
+from bot.github.merged_pulls import Merges, merges_of
 from bot.github.opening import Services, store_of
 from bot.github.publishing import Result, publish_check
-from bot.github.pushes import Push, compared_with_before, handed_over, opened_push, pushed_side, require_token
+from bot.github.pushes import (
+    Push,
+    compared_with_before,
+    handed_over,
+    opened_push,
+    push_commits,
+    pushed_side,
+    require_token,
+)
 from bot.show.after_merge import MainIssue, issue_body, issue_title
 from bot.show.comment import after_merge_name, check_run, model_paths, write_report
 from bot.store.entries import Store
 from bot.study.comparison import no_verdict, reported
 from bot.study.prepare import require_writable
 from bot.system.hub import Hub
-
-
-class Merges(NamedTuple):
-    """The commits between a baseline and a pushed commit, and what GitHub knows of their pull requests."""
-
-    commits: tuple[str, ...]  # first parents, the newest first; the pushed commit is the first
-    asked: MergedPulls = MergedPulls()
-    acceptance: Acceptance | None = None
-    unknown: str = ""  # why the pull requests are not known; empty if they are, or if nothing asked for them
 
 
 class Judged(NamedTuple):
@@ -97,22 +96,8 @@ def after_merge(services: Services) -> int:
 
 def _judged(services: Services, hub: Hub, config: Config, push: Push, report: Report) -> Judged:
     """Apply what was accepted on the merged pull requests; GitHub is asked only if a finding fails the check."""
-    branch, sha = services.context.default_branch, services.context.sha
-    distance = push.before.distance if push.before else 1
-    commits = (sha, *services.git.ancestors(sha, distance)[: distance - 1])
-    merges = Merges(commits)
-    if not report.verdict.failing:
-        return Judged(push, report, merges)
-    try:
-        asked = merged_pulls(hub, commits, branch)
-        acceptance = None
-        if asked.approved:
-            to = Destination(None, sha, services.context.run_id, config)
-            acceptance = accepted_on(hub, asked.approved, to)
-        merges = Merges(commits, asked, acceptance)
-    except NetworkError as error:
-        services.show.say(error.line)
-        merges = Merges(commits, unknown=error.line)
+    commits = push_commits(services, push)
+    merges = merges_of(services, hub, config, commits) if report.verdict.failing else Merges(commits)
     verdict = accept(report.verdict, merges.acceptance)
     return Judged(push, structs.replace(report, verdict=verdict), merges)
 

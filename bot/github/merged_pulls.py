@@ -7,8 +7,12 @@ from typing import NamedTuple
 
 from github.PullRequest import PullRequest
 
+from bot.config.configuration import Config
 from bot.core.after_merge import MergedPull
-from bot.core.publication import is_approval
+from bot.core.publication import Acceptance, is_approval
+from bot.errors import NetworkError
+from bot.github.delivering import Destination, accepted_on
+from bot.github.opening import Services
 from bot.show.escape import clean
 from bot.system.hub import Hub, explain, required
 
@@ -44,6 +48,30 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
         titled = tuple(MergedPull(number, _title(pull)) for number, pull in found.items())
         approved = tuple(number for number, pull in found.items() if _is_approved(pull))
     return MergedPulls(titled, approved, len(commits) - len(asked))
+
+
+class Merges(NamedTuple):
+    """The commits between a baseline and a pushed commit, and what GitHub knows of their pull requests."""
+
+    commits: tuple[str, ...]  # first parents, the newest first; the pushed commit is the first
+    asked: MergedPulls = MergedPulls()
+    acceptance: Acceptance | None = None
+    unknown: str = ""  # why the pull requests are not known; empty if they are, or if nothing asked for them
+
+
+def merges_of(services: Services, hub: Hub, config: Config, commits: tuple[str, ...]) -> Merges:
+    """Ask for the merged pull requests of a push and for what was accepted on them; a refusal is said in one line."""
+    context = services.context
+    try:
+        asked = merged_pulls(hub, commits, context.default_branch)
+        acceptance = None
+        if asked.approved:
+            to = Destination(None, context.sha, context.run_id, config)
+            acceptance = accepted_on(hub, asked.approved, to)
+        return Merges(commits, asked, acceptance)
+    except NetworkError as error:
+        services.show.say(error.line)
+        return Merges(commits, unknown=error.line)
 
 
 def _title(pull: PullRequest) -> str:

@@ -105,3 +105,10 @@ def compared_with_before(services: Services, config: Config, push: Push, texts: 
     if distance:
         report = structs.replace(report, notes=(older_note(distance), *report.notes))
     return report
+
+
+def push_commits(services: Services, push: Push) -> tuple[str, ...]:
+    """Return the first parents from a pushed commit to the one after the baseline before it, the newest first."""
+    distance = push.before.distance if push.before else 1
+    sha = services.context.sha
+    return (sha, *services.git.ancestors(sha, distance)[: distance - 1])

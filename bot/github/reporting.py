@@ -14,12 +14,14 @@ from msgspec import structs
 
 from bot.config.configuration import Config
 from bot.core.baseline import Entry
+from bot.core.publication import accept
 from bot.core.report import Adoption, Baseline, Report
-from bot.core.snapshot import Snapshot
+from bot.core.snapshot import Accepted, Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import missing_pin, older_note
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.measured import Handed
+from bot.github.merged_pulls import merges_of
 from bot.github.opening import (
     Opened,
     Services,
@@ -32,7 +34,16 @@ from bot.github.opening import (
     wanted_sides,
 )
 from bot.github.posting import trusted_base
-from bot.github.pushes import compared_with_before, handed_over, opened_push, pushed_side, require_commit, require_token
+from bot.github.pushes import (
+    Push,
+    compared_with_before,
+    handed_over,
+    opened_push,
+    push_commits,
+    pushed_side,
+    require_commit,
+    require_token,
+)
 from bot.github.repository import require_open_conversation
 from bot.github.reviewing import changed_thresholds
 from bot.show.comment import write_snapshot
@@ -85,14 +96,33 @@ def store(services: Services) -> int:
         push = pushed_side(services, kept, config, handed)
         if push is None:
             return 0
-        write_snapshot(services.out / "head.json", push.snapshot)
+        compared = compared_with_before(services, config, push, handed.texts)
+        final, snapshot = _with_acceptance(services, config, push, compared)
+        write_snapshot(services.out / "head.json", snapshot)
         entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
-        say("stored" if kept.save(entry, push.snapshot) else "was stored already")
-        final = compared_with_before(services, config, push, handed.texts)
+        say("stored" if kept.save(entry, snapshot) else "was stored already")
         if final is None:
             return 0
         rules = structs.replace(config, fail_job=False)
         return deliver(final, services, Destination(None, "", services.context.run_id, rules, head.config_name))
+
+
+def _with_acceptance(
+    services: Services, config: Config, push: Push, report: Report | None
+) -> tuple[Report | None, Snapshot]:
+    """The report with what was accepted on the merged pull requests, and the snapshot that records it.
+
+    GitHub is asked only if a finding fails the check, and if there is a token.
+    """
+    if report is None or services.hub is None or not report.verdict.failing:
+        return report, push.snapshot
+    merges = merges_of(services, services.hub, config, push_commits(services, push))
+    verdict = accept(report.verdict, merges.acceptance)
+    people = sorted({finding.accepted for finding in verdict.findings if finding.accepted})
+    if not people:
+        return report, push.snapshot
+    accepted = Accepted(", ".join(people))
+    return structs.replace(report, verdict=verdict), structs.replace(push.snapshot, accepted=accepted)
 
 
 def _require_store_token(services: Services, config: Config) -> None:

@@ -80,13 +80,18 @@ class Seen:
         self.needs = {"contents: read"}
 
     @contextmanager
-    def measuring(self, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
-        """A stage with a first commit on main that was measured and stored; what comes then is seen."""
+    def measuring(self, *later: str, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
+        """A stage with commits on main that were measured and stored; what comes then is seen.
+
+        `later`: the texts of the model in the commits after the first one.
+        """
         with TemporaryDirectory() as home, FakeGitHub("octo/repo") as hub:
             stage = action_stage.Stage.create(Path(home), hub)
             stage.compiler("one")
             main = stage.main({"models/b.mlir": MODEL.format("b")}, **keys)
             assert stage.push(main).code == 0
+            for text in later:
+                assert stage.push(stage.origin.push_main("Later", {"models/a.mlir": text})).code == 0
             start, tip = len(hub.traffic), _baselines(stage)
             yield stage, main
             self.needs |= set(map(needed, hub.traffic[start:]))
@@ -113,7 +118,7 @@ class Seen:
                 stage = action_stage.Stage.create(Path(home), hub)
                 stage.environ["GITHUB_SERVER_URL"] = server.url
                 stage.compiler("one")
-                yield stage, stage.main(baseline={"repository": "octo/sizes"})
+                yield stage, stage.main(baseline={"repository": "octo/sizes"}, states={"changed": "fail"})
                 assert server.tokens_of["octo/sizes.git"] == {"store"}
             self.needs |= set(map(needed, hub.traffic))
             assert not _baselines(stage)
@@ -137,7 +142,7 @@ def measured(seen: Seen) -> None:
 
 
 def stored(seen: Seen) -> None:
-    with seen.measuring(**BRANCH) as (stage, _):
+    with seen.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
         assert stage.push(stage.origin.push_main("Merge", {"models/a.mlir": GROWN})).code == 0
 
 
@@ -187,10 +192,11 @@ def prepared_elsewhere(seen: Seen) -> None:
 
 def stored_elsewhere(seen: Seen) -> None:
     with seen.elsewhere() as (stage, main):
-        sent, ref = push_event(main), "refs/heads/main"
-        measured = stage.run("push", sent, main, ref=ref, command="measure", baselines="none")
-        given = {"command": "store", "store_token": "store", "measured": str(measured.out)}
-        assert stage.run("push", sent, main, ref=ref, **given).code == 0
+        for sha in (main, stage.origin.push_main("Merge", {"models/a.mlir": GROWN})):
+            sent, ref = push_event(sha), "refs/heads/main"
+            measured = stage.run("push", sent, sha, ref=ref, command="measure", baselines="none")
+            given = {"command": "store", "store_token": "store", "measured": str(measured.out)}
+            assert stage.run("push", sent, sha, ref=ref, **given).code == 0
 
 
 def planned(seen: Seen) -> None:
@@ -208,6 +214,12 @@ def posted(seen: Seen) -> None:
         assert stage.post().code == 0 and stage.conclusions == ["failure"]
         stage.hub.add_label(posting_stage.NUMBER, "code-size-approved", by="alice")
         assert stage.post().code == 0
+
+
+def summarized(seen: Seen) -> None:
+    with seen.measuring(GROWN, **BRANCH) as (stage, _):
+        ran = stage.dispatch(command="weekly")
+        assert ran.code == 0 and "1 build of" in ran.summary, ran.error
 
 
 def published(seen: Seen) -> None:
@@ -233,6 +245,7 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size-other-store.yml", "store"): stored_elsewhere,
     ("code-size-other-store.yml", "after-merge"): after_merge,
     ("code-size-pages.yml", "build"): published,
+    ("code-size-weekly.yml", "weekly"): summarized,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,
     ("code-size-sharded.yml", "measure"): part,

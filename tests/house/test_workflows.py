@@ -24,9 +24,10 @@ MAY = {
     "pages": {"contents": "read"},
     "report": {"contents": "read", "pull-requests": "write", "checks": "write"},
     "post": {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"},
-    "store": {"contents": "write"},
+    "store": {"contents": "write", "pull-requests": "read"},
+    "weekly": {"contents": "read"},
 }
-TAKES_TOKEN = {"report", "post", "store", "pages"}
+TAKES_TOKEN = {"report", "post", "store", "pages", "weekly"}
 STORE_TOKEN = "${{ secrets.CODE_SIZE_STORE_TOKEN }}"
 # The workflow whose baselines are in another repository: who has the token for it.
 OTHER_STORE = "code-size-other-store.yml"
