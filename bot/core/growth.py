@@ -81,11 +81,16 @@ def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> 
     if found is None:
         oldest = [line.times[sha] for sha in stored if sha in line.times]
         age_days = (line.times[newest] - min(oldest)) // DAY_SECONDS
-        return Point("window", reason=f"the stored baselines cover only {age_days:,} of {days} days")
+        return Point("window", reason=_too_short(line, age_days, days))
     if found not in line.times:
         return Point("window", found, f"{days} days or more before the newest baseline")
     age_days = (line.times[newest] - line.times[found]) // DAY_SECONDS
     return Point("window", found, f"{age_days:,} days before the newest baseline")
+
+
+def _too_short(line: Line, age_days: int, days: int) -> str:
+    commits = f"the newest {len(line.commits):,} commits"
+    return f"the baselines of {commits} cover only {age_days:,} of {days} days"
 
 
 def acceptance_point(loaded: Sequence[tuple[str, Snapshot]]) -> Point:

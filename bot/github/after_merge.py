@@ -7,6 +7,7 @@ any effect on the check.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -61,6 +62,9 @@ def after_merge(services: Services) -> int:
     say, sha = services.show.say, services.context.sha
     if services.context.event != "push":
         say("nothing to report: only a push is compared with the baseline before it")
+        return 0
+    if services.context.read_only:
+        say("nothing to report: GitHub gives this run a token that can only read, because Dependabot started it")
         return 0
     handed = handed_over(services)
     with opened_push(services) as head:
@@ -144,14 +148,30 @@ def _keep_issue(services: Services, hub: Hub, config: Config, store: Store, judg
         return
     if not failing:
         return
-    found = seen(failing)
-    for own in known:
-        if own.was_closed_by_a_person and own.state and is_same_break(own.state, found, judged.merges.commits):
-            services.show.say(f"no issue: a person closed #{own.number}, which has these findings")
-            return
+    reason = _reason_for_no_issue(services, config, judged, known)
+    if reason:
+        services.show.say(f"no issue: {reason}")
+        return
     issue = _new_issue(services, config, judged)
     url = create_issue(hub, marker, issue_title(issue), issue_body(issue))
     services.show.say(f"issue: {url}")
+
+
+def _reason_for_no_issue(services: Services, config: Config, judged: Judged, closed: Sequence[OwnIssue]) -> str:
+    """Say which closed issue already has the findings of a push; empty if they are a new regression.
+
+    A run of an older commit finds again what a later commit has repaired.
+    """
+    sha, found = services.context.sha, seen(judged.report.verdict.failing)
+    for own in closed:
+        if own.state is None:
+            continue
+        newest_sha = own.state.newest_sha
+        if own.was_closed_by_a_person and is_same_break(own.state, found, judged.merges.commits):
+            return f"a person closed #{own.number}, which has these findings"
+        if sha == newest_sha or _is_older(services, config, sha, newest_sha):
+            return f"#{own.number} is closed, and is about this commit or a newer one"
+    return ""
 
 
 def _new_issue(services: Services, config: Config, judged: Judged) -> MainIssue:

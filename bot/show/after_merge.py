@@ -12,6 +12,7 @@ from bot.core.record import Small
 from bot.core.report import Report
 from bot.show.blocks import Block, Limits, Line, List, Phrase, Sentence, Span, code, listing, phrase, section, strong
 from bot.show.comment import COMMENT_LIMIT, TIERS
+from bot.show.escape import clean, clip
 from bot.show.facts import build_facts
 from bot.show.filters import plural
 from bot.show.renderers import first_fitting, length
@@ -19,6 +20,7 @@ from bot.show.report import first_screen
 
 _SHOWN_DIGITS = 10
 _FEW_PULLS = 3
+_BRANCH_CHARACTERS = 100  # GitHub takes 256 characters as a title
 _ABOUT = (
     "The bot updates this issue after each push. It closes the issue when the branch is within its thresholds again, "
     "compared with the last good baseline. If you close the issue yourself, you accept these findings: "
@@ -39,7 +41,7 @@ class MainIssue(Small, frozen=True):
 def issue_title(issue: MainIssue) -> str:
     """Return the title: `Code size of main: 2 builds fail the thresholds`."""
     named = "" if issue.report.report_id == "default" else f" {issue.report.report_id}"
-    lead = f"Code size{named} of {issue.branch}"
+    lead = f"Code size{named} of {clip(clean(issue.branch), _BRANCH_CHARACTERS)}"
     if issue.state.is_resolved:
         return f"{lead}: within the thresholds again"
     builds = {finding.key for finding in issue.report.verdict.failing}
@@ -76,7 +78,7 @@ def _what_happened(issue: MainIssue) -> Phrase:
     broke = phrase("The push of ", first, " made ", code(issue.branch), " exceed its thresholds. ")
     said = phrase(broke, "The last good baseline is that of ", good, ".")
     if state.is_resolved:
-        return phrase(strong("Resolved: "), newest, " is within the thresholds again. ", said)
+        return phrase(strong("Resolved:"), " ", newest, " is within the thresholds again. ", said)
     if state.newest_sha != state.first_sha:
         return phrase(said, " The numbers are those of ", newest, ".")
     return said

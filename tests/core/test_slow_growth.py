@@ -26,7 +26,7 @@ def test_the_window_begins_at_the_newest_baseline_that_is_old_enough() -> None:
     assert window_point(branch, (NEWEST, OLDEST)).sha == OLDEST
     assert window_point(branch, (SECOND, OLDEST)).sha == OLDEST, "from the newest baseline, not from the newest commit"
     point = window_point(branch, (NEWEST, SECOND, THIRD))
-    assert (point.sha, point.reason) == ("", "the stored baselines cover only 89 of 90 days")
+    assert (point.sha, point.reason) == ("", "the baselines of the newest 5 commits cover only 89 of 90 days")
     assert window_point(branch, (NEWEST, SECOND, THIRD), days=7).sha == SECOND
 
 

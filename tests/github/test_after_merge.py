@@ -165,6 +165,28 @@ def test_a_run_again_and_an_older_run_change_nothing(stage: Stage) -> None:
     assert writes(stage)[start:] == ["POST /check-runs"] * 2
 
 
+def test_a_run_again_of_what_was_repaired_since_opens_no_issue(stage: Stage) -> None:
+    started(stage)
+    pushes = [merge(stage, GROWN)]
+    jobs(stage, pushes[0])
+    pushes.append(merge(stage, LARGEST))
+    jobs(stage, pushes[1])
+    jobs(stage, merge(stage, A))
+    before = issue_of(stage)
+    assert before["state"] == "closed"
+    for sha in pushes:
+        ran = jobs(stage, sha)
+        assert ran.outputs["verdict"] == "fail" and "is about this commit or a newer one" in ran.said
+    assert issue_of(stage) == before
+
+
+def test_a_push_of_dependabot_writes_nothing(stage: Stage) -> None:
+    started(stage)
+    stage.environ["GITHUB_ACTOR"] = "dependabot[bot]"
+    ran = jobs(stage, merge(stage, GROWN))
+    assert ran.code == 0 and "because Dependabot started it" in ran.said and writes(stage) == []
+
+
 def test_only_own_issues_with_the_marker_count_over_all_pages(stage: Stage) -> None:
     main = started(stage)
     forged = f"{MARKER}\nforged"
@@ -245,7 +267,7 @@ def test_only_so_many_commits_are_asked_and_the_others_are_counted(
     start = len(stage.hub.traffic)
     jobs(stage, shas[-1])
     asked = [one["path"] for one in stage.hub.traffic[start:] if one["path"].endswith("/pulls")]
-    assert len(asked) == 2 and shas[-1] in asked[0]
+    assert len(asked) == 2 * 2 and shas[-1] in asked[0], "two in each of the jobs that store and report"
     body = shown(issue_of(stage)["body"])
     assert "It did not ask for 2 older commits." in body and "GitHub knows no merged pull request" in body
     assert "Number 11" not in body

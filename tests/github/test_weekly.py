@@ -126,7 +126,10 @@ def test_with_a_short_past_the_oldest_baseline_stands_for_the_window_and_that_is
     dated(stage, 3, {"models/a.mlir": f"{A}// grown 1\n"}, monkeypatch)
     found, ran = weekly(stage)
     assert found["days"] == 3 and found["growths"][2]["base"] is None
-    assert "the stored baselines cover only 3 of 90 days" in found["notes"][0] and "only 3 of 90 days" in ran.summary
+    assert (
+        "the baselines of the newest 2 commits cover only 3 of 90 days" in found["notes"][0]
+        and "only 3 of 90 days" in ran.summary
+    )
     assert found["drifts"][0]["week_bytes"] is None and "n/a" in ran.summary
 
 

@@ -219,7 +219,7 @@ def posted(seen: Seen) -> None:
 def summarized(seen: Seen) -> None:
     with seen.measuring(GROWN, **BRANCH) as (stage, _):
         ran = stage.dispatch(command="weekly")
-        assert ran.code == 0 and "1 build of" in ran.summary, ran.error
+        assert ran.code == 0 and "builds of 2 grew over" in ran.summary, ran.error
 
 
 def published(seen: Seen) -> None:
