@@ -238,20 +238,22 @@ def test_what_was_accepted_on_the_merged_pull_request_fails_nothing(stage: Stage
     assert issue_of(stage)["state"] == "open", "more than what was accepted is a regression"
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "@everyone fixes #1 <img src=x onerror=alert(1)> **bold** [x](javascript:alert(1))",
-        "` | --> <!-- code-size-bot-after-merge:default --> ```\n# Heading",
-        "\x1b[31mred\u202e" + "long " * 100,
-    ],
+HOSTILE_TITLES = (
+    "@everyone fixes #1 <img src=x onerror=alert(1)> **bold** [x](javascript:alert(1))",
+    "` | --> <!-- code-size-bot-after-merge:default --> ```\n# Heading",
+    "\x1b[31mred\u202e" + "long " * 100,
 )
-def test_a_hostile_title_is_only_text(stage: Stage, title: str) -> None:
+
+
+def test_hostile_titles_are_only_text(stage: Stage) -> None:
     started(stage)
-    jobs(stage, merge(stage, GROWN, number=7, title=title))
+    texts = (f"{A}// first\n", f"{A}// second\n", GROWN)
+    shas = [merge(stage, text, number=7 + place, title=HOSTILE_TITLES[place]) for place, text in enumerate(texts)]
+    jobs(stage, shas[-1])
     body = issue_of(stage)["body"]
     head, state, rest = body.split("\n", 2)
     assert (head, state.count("-->")) == (MARKER, 1) and "<!--" not in rest
+    assert all(f"/pull/{number}>" in rest for number in (7, 8, 9))
     assert_harmless(re.sub(r"\[[^\]]*\]\(<[^>]*>\)", "", rest))
 
 
