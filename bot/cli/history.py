@@ -41,8 +41,8 @@ def run(arguments: Arguments) -> None:
         NoVerdict: nothing was measured; the files are written all the same.
     """
     from bot.cli.work import place_of_nothing, work_of
-    from bot.core.growth import Growth
     from bot.core.history import history_lines
+    from bot.core.slow_growth import Growth
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history

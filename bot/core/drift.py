@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.core.growth import Growth
 from bot.core.record import Amount, Count, Name, Record, Small
+from bot.core.slow_growth import Growth
 from bot.core.snapshot import CellKey, lines
 
 WEEKLY_SCHEMA = "code-size-weekly/1"

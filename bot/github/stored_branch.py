@@ -7,13 +7,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from bot.config.configuration import Config
-from bot.core.growth import Growth, Line
+from bot.core.slow_growth import Growth, Line
 from bot.core.snapshot import Snapshot
 from bot.errors import NoVerdict, UsageError
 from bot.github.baselines import stored
 from bot.github.opening import Services, store_of
 from bot.store.entries import by_commit
-from bot.study.growth import growth_of, line_of
+from bot.study.slow_growth import growth_of, line_of
 
 
 class StoredBranch(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bot.config.configuration import Config
 from bot.core.drift import Weekly
-from bot.core.growth import DAY_SECONDS, WINDOW_DAYS, window_point
+from bot.core.slow_growth import DAY_SECONDS, WINDOW_DAYS, window_point
 from bot.core.snapshot import Snapshot
 from bot.errors import NoVerdict
 from bot.github.opening import Services, configuration_of, require_configuration

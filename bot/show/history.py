@@ -44,8 +44,8 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
-from bot.show.growth import growth_section
 from bot.show.renderers import data_element, write_answer
+from bot.show.slow_growth import growth_section
 from bot.show.why import cause_words
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.core.growth import Growth
 from bot.core.report import Report
+from bot.core.slow_growth import Growth
 from bot.core.snapshot import titled
 from bot.show.filters import plural
-from bot.show.growth import growth_section
 from bot.show.renderers import draw, load, skeleton
+from bot.show.slow_growth import growth_section
 from bot.show.totals import everything
 
 SITE_TEMPLATE = "site.html.j2"

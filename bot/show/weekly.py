@@ -24,9 +24,9 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import UNKNOWN, change, plural, sides, signed
-from bot.show.growth import growth_section
 from bot.show.renderers import markdown, write_answer
 from bot.show.root_causes import cause_title
+from bot.show.slow_growth import growth_section
 
 WEEKLY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
 _SHOWN_DIGITS, _NOTE = 10, 400

@@ -16,10 +16,10 @@ from bot.compiler.iree import flags_of
 from bot.config.configuration import BaselineChoice, Config
 from bot.core.baseline import Entry
 from bot.core.explanation import Step
-from bot.core.growth import Growth
 from bot.core.history import TRACKED, History, Move, totals_of
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
+from bot.core.slow_growth import Growth
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit
@@ -28,9 +28,9 @@ from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.comparison import reported, step_of
-from bot.study.growth import growth_of, line_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
+from bot.study.slow_growth import growth_of, line_of
 from bot.system.files import temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Meter

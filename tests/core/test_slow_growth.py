@@ -1,4 +1,4 @@
-"""bot.core.growth: which older baseline growth is counted from, by dates and tags, and why it is not known."""
+"""bot.core.slow_growth: which older baseline growth is counted from, by dates and tags, and why it is not known."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.core.growth import DAY_SECONDS, Line, acceptance_point, release_point, window_point
 from bot.core.history import growth_since
+from bot.core.slow_growth import DAY_SECONDS, Line, acceptance_point, release_point, window_point
 from bot.core.snapshot import Accepted, Snapshot, from_json
 
 COMMITS = tuple(letter * 40 for letter in "abcde")  # the newest first

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from bot.core.growth import Growth, Line, Point, acceptance_point, release_point, window_point
 from bot.core.history import growth_since
+from bot.core.slow_growth import Growth, Line, Point, acceptance_point, release_point, window_point
 from bot.core.snapshot import Snapshot
 from bot.system.git import Git
 

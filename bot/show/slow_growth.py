@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.core.growth import WINDOW_DAYS, Growth
 from bot.core.history import TRACKED
 from bot.core.metrics import METRIC_BY_ID
+from bot.core.slow_growth import WINDOW_DAYS, Growth
 from bot.show.blocks import Block, Footnotes, List, Phrase, Row, Sentence, Table, listed, phrase, section
 from bot.show.escape import clean, clip
 from bot.show.filters import UNKNOWN, change, plural
