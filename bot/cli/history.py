@@ -42,6 +42,7 @@ def run(arguments: Arguments) -> None:
     """
     from bot.cli.work import place_of_nothing, work_of
     from bot.core.history import history_lines
+    from bot.core.slow_growth import Growth
     from bot.errors import NoVerdict, UsageError
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
@@ -53,12 +54,13 @@ def run(arguments: Arguments) -> None:
         hint = "for example --releases 3.8.0..3.13.0, or --store for the stored baselines"
         raise UsageError("expects either --releases or --store", hint=hint)
     work = work_of(arguments, models=not arguments.store)
+    growths: tuple[Growth, ...] = ()
     if arguments.store:
-        study = last_stored(arguments.store, arguments.last, work)
+        study, growths = last_stored(arguments.store, arguments.last, work)
     else:
         specs = releases_of(tuple(arguments.releases), work.places, work.cancel, work.show.say)
         study = release_study(specs, work)
-    answer = explained_history(study, work.config, work.texts)
+    answer = explained_history(study, work.config, work.texts, growths)
     out = work.request.out
     if not study.measured:
         out = place_of_nothing(out, "history.json", work.show.say)

@@ -241,6 +241,9 @@ class Configuration(Keys, frozen=True):
             changes.
         fail_job: Whether the verdict fail also fails the job. It always fails the check. Default:
             false.
+        after_merge: What a push does if it exceeds the thresholds of the default branch. check means
+            only a check on the pushed commit. issue also opens one issue, which the bot updates and
+            closes. It needs the permission issues: write. Default: check.
         components: Sections of the models: name to one glob or several globs of names inside the
             model. A dot separates the levels of a name. The first matching section wins. A name
             that no section matches belongs to the section of its first levels.
@@ -286,6 +289,7 @@ class Configuration(Keys, frozen=True):
     )
     comment: Annotated[Literal["changes", "always"], examples("changes")] = "changes"
     fail_job: Annotated[bool, examples(False)] = False
+    after_merge: Annotated[Literal["check", "issue"], examples("issue")] = "check"
     baseline: Annotated[BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})] = (
         BaselineChoice()
     )
@@ -316,6 +320,7 @@ class Config(Small, frozen=True):
     report_id: str
     comment: Literal["changes", "always"]
     fail_job: bool
+    after_merge: Literal["check", "issue"]
     page_url: str
     baseline: BaselineChoice
     components: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides

@@ -249,7 +249,7 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages", "prepare")
+COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages", "weekly", "prepare")
 _MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 3000  # of Linux; a path of 4,095 with the directory that it is in
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 

@@ -102,8 +102,10 @@ schema: code-size-config/1
 
 # `comment: always` also writes a comment if nothing changed.
 # `fail_job: true` also fails the job if the verdict is fail.
+# `after_merge: issue` opens one issue while the default branch exceeds the thresholds.
 # comment: always
 # fail_job: true
+# after_merge: issue
 """
 _PINNED = """\
 # The bot reads the compiler release of each commit from this file. A pull request that changes

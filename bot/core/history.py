@@ -9,7 +9,8 @@ from bot.core.delta import seen_values, value_of
 from bot.core.explanation import Step
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.record import Amount, Count, Name, Record, Small, lowest, range_of
-from bot.core.snapshot import Cell, CellKey, Metrics, filled, lines
+from bot.core.slow_growth import Grown, Growth, Point
+from bot.core.snapshot import Cell, CellKey, Metrics, Snapshot, filled, lines
 from bot.core.study import UNMEASURED, Study, Variant
 
 HISTORY_SCHEMA = "code-size-history/1"
@@ -45,6 +46,7 @@ class History(Small, frozen=True, dict=True, gc=True):
     moves: Mapping[tuple[str, CellKey], Move] = {}
     steps: tuple[Step, ...] = ()
     totals: tuple[HistoryTotal, ...] = ()  # for all targets, then for each, in the order of the releases
+    growths: tuple[Growth, ...] = ()  # of stored baselines: the newest against older ones; empty of releases
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
@@ -82,6 +84,19 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
     return tuple(totals)
 
 
+def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
+    """Compare each measure of two baselines; `base`: None if the point or its snapshot is not known."""
+    if base is None:
+        return Growth(point.since, None, "", point.reason or "the baseline cannot be read", {})
+    study = Study((Variant("base", snapshot=base), Variant("head", snapshot=head)))
+    all_targets = [total for total in totals_of(study) if total.target is None]
+    if len(all_targets) < 2:
+        return Growth(point.since, None, "", "a side has no artifact", {})
+    before, after = all_targets
+    metrics = {metric: Grown(before.metrics[metric], after.metrics[metric], after.cells[metric]) for metric in TRACKED}
+    return Growth(point.since, point.sha, point.what, "", metrics)
+
+
 def history_lines(history: History) -> Iterator[bytes]:
     """The text of `history.json`: canonical, in the order of releases, models and targets."""
     variants, rows = history.study.variants, history.study.rows
@@ -115,6 +130,7 @@ def history_lines(history: History) -> Iterator[bytes]:
             for step in history.steps
         ],
         "totals": history.totals,
+        **filled(growths=history.growths),
     }
     return lines(record, points)
 

@@ -77,6 +77,11 @@ class Verdict(Small, frozen=True):
         """The findings of this change: those that base had are left out."""
         return tuple(finding for finding in self.findings if not finding.known)
 
+    @property
+    def failing(self) -> tuple[Finding, ...]:
+        """The findings that fail the check: accepted ones and those that base had are left out."""
+        return tuple(finding for finding in self.findings if finding.weight == "fail")
+
 
 def status_of(findings: Iterable[Finding]) -> Status:
     """The worst that any of them does to the verdict."""

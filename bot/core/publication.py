@@ -7,23 +7,18 @@ failed. Whatever grows later is reported again, and so is a crash of a cell that
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-import msgspec
 from msgspec.structs import replace
 
-from bot.core.json_text import decoded
+from bot.core.hidden_state import LINE_LIMIT, hidden_line, hidden_value
 from bot.core.policy import Finding, Verdict, status_of
 from bot.core.record import Amount, Record, Small
 from bot.core.report import Report
 from bot.core.snapshot import NOT_SHIPPED, Cell
-from bot.errors import InputError
 
 APPROVAL_LABEL = "code-size-approved"  # the label by which a failing report is accepted as it is measured
 
@@ -106,7 +101,7 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
     for finding in verdict.findings:
         if _fails(finding):
             now = _seen(finding, finding.head)
-            if any(_same_or_less(then, now) for then in acceptance.seen):
+            if any(is_covered(then, now) for then in acceptance.seen):
                 finding = replace(finding, accepted=acceptance.who)
         findings.append(finding)
     if verdict.status == "unknown" or tuple(findings) == verdict.findings:
@@ -114,7 +109,8 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
     return replace(verdict, status=status_of(findings), findings=tuple(findings))
 
 
-def _same_or_less(then: Seen, now: Seen) -> bool:
+def is_covered(then: Seen, now: Seen) -> bool:
+    """True if a finding is what was seen then, at the same value or a smaller one."""
     if replace(then, value=None) != replace(now, value=None):
         return False
     if now.value is None or then.value is None:
@@ -154,25 +150,16 @@ class CommentState(Record, frozen=True, array_like=True):
     acceptance: Acceptance | None = None  # what the label accepted that is set on the pull request
 
 
-# What a comment remembers: its second line (after the marker), `<!-- code-size-bot-state:1:DATA -->`. DATA is the
-# canonical JSON of the state, through zlib, in the standard base64 alphabet: that has neither `-` nor `>`, so that
-# nothing in it can end the HTML comment. `1` is the version of the format; other versions are not read.
-#
-# Where it would be too long it forgets to the safe side: what is forgotten fails again. The findings go first, then the
-# acceptance.
+# What a comment remembers is its second line, behind the marker. A line that would be too long forgets to the safe
+# side: what is forgotten fails again. The findings go first, then the acceptance.
 
-LINE_LIMIT = 16_000  # characters of the line; the rest of a comment's 65,536 is for the report
-
-_PLAIN_LIMIT_BYTES = 1 << 20
 _MARKER = re.compile(r"<!-- code-size-bot:[A-Za-z0-9._-]{1,64} -->\s*")
-_LINE = re.compile(r"<!-- code-size-bot-state:1:([A-Za-z0-9+/]{1,16000}={0,2}) -->")
 
 
 def encode(state: CommentState) -> str:
     """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
     for smaller in (state, replace(state, findings=()), CommentState(state.alarming)):
-        data = base64.b64encode(zlib.compress(msgspec.json.encode(smaller), 9)).decode()
-        line = f"<!-- code-size-bot-state:1:{data} -->"
+        line = hidden_line(smaller)
         if len(line) <= LINE_LIMIT:
             break
     return line
@@ -181,17 +168,8 @@ def encode(state: CommentState) -> str:
 def decode(comment_body: str) -> CommentState | None:
     """The state in the second line of a comment; None where there is none that this version wrote."""
     lines = comment_body.split("\n", 2)
-    match = _LINE.match(lines[1]) if len(lines) > 1 and _MARKER.fullmatch(lines[0]) else None
-    if match is None:
-        return None
-    try:
-        inflater = zlib.decompressobj()
-        text = inflater.decompress(base64.b64decode(match[1], validate=True), _PLAIN_LIMIT_BYTES)
-        if not inflater.eof or inflater.unused_data:
-            return None  # cut off, too large, or followed by something else
-        return decoded(text, CommentState, "state")
-    except (ValueError, InputError, zlib.error, binascii.Error):
-        return None
+    is_ours = len(lines) > 1 and _MARKER.fullmatch(lines[0])
+    return hidden_value(lines[1], CommentState) if is_ours else None
 
 
 # Quiet by default. A comment that is there is always updated: it must not go on saying what is not so any more. Where

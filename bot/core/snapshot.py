@@ -175,6 +175,13 @@ class SourceInfo(Record, frozen=True):
     dirty: bool = False
 
 
+class Accepted(Record, frozen=True):
+    """The acceptance of the growth that a commit brought to its branch."""
+
+    who: str
+    reason: str = ""
+
+
 class Snapshot(Small, frozen=True):
     """All cells of one side."""
 
@@ -185,6 +192,7 @@ class Snapshot(Small, frozen=True):
     targets: Mapping[str, str] = {}  # target name → its backend's name, for all targets of the plan
     models: Mapping[str, str] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
     notes: tuple[str, ...] = ()  # facts about the whole run that a reader should know (such as a lost shard)
+    accepted: Accepted | msgspec.UnsetType = msgspec.UNSET  # of a stored baseline; UNSET if nothing is recorded
 
     @property
     def planned(self) -> frozenset[CellKey]:
@@ -317,6 +325,7 @@ class SnapshotHead(Record, frozen=True):
     targets: Mapping[str, str] = {}
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+    accepted: Accepted | msgspec.UnsetType = msgspec.UNSET
 
 
 class SnapshotRow(SnapshotHead, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from bot.config.events import read_event, read_inputs, run_context
 from bot.core.context import ActionInputs, RunContext
 from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
+from bot.github.after_merge import after_merge
 from bot.github.delivering import failure_in_summary
 from bot.github.opening import Services, open_services
 from bot.github.pages import pages
@@ -18,6 +19,7 @@ from bot.github.preparing import prepare
 from bot.github.reporting import report, store
 from bot.github.reviewing import baseline, part, review, shards
 from bot.github.runner import write_outputs
+from bot.github.weekly import weekly
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
 from bot.system.ownership import give_to_owner
@@ -72,7 +74,7 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
         return _Chosen(wanted, f"command {wanted}", _ANYWHERE[wanted])
     asked = _ASKED[story]
     if wanted not in ("auto", *asked) and (story != "nothing" or not context.event):
-        what = f"this event asks for {' or '.join(asked) or story}, not for {wanted!r}: {why}"
+        what = f"this event asks for {_any_of(asked) or story}, not for {wanted!r}: {why}"
         raise UsageError(what, where="event", hint="set the command to auto" if context.event else _AT_HOME)
     if story == "nothing":
         return _Chosen("nothing", why, _say_nothing)
@@ -81,7 +83,14 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
         return _Chosen("measure", f"{why}, one shard", part, compiles=True)
     if name == "measure":
         return _Chosen("measure", why, review if story == "review" else baseline, compiles=True)
+    if name == "report" and story == "baseline":
+        return _Chosen(name, why, after_merge)
     return _Chosen(name, why, _AFTERWARDS[name])
+
+
+def _any_of(commands: Sequence[str]) -> str:
+    """`measure, store or report`."""
+    return " or ".join(filter(None, (", ".join(commands[:-1]), *commands[-1:])))
 
 
 def _require_no_store_token(chosen: _Chosen, inputs: ActionInputs) -> None:
@@ -118,12 +127,12 @@ def _say_nothing(services: Services) -> None:
 
 _ASKED: Mapping[str, tuple[str, ...]] = {
     "review": ("measure", "report"),
-    "baseline": ("measure", "store"),
+    "baseline": ("measure", "store", "report"),
     "post": ("post",),
     "nothing": (),
 }
 """What an event is about → the commands that it can be asked for; `auto` is the first."""
 _AFTERWARDS: Mapping[str, _Run] = {"report": report, "store": store, "post": post}
-_ANYWHERE: Mapping[str, _Run] = {"prepare": prepare, "plan": _plan, "pages": pages}
+_ANYWHERE: Mapping[str, _Run] = {"prepare": prepare, "plan": _plan, "pages": pages, "weekly": weekly}
 _WITH_STORE_TOKEN = ("prepare", "store")
 """The commands that may have the token for another repository with the baselines."""

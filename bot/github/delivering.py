@@ -169,14 +169,22 @@ def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
     if queue is None:
         return Memory()
     numbers = queued_pulls(hub, services.git, queue, services.context.sha)
+    return Memory(acceptance=accepted_on(hub, numbers, to))
+
+
+def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance | None:
+    """What was accepted on any of these pull requests, as one acceptance; None if nothing was.
+
+    `to`: has the report, and the commit that was measured.
+    """
     memories = [recalled(hub, number, to) for number in numbers]
     accepted = [memory.acceptance for memory in memories if memory.acceptance]
     if not accepted:
-        return Memory()
+        return None
     who = ", ".join(sorted({acceptance.who for acceptance in accepted}))
     last = max(acceptance.event_id for acceptance in accepted)
     shown = {finding for acceptance in accepted for finding in acceptance.seen}
-    return Memory(acceptance=Acceptance(who, last, tuple(sorted(shown))))
+    return Acceptance(who, last, tuple(sorted(shown)))
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:

@@ -36,8 +36,8 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
         mine = hub.token_login()
         comments = sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
         # The account of a comment's author may be gone.
-        own = [one for one in comments if one.user and _is_login(one.user.login, mine)]
-        return [one for one in own if _first_line(one.body or "") == marker]
+        own = [one for one in comments if one.user and is_login(one.user.login, mine)]
+        return [one for one in own if first_line(one.body or "") == marker]
 
 
 def publish(hub: Hub, number: int, marker: str, body: str, *, create: bool, still_current: Callable[[], bool]) -> str:
@@ -53,7 +53,7 @@ def publish(hub: Hub, number: int, marker: str, body: str, *, create: bool, stil
     Empty where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
     Raises ValueError where `body` is too long, or does not begin with `marker`.
     """
-    if len(body) > MAX_COMMENT_CHARACTERS or _first_line(body) != marker:
+    if len(body) > MAX_COMMENT_CHARACTERS or first_line(body) != marker:
         raise ValueError(f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS} characters")
     with explain(f"write the comment on #{number}", "pull-requests: write"):
         failures = 0
@@ -95,7 +95,7 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
         return oldest.html_url
 
 
-def _is_login(login: str, other: str) -> bool:
+def is_login(login: str, other: str) -> bool:
     """True for one account: GitHub ignores the case of logins."""
     return login.casefold() == other.casefold()
 
@@ -107,7 +107,7 @@ def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
     """
     expected = hub.token_login()
     actual = created.user.login if created.user else ""
-    if not actual or _is_login(actual, expected):
+    if not actual or is_login(actual, expected):
         return
     _unless_gone(created.delete)
     what = f"cannot keep the comment on #{number}: the token writes as {actual}, not as {expected}"
@@ -125,7 +125,8 @@ def _unless_gone(write: Callable[[], None]) -> bool:
     return True
 
 
-def _first_line(body: str) -> str:
+def first_line(body: str) -> str:
+    """The first line of a comment or an issue, which is its marker."""
     return body.split("\n", 1)[0].rstrip("\r")
 
 

@@ -6,7 +6,6 @@ job that measured, check them as anybody's, and ask the repository and its store
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,12 +14,14 @@ from msgspec import structs
 
 from bot.config.configuration import Config
 from bot.core.baseline import Entry
+from bot.core.publication import accept
 from bot.core.report import Adoption, Baseline, Report
-from bot.core.snapshot import Snapshot
+from bot.core.snapshot import Accepted, Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import missing_pin, older_note, stored
+from bot.github.baselines import missing_pin, older_note
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
-from bot.github.measured import Handed, read_measured
+from bot.github.measured import Handed
+from bot.github.merged_pulls import merges_of
 from bot.github.opening import (
     Opened,
     Services,
@@ -33,17 +34,22 @@ from bot.github.opening import (
     wanted_sides,
 )
 from bot.github.posting import trusted_base
+from bot.github.pushes import (
+    Push,
+    compared_with_before,
+    handed_over,
+    opened_push,
+    push_commits,
+    pushed_side,
+    require_commit,
+    require_token,
+)
 from bot.github.repository import require_open_conversation
-from bot.github.reviewing import changed_thresholds, pushed
+from bot.github.reviewing import changed_thresholds
 from bot.show.comment import write_snapshot
 from bot.store.entries import by_commit
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.prepare import require_writable
-from bot.system.hub import Hub
-
-MEASURED = "code-size-measured"
-"""The folder that the job downloads what was measured into, where the input `measured` names no other."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def report(services: Services) -> int:
@@ -52,7 +58,7 @@ def report(services: Services) -> int:
     Raises:
         UsageError: there is no token.
     """
-    hub = _require_token(services)
+    hub = require_token(services)
     require_writable(services.out)
     has_compiler = bool(services.inputs.head)
     services = without_files(services)
@@ -60,7 +66,7 @@ def report(services: Services) -> int:
         number = services.context.pull.number if services.context.pull else services.inputs.pull_request
         if number is not None:
             require_open_conversation(hub, number)
-        handed = _handed(services)
+        handed = handed_over(services)
         if set(handed.sides) != {"base", "head"}:
             raise InputError("is not that of a comparison", where="artifact measured.json", hint="run it again")
         base, head = wanted_sides(services)
@@ -80,40 +86,43 @@ def store(services: Services) -> int:
         UsageError: another repository stores the baselines, and there is no token for it; or the reverse.
     """
     require_writable(services.out)
-    handed = _handed(services)
+    handed = handed_over(services)
     if handed.measured.standing:
         services.show.say(handed.measured.standing)
-        return 0
-    snapshot, sha = handed.sides["head"], services.context.sha
-    _require_commit(snapshot, sha)
-    if not _DIGEST.fullmatch(handed.measured.digest):
-        raise InputError("has no digest, so it cannot be stored", where="artifact measured.json", hint="run it again")
-    with opened(services, pushed(replace(services, inputs=replace(services.inputs, head="")))) as (_, head):
+    with opened_push(services) as head:
         config, say = head.config, services.show.say
         _require_store_token(services, config)
-        kept, before = store_of(services, config), None
-        if services.context.event == "push":
-            before = next(stored(services, kept, config, sha, lambda entry: entry.sha != sha), None)
-        write_snapshot(services.out / "head.json", snapshot)
-        entry = Entry(config.report_id, sha, handed.measured.digest)
-        say("stored" if kept.save(entry, snapshot) else "was stored already")
-        if before is None:
+        kept = store_of(services, config)
+        push = pushed_side(services, kept, config, handed)
+        if push is None:
             return 0
-        rule, distance = "parent of the pushed commit; stored snapshot", before.distance - 1
-        compared_with = Baseline(rule, services.git.parents(sha)[0], distance)
-        final = reported(config, before.snapshot, snapshot, compared_with, handed.texts)
-        final = suspected(final, services, config)
-        if distance:
-            final = structs.replace(final, notes=(older_note(distance), *final.notes))
+        compared = compared_with_before(services, config, push, handed.texts)
+        final, snapshot = _with_acceptance(services, config, push, compared)
+        write_snapshot(services.out / "head.json", snapshot)
+        entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
+        say("stored" if kept.save(entry, snapshot) else "was stored already")
+        if final is None:
+            return 0
         rules = structs.replace(config, fail_job=False)
         return deliver(final, services, Destination(None, "", services.context.run_id, rules, head.config_name))
 
 
-def _require_token(services: Services) -> Hub:
-    if services.hub is None:
-        hint = "give the action github-token: ${{ github.token }}"
-        raise UsageError("is missing", where="input github-token", hint=hint)
-    return services.hub
+def _with_acceptance(
+    services: Services, config: Config, push: Push, report: Report | None
+) -> tuple[Report | None, Snapshot]:
+    """The report with what was accepted on the merged pull requests, and the snapshot that records it.
+
+    GitHub is asked only if a finding fails the check, and if there is a token.
+    """
+    if report is None or services.hub is None or not report.verdict.failing:
+        return report, push.snapshot
+    merges = merges_of(services, services.hub, config, push_commits(services, push))
+    verdict = accept(report.verdict, merges.acceptance)
+    people = sorted({finding.accepted for finding in verdict.findings if finding.accepted})
+    if not people:
+        return report, push.snapshot
+    accepted = Accepted(", ".join(people))
+    return structs.replace(report, verdict=verdict), structs.replace(push.snapshot, accepted=accepted)
 
 
 def _require_store_token(services: Services, config: Config) -> None:
@@ -122,11 +131,6 @@ def _require_store_token(services: Services, config: Config) -> None:
         hint = f"give the action a token that may write to {repository}, such as a deploy token kept as a secret"
         raise UsageError("is missing", where="input store-token", hint=hint)
     require_fitting_token(services, config)
-
-
-def _handed(services: Services) -> Handed:
-    inputs = services.inputs
-    return read_measured(services.at(inputs.measured or MEASURED), outcome=inputs.outcome)
 
 
 def without_files(services: Services) -> Services:
@@ -169,7 +173,7 @@ def _judged(
     """
     measured, head = handed.measured, handed.sides["head"]
     if right.wanted.snapshot is None:
-        _require_commit(head, right.wanted.sha)
+        require_commit(head, right.wanted.sha)
     base, baseline, notes = _base(services, left, handed, has_compiler)
     final = reported(config, base, head, baseline, handed.texts)
     final = suspected(final, services, config, *_ends(services, left, right))
@@ -218,7 +222,7 @@ def _base(
         return claimed, Baseline(wanted.rule, own), ()
     rule = wanted.rule
     if wanted.spec:
-        _require_commit(claimed, own, "base")
+        require_commit(claimed, own, "base")
         return claimed, Baseline(f"{rule}; measured in this run", own), ()
     keys = left.config.compiler
     is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
@@ -242,9 +246,3 @@ def _base(
         found = Baseline(f"{rule}; snapshot stored for an ancestor", own, distance)
         return base, found, (older_note(distance), *notes)
     return base, Baseline(f"{rule}; stored snapshot", own, distance), notes
-
-
-def _require_commit(snapshot: Snapshot, wanted: str, side: str = "head") -> None:
-    if snapshot.source.sha != wanted:
-        what = f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, but {wanted[:10]} is needed"
-        raise InputError(what, where=f"artifact {side}.json", hint="run it again")

@@ -190,6 +190,15 @@ def check_name(report_id: str, base_ref: str) -> str:
     return f"{name} ({base_ref})" if base_ref else name
 
 
+def after_merge_name(report_id: str, branch: str) -> str:
+    """`code size after merge (main)`: not the check that the protection of a branch requires.
+
+    A commit of a merge queue becomes the commit of the branch, and has the other check already.
+    """
+    name = "code size" if report_id == "default" else f"code size {report_id}"
+    return f"{name} after merge ({branch})"
+
+
 def model_paths(report: Report) -> dict[str, str]:
     """Model → its file, as the commands of head name it; models from outside of the repository are left out."""
     found: dict[str, str] = {}

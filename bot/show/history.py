@@ -45,6 +45,7 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
 from bot.show.renderers import data_element, write_answer
+from bot.show.slow_growth import growth_section
 from bot.show.why import cause_words
 
 HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
@@ -87,6 +88,7 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
         section("What to know", List(listing(notes, len(notes), "note")), name="notes", address="page:notes"),
         Picture(charts, name="charts"),
         section("Totals", *_totals(facts, columns), name="totals", address="page:totals"),
+        growth_section(history.growths),
         section("Steps and their root causes", _steps(facts, room), name="steps", address="page:steps"),
         *(_models(facts, shown) if room.place == "page" else _cells(facts, columns, room)),
     )

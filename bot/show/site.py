@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.core.report import Report
+from bot.core.slow_growth import Growth
 from bot.core.snapshot import titled
 from bot.show.filters import plural
 from bot.show.renderers import draw, load, skeleton
+from bot.show.slow_growth import growth_section
 from bot.show.totals import everything
 
 SITE_TEMPLATE = "site.html.j2"
@@ -22,11 +24,17 @@ _ABOUT = {
 }
 
 
-def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templates_dir: Path | None = None) -> str:
+def site_page(
+    made: Report,
+    commits: Sequence[str],
+    files: Sequence[Path],
+    growths: Sequence[Growth] = (),
+    templates_dir: Path | None = None,
+) -> str:
     """The page.
 
     `made`: of the newest baseline and the one before; `commits`: that have a baseline, the oldest first; `files`: of
-    the site, beside the page.
+    the site, beside the page; `growths`: of the branch since older baselines.
 
     Raises:
         TemplateError: a template does not work.
@@ -39,5 +47,7 @@ def site_page(made: Report, commits: Sequence[str], files: Sequence[Path], templ
         compiler=titled(made.head.compiler.version),
         said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'build')} in the newest",
         total=total,
+        answer="site",
+        blocks=(growth_section(growths),),
         links=[(file.name, _ABOUT[file.name]) for file in files],
     )

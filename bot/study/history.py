@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 from packaging.version import InvalidVersion, Version
@@ -13,20 +14,23 @@ from packaging.version import InvalidVersion, Version
 from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
 from bot.config.configuration import BaselineChoice, Config
+from bot.core.baseline import Entry
 from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, totals_of
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
+from bot.core.slow_growth import Growth
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore
+from bot.store.entries import DirectoryStore, Store
 from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
+from bot.study.slow_growth import growth_of, line_of
 from bot.system.files import temporary_directory
 from bot.system.git import Git
 from bot.system.processes import Meter
@@ -130,7 +134,14 @@ def _version(of: Snapshot | str) -> Version | None:
 CONFIGURED = "configured"  # In place of the name of a store: the configuration's own
 
 
-def last_stored(where: str, last: int, work: Work) -> Study:
+class StoredStudy(NamedTuple):
+    """Stored baselines as a study, and the growth of the branch since older ones."""
+
+    study: Study
+    growths: tuple[Growth, ...] = ()
+
+
+def last_stored(where: str, last: int, work: Work) -> StoredStudy:
     """The last so many baselines of the configuration's report, the oldest first; a damaged one has its reason.
 
     Baselines of other commits than those of the default branch are left out, and that is said; where none is of one of
@@ -163,14 +174,46 @@ def last_stored(where: str, last: int, work: Work) -> Study:
         elif other := len(stored) - len(on_line):
             say(f"left out: {other} of {len(stored)} stored baselines, which do not belong to this default branch")
         variants, held = list[Variant](), dict[CellKey, Cell]()
-        for entry in (on_line or stored)[-last:]:
+        shown = (on_line or stored)[-last:]
+        for entry in shown:
             try:
                 variants.append(of_commit(entry.sha, _held_once(store.load(entry), held)))
             except InputError as error:
                 variants.append(Variant(entry.sha[:SHORT], entry.sha, reason=error.line))
-    study = named_apart(variants)
-    chosen = work.selected({one.name: one.snapshot for one in study.variants if one.snapshot})
-    return Study(tuple(structs.replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
+        study = named_apart(variants)
+        chosen = work.selected({one.name: one.snapshot for one in study.variants if one.snapshot})
+        loaded = [
+            (entry.sha, chosen[variant.name])
+            for entry, variant in zip(shown, study.variants, strict=True)
+            if variant.name in chosen
+        ]
+        growths = _growths(git, line, on_line, loaded[::-1], store) if on_line and loaded else ()
+    chosen_study = Study(tuple(structs.replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
+    return StoredStudy(chosen_study, growths)
+
+
+def _growths(
+    git: Git,
+    commits: Sequence[str],
+    on_line: Sequence[Entry],
+    loaded: Sequence[tuple[str, Snapshot]],
+    store: Store,
+) -> tuple[Growth, ...]:
+    """The growth of a branch.
+
+    `commits`: of the branch, the newest first; `on_line`: its baselines, the oldest first; `loaded`: those that are
+    shown, the newest first.
+    """
+    entries = {entry.sha: entry for entry in on_line}
+
+    def load(sha: str) -> Snapshot | None:
+        try:
+            return store.load(entries[sha])
+        except InputError:
+            return None
+
+    newest_first = list(dict.fromkeys(entry.sha for entry in reversed(on_line)))
+    return growth_of(line_of(git, commits[0], len(commits) - 1), newest_first, loaded, load)
 
 
 def _branch(git: Git, choice: BaselineChoice, default_branch: str) -> DataBranch:
@@ -201,14 +244,16 @@ _CAUSES = 10
 Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
-def explained_history(study: Study, config: Config, texts: Texts = no_texts) -> History:
-    """What happened between neighbours that could be had."""
+def explained_history(
+    study: Study, config: Config, texts: Texts = no_texts, growths: tuple[Growth, ...] = ()
+) -> History:
+    """What happened between neighbours that could be had; `growths`: of stored baselines."""
     steps, moves = list[Step](), Moves()
     for (before, base), (name, head), gaps in neighbours(study.variants):
         report = reported(config, base, head, Baseline(before), texts)
         steps.append(step_of(report, before, name, gaps, _CAUSES))
         moves |= _moves(before, name, report)
-    return History(study, moves, tuple(steps), totals_of(study))
+    return History(study, moves, tuple(steps), totals_of(study), growths)
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:

@@ -286,6 +286,30 @@ class Git:
                 return tuple(shas[1:])
             step = min(2 * step, _LARGEST_STEP)
 
+    def commit_times(self, sha: str, count: int) -> dict[str, int]:
+        """Commit → when it was committed, in seconds since the epoch, of so many first parents, itself the first."""
+        wanted = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
+        rows = self.text(*wanted, "--no-show-signature", sha, "--").splitlines()
+        return {commit: int(seconds) for commit, seconds in (row.split() for row in rows)}
+
+    def tags(self) -> dict[str, str]:
+        """Commit → the name of a tag: those of this clone, or, if it has none, those of origin.
+
+        A checkout of GitHub Actions has no tags. If origin cannot be asked, there are none.
+        """
+        fields = "%(objectname) %(*objectname) %(refname:strip=2)"
+        rows = self.text("for-each-ref", f"--format={fields}", "--sort=creatordate", "refs/tags").splitlines()
+        named = [row.rpartition(" ") for row in rows]
+        local = {shas.split()[-1]: name for shas, _, name in named}
+        if local or not self.has_remote():
+            return local
+        try:
+            rows = self.text("ls-remote", "--tags", "origin").splitlines()
+        except InputError:
+            return {}
+        listed = [row.partition("\t") for row in rows]
+        return {sha: ref.removeprefix("refs/tags/").removesuffix("^{}") for sha, _, ref in listed if ref}
+
     def touched(self, older: str, newer: str) -> list[str]:
         """Paths of the files that are not the same at two commits; of a submodule its own path."""
         self.ensure(older)

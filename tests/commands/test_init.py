@@ -14,7 +14,7 @@ import yaml
 from github_runner import git
 from places import ROOT
 
-from bot.cli.init import PLACEHOLDER, WORKFLOWS, workflow
+from bot.cli.init import PLACEHOLDER, WEEKLY, WORKFLOWS, workflow
 from bot.cli.main import main
 from bot.config.configuration import Config, configs_dir, load_config
 
@@ -225,6 +225,16 @@ def test_without_an_action_the_workflows_are_those_ready_to_copy(place: Place) -
     place.init()
     for file, name in zip(WORKFLOWS, PLACES, strict=True):
         assert (place.top / name).read_bytes() == (configs_dir() / "workflows" / file).read_bytes()
+
+
+def test_the_weekly_summary_is_written_only_if_somebody_asks_for_it(place: Place) -> None:
+    name = f".github/workflows/{WEEKLY}"
+    place.init()
+    assert name not in place.files()
+    assert f"wrote {name}" in place.init("--weekly", "--force")
+    assert place.files()[name] == (configs_dir() / "workflows" / WEEKLY).read_text(encoding="utf-8")
+    assert set(on(place.files()[name])) == {"schedule", "workflow_dispatch"}
+    assert name in place.init("--weekly", code=2)
 
 
 @pytest.mark.parametrize("action", ACTIONS[1:])

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
+from bot.core.hidden_state import LINE_LIMIT
 from bot.core.policy import Finding, Verdict, judge
 from bot.core.publication import (
-    LINE_LIMIT,
     Acceptance,
     CommentState,
     Seen,

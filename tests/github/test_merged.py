@@ -22,7 +22,8 @@ def test_a_limit_that_breaks_only_with_the_merge_is_told_and_stops_nothing(stage
     baseline = ran.report.baseline
     assert (baseline.rule, baseline.distance) == ("parent of the pushed commit; stored snapshot", 0)
     assert ran.outputs["verdict"] == "fail" and "a on vmvx" in ran.summary.replace("`", "")
-    assert len(stage.store.entries()) == 2 and stage.hub.traffic == [], "GitHub is asked nothing"
+    asked = [f"{one['method']} {one['path']}" for one in stage.hub.traffic]
+    assert len(stage.store.entries()) == 2 and asked == [f"GET /repos/octo/repo/commits/{sha}/pulls"]
 
 
 def test_a_push_that_overtook_another_says_so(stage: Stage) -> None:

@@ -298,6 +298,32 @@ def test_baselines_are_along_first_parents_where_their_commits_are_here(
     assert names() == [sha[:10] for sha in commits[1:3]]
 
 
+def test_stored_baselines_show_growth_since_the_release_and_over_90_days(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", ".")
+    store, commits = DirectoryStore(tmp_path / "kept"), []
+    for number, release in enumerate(make.RELEASES[2:]):
+        for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+            monkeypatch.setenv(name, f"{1_700_000_000 + 60 * number * 86_400} +0000")
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", release)
+        commits.append(git(tmp_path, "rev-parse", "HEAD").strip())
+        store.save(Entry("default", commits[-1], "d" * 64), make.stored(release))
+    git(tmp_path, "tag", "v3.11.0", commits[1])
+    chosen = ("--store", "kept", "--config", "default", "--model", "bert*", "--target", "x86_64")
+    assert run(*chosen, "--last", "2") == 0
+    release, acceptance, window = told()["growths"]
+    assert (release["base"], release["what"], window["base"]) == (commits[1], "v3.11.0", commits[1])
+    assert acceptance["base"] is None and acceptance["reason"]
+    sizes = [make.stored(name).cells for name in ("3.11.0", "3.13.0")]
+    base, head = ({cell.key: cell.value("artifact_bytes") for cell in cells}[make.BERT] for cells in sizes)
+    assert release["metrics"]["artifact_bytes"] == {"base": base, "head": head, "builds": 1}, "as the selectors say"
+    text = Path("out/history.md").read_text()
+    assert "**Slow growth**" in text and "code size, bytes, all together" in text
+    assert "Slow growth" in capsys.readouterr().out
+
+
 def test_a_directory_of_baselines_with_one_that_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = DirectoryStore(tmp_path / "kept")

@@ -18,6 +18,7 @@ TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.i
 PIN = re.compile(r"uses: (?P<action>[\w-]+/[\w-]+)[\w/-]*@(?P<pin>[0-9a-f]{40} # v\d+\.\d+\.\d+)$")
 WRITES = {
     ("code-size-post.yml", "post"): {"pull-requests", "checks"},
+    ("code-size.yml", "after-merge"): {"checks"},
     ("code-size.yml", "report"): {"pull-requests", "checks"},
     ("code-size.yml", "report-manual"): {"pull-requests"},
     ("code-size.yml", "store"): {"contents"},

@@ -16,6 +16,7 @@ from action_stage import MODEL
 from fake_github import FakeGitHub
 from git_server import Access, serving
 from github_runner import event, git, push_event
+from places import ROOT
 from test_workflows import jobs
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,10 @@ CALLS: tuple[tuple[str, str, str], ...] = (
     ("POST", "/check-runs", "checks: write"),
     ("PATCH", "/check-runs/{}", "checks: write"),
     ("GET", "/commits/{}/check-runs", "checks: read"),
+    ("GET", "/commits/{}/pulls", "pull-requests: read"),
+    ("GET", "/issues", "issues: read"),
+    ("POST", "/issues", "issues: write"),
+    ("PATCH", "/issues/{}", "issues: write"),
     ("GET", "/commits/{}", "contents: read"),
     ("GET", "/compare/{}", "contents: read"),
     ("GET", "/actions/artifacts/{}/zip", "actions: read"),
@@ -75,13 +80,18 @@ class Seen:
         self.needs = {"contents: read"}
 
     @contextmanager
-    def measuring(self, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
-        """A stage with a first commit on main that was measured and stored; what comes then is seen."""
+    def measuring(self, *later: str, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
+        """A stage with commits on main that were measured and stored; what comes then is seen.
+
+        `later`: the texts of the model in the commits after the first one.
+        """
         with TemporaryDirectory() as home, FakeGitHub("octo/repo") as hub:
             stage = action_stage.Stage.create(Path(home), hub)
             stage.compiler("one")
             main = stage.main({"models/b.mlir": MODEL.format("b")}, **keys)
             assert stage.push(main).code == 0
+            for text in later:
+                assert stage.push(stage.origin.push_main("Later", {"models/a.mlir": text})).code == 0
             start, tip = len(hub.traffic), _baselines(stage)
             yield stage, main
             self.needs |= set(map(needed, hub.traffic[start:]))
@@ -108,7 +118,7 @@ class Seen:
                 stage = action_stage.Stage.create(Path(home), hub)
                 stage.environ["GITHUB_SERVER_URL"] = server.url
                 stage.compiler("one")
-                yield stage, stage.main(baseline={"repository": "octo/sizes"})
+                yield stage, stage.main(baseline={"repository": "octo/sizes"}, states={"changed": "fail"})
                 assert server.tokens_of["octo/sizes.git"] == {"store"}
             self.needs |= set(map(needed, hub.traffic))
             assert not _baselines(stage)
@@ -132,8 +142,31 @@ def measured(seen: Seen) -> None:
 
 
 def stored(seen: Seen) -> None:
-    with seen.measuring(**BRANCH) as (stage, _):
+    with seen.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
         assert stage.push(stage.origin.push_main("Merge", {"models/a.mlir": GROWN})).code == 0
+
+
+def merged(stage: action_stage.Stage, sha: str, parent: str, **inputs: str) -> action_stage.Ran:
+    """The report of a pushed commit, which is the merge of an accepted pull request."""
+    stage.hub.add_pull(1, "1" * 40, base_sha=parent)
+    stage.hub.merge_pull(1, sha, [parent])
+    stage.hub.add_label(1, "code-size-approved", by="alice")
+    sent, ref = push_event(sha), "refs/heads/main"
+    measured = stage.run("push", sent, sha, ref=ref, command="measure", **inputs)
+    given = {"command": "report", "measured": str(measured.out), **inputs}
+    return stage.run("push", sent, sha, ref=ref, **given)
+
+
+def after_merge(seen: Seen) -> None:
+    with seen.measuring(**BRANCH, states={"changed": "fail"}) as (stage, main):
+        ran = merged(stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main)
+        assert (ran.code, ran.outputs["verdict"]) == (0, "fail"), ran.error
+
+
+def after_merge_with_an_issue(seen: Seen) -> None:
+    with seen.measuring(**BRANCH, states={"changed": "fail"}, after_merge="issue") as (stage, main):
+        assert merged(stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main).code == 0
+        assert len(stage.hub.issues) == 1
 
 
 def by_hand(seen: Seen) -> None:
@@ -159,10 +192,11 @@ def prepared_elsewhere(seen: Seen) -> None:
 
 def stored_elsewhere(seen: Seen) -> None:
     with seen.elsewhere() as (stage, main):
-        sent, ref = push_event(main), "refs/heads/main"
-        measured = stage.run("push", sent, main, ref=ref, command="measure", baselines="none")
-        given = {"command": "store", "store_token": "store", "measured": str(measured.out)}
-        assert stage.run("push", sent, main, ref=ref, **given).code == 0
+        for sha in (main, stage.origin.push_main("Merge", {"models/a.mlir": GROWN})):
+            sent, ref = push_event(sha), "refs/heads/main"
+            measured = stage.run("push", sent, sha, ref=ref, command="measure", baselines="none")
+            given = {"command": "store", "store_token": "store", "measured": str(measured.out)}
+            assert stage.run("push", sent, sha, ref=ref, **given).code == 0
 
 
 def planned(seen: Seen) -> None:
@@ -182,6 +216,12 @@ def posted(seen: Seen) -> None:
         assert stage.post().code == 0
 
 
+def summarized(seen: Seen) -> None:
+    with seen.measuring(GROWN, **BRANCH) as (stage, _):
+        ran = stage.dispatch(command="weekly")
+        assert ran.code == 0 and "builds of 2 grew over" in ran.summary, ran.error
+
+
 def published(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, main):
         assert stage.dispatch(main, command="pages").code == 0
@@ -195,6 +235,7 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size.yml", "measure"): measured,
     ("code-size.yml", "report"): review,
     ("code-size.yml", "store"): stored,
+    ("code-size.yml", "after-merge"): after_merge,
     ("code-size.yml", "prepare-manual"): prepared_by_hand,
     ("code-size.yml", "measure-manual"): measured,
     ("code-size.yml", "report-manual"): by_hand,
@@ -202,16 +243,20 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("code-size-other-store.yml", "measure"): measured,
     ("code-size-other-store.yml", "report"): review,
     ("code-size-other-store.yml", "store"): stored_elsewhere,
+    ("code-size-other-store.yml", "after-merge"): after_merge,
     ("code-size-pages.yml", "build"): published,
+    ("code-size-weekly.yml", "weekly"): summarized,
     ("code-size-post.yml", "post"): posted,
     ("code-size-sharded.yml", "plan"): planned,
     ("code-size-sharded.yml", "measure"): part,
     ("code-size-sharded.yml", "join"): measured,
     ("code-size-sharded.yml", "report"): review,
     ("code-size-sharded.yml", "store"): stored,
+    ("code-size-sharded.yml", "after-merge"): after_merge,
     ("iree-pkgci.yml", "measure"): measured,
     ("iree-pkgci.yml", "report"): review,
     ("iree-pkgci.yml", "store"): stored,
+    ("iree-pkgci.yml", "after-merge"): after_merge,
 }
 
 
@@ -226,3 +271,12 @@ def test_a_job_has_the_permissions_that_it_uses_and_no_others(file: str, name: s
     seen = Seen()
     JOBS[file, name](seen)
     assert granted == joined(seen.needs)
+
+
+def test_the_permission_that_the_workflows_leave_commented_is_the_one_of_the_issue() -> None:
+    seen = Seen()
+    after_merge_with_an_issue(seen)
+    for file, name in (key for key in JOBS if key[1] == "after-merge"):
+        (granted,) = [job["permissions"] for at, job_name, job in jobs() if (at, job_name) == (file, name)]
+        assert joined(seen.needs) == {**granted, "issues": "write"}
+        assert "      # issues: write\n" in (ROOT / "configs" / "workflows" / file).read_text(encoding="utf-8")

@@ -24,9 +24,10 @@ MAY = {
     "pages": {"contents": "read"},
     "report": {"contents": "read", "pull-requests": "write", "checks": "write"},
     "post": {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"},
-    "store": {"contents": "write"},
+    "store": {"contents": "write", "pull-requests": "read"},
+    "weekly": {"contents": "read"},
 }
-TAKES_TOKEN = {"report", "post", "store", "pages"}
+TAKES_TOKEN = {"report", "post", "store", "pages", "weekly"}
 STORE_TOKEN = "${{ secrets.CODE_SIZE_STORE_TOKEN }}"
 # The workflow whose baselines are in another repository: who has the token for it.
 OTHER_STORE = "code-size-other-store.yml"
@@ -38,6 +39,8 @@ PREPARES = {("iree-pkgci.yml", "prepare"): {"actions": "read"}}
 WITHOUT_BOT = {**DEPLOYS, **PREPARES}
 REPORT_ID = "default"
 OURS = "code-size"
+AFTER_MERGE = "after-merge"
+"""The job that reports a push; the other jobs that report are for pull requests."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -141,6 +144,8 @@ def measuring_before(job: dict[str, Any]) -> str:
 
 def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
     for file, name in by_command("report"):
+        if name == AFTER_MERGE:
+            continue
         job = of(file)["jobs"][name]
         need, condition = measuring_before(job), " ".join(job["if"].split())
         assert "!cancelled()" in condition, f"{file}: {name}"
@@ -160,10 +165,13 @@ def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
             assert "github.actor != 'dependabot[bot]'" in condition
 
 
-def test_only_a_push_that_was_measured_is_stored() -> None:
-    for file, name in by_command("store"):
+def test_only_a_push_that_was_measured_is_stored_and_judged_after_the_merge() -> None:
+    storing = by_command("store")
+    judging = {(file, AFTER_MERGE) for file, _ in storing}
+    assert judging == {(file, name) for file, name in by_command("report") if name == AFTER_MERGE}
+    for file, name in storing | judging:
         job = of(file)["jobs"][name]
-        need = job["needs"]
+        need = measuring_before(job)
         assert job["if"] == f"github.event_name == 'push' && !cancelled() && needs.{need}.result == 'success'"
 
 

@@ -38,7 +38,7 @@ from bot.system.processes import Cancel
 
 MODEL = "// model {}\nfunc.func @main()\n"
 Files = Mapping[str, str | None]
-AFTER_MEASURING = ("prepare", "report", "store", "post", "pages")
+AFTER_MEASURING = ("prepare", "report", "store", "post", "pages", "weekly")
 """The commands that get a token."""
 
 

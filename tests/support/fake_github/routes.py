@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from api_description import skeleton
 
-from .state import Artifact, CheckRun, Comment, LabelEvent, Pull, State, Token
+from .state import Artifact, CheckRun, Comment, Issue, LabelEvent, Pull, State, Token
 
 Json = dict[str, Any]
 Thing = TypeVar("Thing")
@@ -181,6 +181,7 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
         base=end(state.repo, one.base_ref, one.base_sha),
         merge_commit_sha=one.merge_sha,
         created_at=one.created_at,
+        merged_at=one.merged_at,
         labels=[label(state, name) for name in state.labels.get(one.number, ())],
         **mergeable,
     )
@@ -205,7 +206,66 @@ def get_pull(state: State, _request: Request, number: str) -> Reply:
     return Reply(200, pull(state, known(state.pulls, number), "pull-request"))
 
 
+@route("GET", r"/commits/([0-9a-f]+)/pulls", "pull_requests")
+def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
+    """The merged pull request that brought the commit, and open ones that have it as their head."""
+    if sha not in state.commits:
+        raise Refusal(422, f"No commit found for SHA: {sha}")
+    found = [one for one in state.pulls.values() if sha in (one.merge_sha, one.head_sha)]
+    return page_of(request, [pull(state, one) for one in found])
+
+
 # Issues
+
+
+def issue(state: State, one: Issue) -> Json:
+    url = f"{state.root}/issues/{one.number}"
+    return skeleton(
+        "issue",
+        id=stable_id(f"issue {one.number}"),
+        number=one.number,
+        title=one.title,
+        body=one.body,
+        state=one.state,
+        state_reason=one.state_reason,
+        user=user(state, one.login),
+        author_association=_association(state, one.login),
+        created_at=one.created_at,
+        updated_at=one.created_at,
+        url=url,
+        html_url=f"https://github.com/{state.repo}/issues/{one.number}",
+    )
+
+
+@route("GET", r"/issues", "issues")
+def list_issues(state: State, request: Request) -> Reply:
+    """Newest first; open ones, unless `state` says otherwise; `creator` is a login."""
+    wanted, creator = request.query.get("state", "open"), request.query.get("creator", "").casefold()
+    newest_first = sorted(state.issues.values(), key=lambda one: -one.number)
+    named = [one for one in newest_first if creator in ("", one.login.casefold())]
+    return page_of(request, [issue(state, one) for one in named if wanted in ("all", one.state)])
+
+
+def _require_issues(state: State) -> None:
+    if not state.has_issues:
+        raise Refusal(410, "Issues has been disabled in this repository.")
+
+
+@route("POST", r"/issues", "issues")
+def create_issue(state: State, request: Request) -> Reply:
+    _require_issues(state)
+    return Reply(201, issue(state, state.add_issue(request.token.login, request.body["title"], _checked_body(request))))
+
+
+@route("PATCH", r"/issues/(\d+)", "issues")
+def update_issue(state: State, request: Request, number: str) -> Reply:
+    one = known(state.issues, number)
+    if "body" in request.body:
+        one.body = _checked_body(request)
+    one.title = request.body.get("title", one.title)
+    one.state = request.body.get("state", one.state)
+    one.state_reason = request.body.get("state_reason", one.state_reason)
+    return Reply(200, issue(state, one))
 
 
 def comment(state: State, one: Comment) -> Json:

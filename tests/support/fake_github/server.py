@@ -139,6 +139,27 @@ class FakeGitHub:
             for sha in (changes.get("head_sha"), changes.get("merge_sha")):
                 self.state.add_commit(sha, [one.base_sha], anew=False)
 
+    def merge_pull(self, number: int, sha: str, parents: Sequence[str] = (), at: str = "2026-01-02T00:00:00Z") -> None:
+        """Somebody merges a pull request, which becomes this commit of its base branch."""
+        with self.lock:
+            self.state.add_commit(sha, parents, anew=False)
+        self.set_pull(number, state="closed", merge_sha=sha, merged_at=at)
+
+    def add_issue(self, login: str, title: str, body: str) -> int:
+        """An issue written by hand; its number."""
+        with self.lock:
+            return self.state.add_issue(login, title, body).number
+
+    def set_issue(self, number: int, **changes: Any) -> None:
+        """Somebody changes fields of an issue: `state`, `body`, ..."""
+        with self.lock:
+            for name, value in changes.items():
+                setattr(self.state.issues[number], name, value)
+
+    def turn_issues_off(self) -> None:
+        with self.lock:
+            self.state.has_issues = False
+
     def change_base(self, number: int, base_ref: str, at: str, **changes: Any) -> None:
         """Somebody gives a pull request another base branch; `changes` as in `set_pull`."""
         self.set_pull(number, base_ref=base_ref, **changes)
@@ -241,6 +262,12 @@ class FakeGitHub:
     def comments(self, issue: int) -> list[dict[str, Any]]:
         with self.lock:
             return [routes.comment(self.state, one) for one in self.state.comments.values() if one.issue == issue]
+
+    @property
+    def issues(self) -> list[dict[str, Any]]:
+        """All issues, the oldest first."""
+        with self.lock:
+            return [routes.issue(self.state, one) for one in self.state.issues.values()]
 
     @property
     def check_runs(self) -> list[dict[str, Any]]:

@@ -41,6 +41,20 @@ class Pull:
     title: str = "A change"
     created_at: str = "2026-01-01T00:00:00Z"
     locked: bool = False
+    merged_at: str | None = None
+
+
+@dataclass(slots=True)
+class Issue:
+    """An issue that is no pull request."""
+
+    number: int
+    login: str
+    title: str
+    body: str
+    created_at: str
+    state: str = "open"
+    state_reason: str | None = None
 
 
 @dataclass(slots=True)
@@ -95,10 +109,12 @@ class State:
     repo: str
     url: str = ""
     blob_url: str = ""
+    has_issues: bool = True
     clone: Path | None = None
     users: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     pulls: dict[int, Pull] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
     comments: dict[int, Comment] = field(default_factory=dict)
     labels: dict[int, list[str]] = field(default_factory=dict)
     events: list[LabelEvent] = field(default_factory=list)
@@ -126,6 +142,13 @@ class State:
         comment = Comment(self.next_id(), issue, login, body, moment, moment)
         self.comments[comment.id] = comment
         return comment
+
+    def add_issue(self, login: str, title: str, body: str) -> Issue:
+        """An open issue; issues and pull requests share their numbers."""
+        self.users.setdefault(login, "read")
+        number = max([0, *self.issues, *self.pulls]) + 1
+        issue = self.issues[number] = Issue(number, login, title, body, self.now())
+        return issue
 
     def commit_of(self, ref: str) -> str | None:
         """The SHA that a SHA, branch or `owner:branch` names."""

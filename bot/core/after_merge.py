@@ -1,0 +1,69 @@
+"""What an issue about the main branch remembers, and whether findings are those of an issue that a person closed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from bot.core.hidden_state import LINE_LIMIT, hidden_line, hidden_value
+from bot.core.publication import Acceptance, Seen, is_covered
+from bot.core.record import Count, Record
+
+
+class MergedPull(Record, frozen=True, array_like=True):
+    """A merged pull request."""
+
+    number: Count
+    title: str
+
+
+class IssueState(Record, frozen=True, array_like=True):
+    """What an issue remembers, hidden in itself."""
+
+    good_sha: str  # the commit of the last baseline within the thresholds
+    first_sha: str  # the pushed commit that was the first to fail
+    newest_sha: str  # the newest commit that the issue reports
+    findings: tuple[Seen, ...] = ()
+    pulls: tuple[MergedPull, ...] = ()
+    unasked: Count = 0  # how many commits were not asked for their pull requests
+    acceptance: Acceptance | None = None  # what was accepted on these pull requests
+    is_resolved: bool = False  # True if the bot closed the issue
+
+
+def issue_marker(report_id: str) -> str:
+    """Return the first line of an issue; a report id has nothing that ends the HTML comment."""
+    return f"<!-- code-size-bot-after-merge:{report_id} -->"
+
+
+def encode_issue(state: IssueState) -> str:
+    """Return the hidden line of an issue, without a newline; never longer than `LINE_LIMIT`.
+
+    A line that would be too long forgets the findings first: a forgotten one gets a new issue.
+    """
+    shorter = replace(state, findings=())
+    shortest = replace(shorter, pulls=(), unasked=state.unasked + len(state.pulls), acceptance=None)
+    line = ""
+    for smaller in (state, shorter, shortest):
+        line = hidden_line(smaller)
+        if len(line) <= LINE_LIMIT:
+            break
+    return line
+
+
+def decode_issue(body: str, marker: str) -> IssueState | None:
+    """Return the state in the second line of an issue; None if this version did not write it."""
+    lines = body.replace("\r\n", "\n").split("\n", 2)
+    if len(lines) < 2 or lines[0] != marker:
+        return None
+    return hidden_value(lines[1], IssueState)
+
+
+def is_same_break(state: IssueState, findings: Sequence[Seen], commits: Collection[str]) -> bool:
+    """True if an issue was about these findings, and about the same merges.
+
+    `commits`: those between the baseline and the pushed commit, which is one of them.
+    """
+    if state.first_sha not in commits:
+        return False
+    return all(any(is_covered(then, now) for then in state.findings) for now in findings)

@@ -1,0 +1,67 @@
+"""The weekly summary: the builds of a branch whose code grew most over a long time, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.core.record import Amount, Count, Name, Record, Small
+from bot.core.slow_growth import Growth
+from bot.core.snapshot import CellKey, lines
+
+WEEKLY_SCHEMA = "code-size-weekly/1"
+
+
+class DriftStep(Record, frozen=True):
+    """What one baseline added to the code of a build."""
+
+    commit: Name
+    change_bytes: Amount
+
+
+class Drift(Small, frozen=True):
+    """A build whose artifact is larger than in an older baseline."""
+
+    key: CellKey
+    # base, head: of the artifact, in bytes
+    base: int
+    head: int
+    week: int | None  # the change over the last seven days; None if it is not known
+    cause: str | None  # of the root cause that holds most of the change; None if none is known
+    what: str  # what changed, in the words of the root cause; empty if none is known
+    steps: tuple[DriftStep, ...] = ()  # the baselines that added most, the largest first
+
+    @property
+    def change(self) -> int:
+        """The growth in bytes."""
+        return self.head - self.base
+
+
+class Weekly(Small, frozen=True):
+    """The summary of one week."""
+
+    base: str  # the commit of the older baseline
+    head: str  # the commit of the newest baseline
+    days: Count  # between the two commits
+    compared: Count  # builds with one artifact size in both
+    grown: Count  # how many of them grew
+    drifts: tuple[Drift, ...]  # the largest growth first
+    growths: tuple[Growth, ...]
+    notes: tuple[str, ...] = ()
+
+
+def weekly_lines(weekly: Weekly) -> Iterator[bytes]:
+    """The text of `weekly.json`."""
+    record = {name: getattr(weekly, name) for name in ("base", "head", "days", "compared", "grown", "growths", "notes")}
+    drifts = [
+        {
+            "model": drift.key.model,
+            "target": drift.key.target,
+            "artifact_bytes": {"base": drift.base, "head": drift.head},
+            "week_bytes": drift.week,
+            "cause": drift.cause,
+            "what": drift.what,
+            "steps": drift.steps,
+        }
+        for drift in weekly.drifts
+    ]
+    return lines({"schema": WEEKLY_SCHEMA, "drifts": drifts, **record})

@@ -1,0 +1,126 @@
+"""The issue about a main branch that exceeds its thresholds: found, created, updated and closed on GitHub.
+
+An issue is found by the marker in its first line and by its author, like the comment of a pull request. Every step
+starts from what is there. If two runs create an issue at the same time, the younger issue is closed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from github import GithubException
+from github.Issue import Issue
+
+from bot.core.after_merge import IssueState, decode_issue
+from bot.errors import NetworkError
+from bot.github.publishing import first_line, is_login
+from bot.system.hub import Hub, explain, in_doubt, required
+
+_TRIES = 3
+_TURNED_OFF = 410  # "Issues has been disabled in this repository."
+Which = Literal["open", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnIssue:
+    """An issue that this program wrote."""
+
+    issue: Issue
+    state: IssueState | None  # None if a person or another version changed the hidden line
+
+    @property
+    def number(self) -> int:
+        """The number of the issue."""
+        return required(self.issue.number, "number")
+
+    @property
+    def is_open(self) -> bool:
+        """True for an open issue."""
+        return required(self.issue.state, "state") == "open"
+
+    @property
+    def was_closed_by_a_person(self) -> bool:
+        """True for a closed issue that the bot did not close."""
+        return not self.is_open and self.state is not None and not self.state.is_resolved
+
+
+def own_issues(hub: Hub, marker: str, which: Which) -> list[OwnIssue]:
+    """Return the token's own issues whose first line is the marker, over all pages, the oldest first."""
+    with _explained("read the issue about the main branch", "issues: read"):
+        mine = hub.token_login()
+        found = []
+        for issue in hub.repo.get_issues(state=which, creator=mine):  # type: ignore[arg-type]  # a login will do
+            body = issue.body or ""
+            is_mine = issue.user is not None and is_login(issue.user.login, mine)
+            if is_mine and first_line(body) == marker:
+                found.append(OwnIssue(issue, decode_issue(body, marker)))
+        return sorted(found, key=lambda own: own.number)
+
+
+def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
+    """Create an issue unless another run was first; return the address of the one that stays.
+
+    `body`: begins with the marker.
+    """
+    with _explained("write the issue about the main branch", "issues: write"):
+        for attempt in range(1, _TRIES + 1):
+            try:
+                hub.repo.create_issue(title, body)
+                break
+            except Exception as error:
+                if attempt == _TRIES or not in_doubt(error):
+                    raise
+            time.sleep(hub.backoff_seconds)
+            if own_issues(hub, marker, "open"):
+                break
+        return _only_oldest(hub, marker)
+
+
+def _only_oldest(hub: Hub, marker: str) -> str:
+    """Close all open issues but the oldest, which another run may have created; return its address."""
+    present = own_issues(hub, marker, "open")
+    if not present:
+        raise NetworkError("the issue about the main branch is not there after it was created", hint="run it again")
+    close_younger(present)
+    return required(present[0].issue.html_url, "html_url")
+
+
+def close_younger(present: Sequence[OwnIssue]) -> None:
+    """Close all open issues but the first: two runs created one at the same time."""
+    for own in present[1:]:
+        with _explained(f"close the issue #{own.number}", "issues: write"):
+            own.issue.edit(state="closed", state_reason="not_planned")
+
+
+def update_issue(own: OwnIssue, title: str, body: str, *, is_resolved: bool = False) -> bool:
+    """Write title and body, and close the issue if it is resolved; return False if nothing differed."""
+    with _explained(f"write the issue #{own.number}", "issues: write"):
+        if is_resolved:
+            own.issue.edit(title=title, body=body, state="closed", state_reason="completed")
+            return True
+        if (own.issue.title, _plain(own.issue.body)) == (title, _plain(body)):
+            return False
+        own.issue.edit(title=title, body=body)
+        return True
+
+
+def _plain(body: str | None) -> str:
+    """The text without what a server may do to line ends and to the last one."""
+    return (body or "").replace("\r\n", "\n").rstrip()
+
+
+@contextmanager
+def _explained(action: str, permission: str) -> Iterator[None]:
+    """Do what `explain` does, and name the setting of a repository without issues."""
+    with explain(action, permission):
+        try:
+            yield
+        except GithubException as refused:
+            if refused.status != _TURNED_OFF:
+                raise
+            hint = "turn issues on in the settings of the repository, or remove `after_merge: issue`"
+            raise NetworkError(f"cannot {action}: issues are turned off", hint=hint) from None

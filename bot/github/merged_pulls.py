@@ -1,0 +1,82 @@
+"""The pull requests that were merged between two commits of a branch, and what was accepted on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from github.PullRequest import PullRequest
+
+from bot.config.configuration import Config
+from bot.core.after_merge import MergedPull
+from bot.core.publication import Acceptance, is_approval
+from bot.errors import NetworkError
+from bot.github.delivering import Destination, accepted_on
+from bot.github.opening import Services
+from bot.show.escape import clean
+from bot.system.hub import Hub, explain, required
+
+MOST_COMMITS = 20
+"""So many commits are asked for their pull requests at most, one request each: the newest."""
+_TITLE_CHARACTERS = 120
+
+
+class MergedPulls(NamedTuple):
+    """The merged pull requests of some commits, the newest first."""
+
+    pulls: tuple[MergedPull, ...] = ()
+    approved: tuple[int, ...] = ()  # the numbers of those with a label that accepts findings
+    unasked: int = 0  # how many older commits were not asked
+
+
+def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
+    """Ask for the merged pull requests of commits of a branch.
+
+    `commits`: first parents, the newest first.
+
+    Raises:
+        NetworkError: GitHub did not answer.
+    """
+    found = dict[int, PullRequest]()
+    asked = commits[:MOST_COMMITS]
+    with explain("read the merged pull requests", "pull-requests: read"):
+        for sha in asked:
+            for pull in hub.repo.get_commit(sha).get_pulls():
+                base_ref = required(pull.base.ref, "base.ref")
+                if pull.merged_at is not None and base_ref == branch:
+                    found.setdefault(required(pull.number, "number"), pull)
+        titled = tuple(MergedPull(number, _title(pull)) for number, pull in found.items())
+        approved = tuple(number for number, pull in found.items() if _is_approved(pull))
+    return MergedPulls(titled, approved, len(commits) - len(asked))
+
+
+class Merges(NamedTuple):
+    """The commits between a baseline and a pushed commit, and what GitHub knows of their pull requests."""
+
+    commits: tuple[str, ...]  # first parents, the newest first; the pushed commit is the first
+    asked: MergedPulls = MergedPulls()
+    acceptance: Acceptance | None = None
+    unknown: str = ""  # why the pull requests are not known; empty if they are, or if nothing asked for them
+
+
+def merges_of(services: Services, hub: Hub, config: Config, commits: tuple[str, ...]) -> Merges:
+    """Ask for the merged pull requests of a push and for what was accepted on them; a refusal is said in one line."""
+    context = services.context
+    try:
+        asked = merged_pulls(hub, commits, context.default_branch)
+        acceptance = None
+        if asked.approved:
+            to = Destination(None, context.sha, context.run_id, config)
+            acceptance = accepted_on(hub, asked.approved, to)
+        return Merges(commits, asked, acceptance)
+    except NetworkError as error:
+        services.show.say(error.line)
+        return Merges(commits, unknown=error.line)
+
+
+def _title(pull: PullRequest) -> str:
+    return clean(required(pull.title, "title"), _TITLE_CHARACTERS)
+
+
+def _is_approved(pull: PullRequest) -> bool:
+    return any(is_approval(label.name) for label in pull.labels)

@@ -1,0 +1,68 @@
+"""The stored baselines of the default branch, and the growth of the branch since older ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from bot.config.configuration import Config
+from bot.core.slow_growth import Growth, Line
+from bot.core.snapshot import Snapshot
+from bot.errors import NoVerdict, UsageError
+from bot.github.baselines import stored
+from bot.github.opening import Services, store_of
+from bot.store.entries import by_commit
+from bot.study.slow_growth import growth_of, line_of
+
+
+class StoredBranch(NamedTuple):
+    """The default branch as its baselines show it."""
+
+    sides: Sequence[tuple[str, Snapshot]]  # commit and baseline, the newest first, never empty
+    line: Line
+    commits: Sequence[str]  # those with a baseline, the newest first
+    load: Callable[[str], Snapshot | None]  # reads the baseline of a commit; None if it is damaged
+    growths: tuple[Growth, ...]
+
+
+def require_default_branch(services: Services, what: str) -> None:
+    """Raise UsageError for a pull request and for another branch than the default one.
+
+    `what`: the beginning of the sentence, such as `pages are`. The token may read only, but the result is published
+    under the repository's name.
+    """
+    context = services.context
+    is_default = bool(context.default_branch) and context.ref == f"refs/heads/{context.default_branch}"
+    if context.pull or not is_default:
+        raise UsageError(
+            f"{what} made only for the default branch, not for {context.ref or context.event}",
+            where="event",
+            hint="start the workflow on the default branch by push, schedule, workflow_run or by hand",
+        )
+
+
+def stored_branch(services: Services, config: Config, most: int) -> StoredBranch:
+    """Read the newest baselines of the default branch, and those that growth is counted from.
+
+    Raises:
+        NoVerdict: no baseline is stored for any of the branch's commits that are looked through.
+        NetworkError: the store cannot be asked.
+    """
+    context, store = services.context, store_of(services, config)
+    standings = stored(services, store, config, context.sha, a_commit=1)
+    sides = [(standing.entry.sha, standing.snapshot) for standing in islice(standings, most)]
+    if not sides:
+        hint = "a push to the default branch stores one; check `report_id` in the configuration"
+        raise NoVerdict("no baseline is stored", where=context.default_branch, hint=hint)
+
+    def load(sha: str) -> Snapshot | None:
+        of_commit = stored(services, store, config, sha, lambda entry: entry.sha == sha, a_commit=1)
+        standing = next(of_commit, None)
+        return standing.snapshot if standing else None
+
+    line = line_of(services.git, context.sha, config.baseline.ancestors)
+    with_baseline = by_commit(store, config.report_id)
+    commits = [sha for sha in line.commits if sha in with_baseline]
+    growths = growth_of(line, commits, sides, load)
+    return StoredBranch(sides, line, commits, load, growths)

@@ -1,0 +1,111 @@
+"""The issue about a main branch that exceeds its thresholds: the comparison with the last good baseline, and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from bot.core.after_merge import IssueState, encode_issue, issue_marker
+from bot.core.record import Small
+from bot.core.report import Report
+from bot.show.blocks import Block, Limits, Line, List, Phrase, Sentence, Span, code, listing, phrase, section, strong
+from bot.show.comment import COMMENT_LIMIT, TIERS
+from bot.show.escape import clean, clip
+from bot.show.facts import build_facts
+from bot.show.filters import plural
+from bot.show.renderers import first_fitting, length
+from bot.show.report import first_screen
+
+_SHOWN_DIGITS = 10
+_FEW_PULLS = 3
+_BRANCH_CHARACTERS = 100  # GitHub takes 256 characters as a title
+_ABOUT = (
+    "The bot updates this issue after each push. It closes the issue when the branch is within its thresholds again, "
+    "compared with the last good baseline. If you close the issue yourself, you accept these findings: "
+    "only a new regression opens a new issue."
+)
+
+
+class MainIssue(Small, frozen=True):
+    """What an issue about a branch shows."""
+
+    report: Report  # of the newest commit against the last good baseline
+    state: IssueState
+    branch: str
+    home: str  # the address of the repository: `https://github.com/OWNER/NAME`
+    no_pulls: str = ""  # why the merged pull requests are not known; empty if they are
+
+
+def issue_title(issue: MainIssue) -> str:
+    """Return the title: `Code size of main: 2 builds fail the thresholds`."""
+    named = "" if issue.report.report_id == "default" else f" {issue.report.report_id}"
+    lead = f"Code size{named} of {clip(clean(issue.branch), _BRANCH_CHARACTERS)}"
+    if issue.state.is_resolved:
+        return f"{lead}: within the thresholds again"
+    builds = {finding.key for finding in issue.report.verdict.failing}
+    verb = "fails" if len(builds) == 1 else "fail"
+    return f"{lead}: {plural(len(builds), 'build')} {verb} the thresholds"
+
+
+def issue_body(issue: MainIssue) -> str:
+    """Return the Markdown of the issue: two hidden lines, then what a reader sees; at most what GitHub takes."""
+    marker = Markup(f"{issue_marker(issue.report.report_id)}\n{encode_issue(issue.state)}")  # noqa: S704 - both checked
+    facts = build_facts(issue.report)
+
+    def drawn_with(limits: Limits) -> Mapping[str, Any]:
+        blocks = (
+            *first_screen(facts, limits)[:1],
+            Sentence(_what_happened(issue), name="branch"),
+            *first_screen(facts, limits)[1:],
+            _pulls(issue, limits),
+            Sentence(_ABOUT, small=True),
+        )
+        return {"answer": "issue", "blocks": blocks, "page": "", "marker": marker}
+
+    return first_fitting("comment.md.j2", TIERS, drawn_with, lambda text: length(text) <= COMMENT_LIMIT)
+
+
+def _commit(issue: MainIssue, sha: str) -> Span:
+    return code(sha[:_SHOWN_DIGITS], f"{issue.home}/commit/{sha}")
+
+
+def _what_happened(issue: MainIssue) -> Phrase:
+    """Which push broke the thresholds, which baseline was good, and which commit is the newest."""
+    state = issue.state
+    good, first, newest = (_commit(issue, sha) for sha in (state.good_sha, state.first_sha, state.newest_sha))
+    broke = phrase("The push of ", first, " made ", code(issue.branch), " exceed its thresholds. ")
+    said = phrase(broke, "The last good baseline is that of ", good, ".")
+    if state.is_resolved:
+        return phrase(strong("Resolved:"), " ", newest, " is within the thresholds again. ", said)
+    if state.newest_sha != state.first_sha:
+        return phrase(said, " The numbers are those of ", newest, ".")
+    return said
+
+
+def _pulls(issue: MainIssue, limits: Limits) -> Block:
+    """The merged pull requests between the good baseline and the pushes that failed, and what is not known of them."""
+    pulls, unasked = issue.state.pulls, issue.state.unasked
+    most = max(_FEW_PULLS, limits.names)
+    lines = [_pull_line(issue, number=pull.number, title=pull.title) for pull in pulls[:most]]
+    remarks = list[Phrase]()
+    if issue.no_pulls:
+        remarks.append(phrase(f"n/a: {issue.no_pulls}"))
+    elif not pulls:
+        remarks.append(phrase("GitHub knows no merged pull request of these commits."))
+    if unasked:
+        older = plural(unasked, "older commit")
+        remarks.append(phrase(f"The bot asks for the newest commits only. It did not ask for {older}."))
+    return section(
+        phrase(strong("Merged pull requests"), " since the last good baseline"),
+        List(listing(lines, len(pulls), "pull request")),
+        *(Sentence(remark, small=True) for remark in remarks),
+        name="pulls",
+    )
+
+
+def _pull_line(issue: MainIssue, *, number: int, title: str) -> Line:
+    """The number as a link, and the title as code, in which nothing has a meaning."""
+    link = Span(f"#{number}", to=f"{issue.home}/pull/{number}")
+    return Line(phrase(link, " ", code(title)))

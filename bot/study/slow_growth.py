@@ -1,0 +1,44 @@
+"""Slow growth of a branch: reads git's dates and tags, and chooses the stored baselines to compare with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from bot.core.history import growth_since
+from bot.core.slow_growth import Growth, Line, Point, acceptance_point, release_point, window_point
+from bot.core.snapshot import Snapshot
+from bot.system.git import Git
+
+_RELEASE = re.compile(r"(?:.*[-_/])?v?\d+(?:\.\d+)+")
+"""The name of a tag that is a release: `v1.2`, `iree-3.13.0`; not a pre-release such as `v1.2-rc1`."""
+
+
+def line_of(git: Git, newest_sha: str, ancestors: int) -> Line:
+    """Return the first parents of a commit, itself first, with their dates and the tags of releases."""
+    commits = (newest_sha, *git.ancestors(newest_sha, ancestors))
+    tags = {sha: name for sha, name in git.tags().items() if _RELEASE.fullmatch(name)}
+    return Line(commits, git.commit_times(newest_sha, len(commits)), tags)
+
+
+def growth_of(
+    line: Line,
+    stored: Sequence[str],
+    loaded: Sequence[tuple[str, Snapshot]],
+    load: Callable[[str], Snapshot | None],
+) -> tuple[Growth, ...]:
+    """Compare the newest baseline with those of the last release, the last acceptance and 90 days ago.
+
+    `stored`: the commits with a baseline, the newest first; `loaded`: the newest of them, with their snapshots;
+    `load`: reads the baseline of a commit, None if it is damaged.
+    """
+    known = dict(loaded)
+    points = (release_point(line, stored), acceptance_point(loaded), window_point(line, stored))
+    _, head = loaded[0]
+    return tuple(growth_since(point, _snapshot(point, known, load), head) for point in points)
+
+
+def _snapshot(point: Point, known: dict[str, Snapshot], load: Callable[[str], Snapshot | None]) -> Snapshot | None:
+    if not point.sha:
+        return None
+    return known.get(point.sha) or load(point.sha)
