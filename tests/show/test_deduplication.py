@@ -81,7 +81,7 @@ def test_no_change_has_no_line_and_one_value_for_both_sides(tmp_path: Path) -> N
 @pytest.mark.parametrize(("is_base", "shown"), [(True, "n/a¹ → 68"), (False, "68 → n/a¹")])
 def test_a_side_without_the_build_is_not_known_there(tmp_path: Path, is_base: bool, shown: str) -> None:
     key = CellKey("bert", "vmvx")
-    for lost in (None, "error: does not distribute in /home/somebody/work/model.mlir"):
+    for lost in (None, "error: does not distribute in /srv/somebody/work/model.mlir"):
 
         def edit(at: CellKey, found: Cell, lost: str | None = lost) -> Cell | None:
             made: Cell = counted(100, 32)(at, found)
@@ -94,7 +94,7 @@ def test_a_side_without_the_build_is_not_known_there(tmp_path: Path, is_base: bo
         (row,) = [row for row in rows(report, tmp_path) if (row["model"], row["target"]) == ("bert", "vmvx")]
         assert row["regions folded"] == shown
         text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-        assert "/home/somebody" not in text
+        assert "/srv/somebody" not in text
         assert ("error: does not distribute" if lost else "not measured on this side") in text
         assert not line(report)
 
