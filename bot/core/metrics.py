@@ -42,7 +42,7 @@ class Metric(Small, frozen=True):
 
 _ARTIFACT = "the artifact's own segment table"
 _STREAM, _BOTH = "IR after the stream phase", "IR after the stream phase, equal to the compiler's statistics"
-_DISPATCH = "IR after dispatch creation"
+_DISPATCH, _BEFORE_FUSION = "IR after dispatch creation", "IR after global optimization, before dispatch creation"
 _AMD, _PTXAS, _KERNEL = "AMD metadata", "`ptxas -v`, from the extra `cuda`", "the kernel's accounting; informational"
 
 METRICS: tuple[Metric, ...] = (
@@ -76,6 +76,8 @@ METRICS: tuple[Metric, ...] = (
            "dispatch sites without contraction, convolution or attention", _STREAM, always=True, rule="other counts"),
     Metric("linalg_ops", "linalg operations", "count", "linalg operations inside dispatch regions", _DISPATCH,
            always=True, rule="other counts"),
+    Metric("linalg_ops_unfused", "linalg operations before fusion", "count",
+           "linalg operations of the program that fusion starts from", _BEFORE_FUSION, rule="operations before fusion"),
     Metric("submissions", "submissions", "count", "command buffers that the program submits", _BOTH,
            rule="submissions and waits"),
     Metric("awaits", "awaits", "count", "places where the host waits for the device", _BOTH,

@@ -147,6 +147,8 @@ class ProgramFacts(Record, frozen=True):
     places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
     initializer_sites: Count = 0  # launches that run once, when the module is loaded
     schedule: Schedule | None = None
+    # of the same kind as `linalg_ops`, in the whole program before dispatch creation; None without that phase
+    linalg_ops_unfused: Count | None = None
 
     @property
     def steady_sites(self) -> int:

@@ -55,7 +55,7 @@ CPU = "llvm-cpu"
 ELF_FORMAT = "elf"
 OF_PROGRAM = (
     *("dispatch_regions", "linalg_ops", "memory_bound_sites", "initializer_sites", "steady_sites"),
-    *("dispatch_sites", "executables"),
+    *("dispatch_sites", "executables", "linalg_ops_unfused"),
 )
 OF_SCHEDULE = (
     *("variable_bytes", "dynamic_buffers", "program_memory_bytes", "fills", "copies", "awaits", "submissions"),
@@ -64,6 +64,7 @@ OF_CODE_OBJECTS = ("vgprs_max", "sgprs_max", "agprs_max", "vgpr_spills", "sgpr_s
 OF_MACHINE_CODE = ("registers_max", "spill_bytes", "sass_bytes")
 NO_SCHEDULE = "the program's schedule could not be read"
 NOT_COUNTED = "this release does not count it"
+NO_UNFUSED = "the compile wrote no IR of the phase before dispatch creation"
 NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
 ONLY_AMD = "only code objects of rocm report their registers"
 ONLY_NVIDIA = "only cuda has PTX text for ptxas"
@@ -240,6 +241,8 @@ class _Parsed:
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
         known = {name: Known(getattr(self.program, name, None), no_program) for name in OF_PROGRAM}
+        if self.program is not None and self.program.linalg_ops_unfused is None:
+            known["linalg_ops_unfused"] = Known(None, NO_UNFUSED)
         for name in OF_SCHEDULE:
             known[name] = Known(getattr(schedule, name, None), no_schedule or WHY_UNKNOWN.get(name, ""))
         known["transient_memory_bytes"] = Known(schedule.allocated_bytes if schedule else None, no_schedule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 
 from bot.core.record import Spread, Value, difference, ends
 from bot.core.words import noun_of
@@ -10,6 +11,7 @@ from bot.core.words import noun_of
 SUFFIX = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 UNKNOWN = "n/a"
 MINUS = "−"
+_MOST_DIGITS = 8  # of a share behind the point
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -60,6 +62,25 @@ def share(part: float) -> str:
     if 0.995 <= part < 1:
         return f"{min(part * 100, 99.9):.1f} %"
     return f"{part * 100:.0f} %"
+
+
+def shares(*parts: Fraction) -> list[str]:
+    """Parts of wholes, with as many digits as tell them apart: `68 %` and `61 %`, `68.4 %` and `68.1 %`.
+
+    `0 %` and `100 %` stand only for nothing and for all.
+    """
+    texts = [f"{float(part) * 100:.0f} %" for part in parts]
+    for digits in range(1, _MOST_DIGITS):
+        if len(set(texts)) == len(set(parts)) and all(map(_is_told, parts, texts)):
+            break
+        texts = [f"{float(part) * 100:.{digits}f} %" for part in parts]
+    return texts
+
+
+def _is_told(part: Fraction, text: str) -> bool:
+    """Return whether a share that is shown as nothing or as all is that."""
+    number = float(text.removesuffix(" %"))
+    return (number != 0 or part == 0) and (number != 100 or part == 1)
 
 
 def relative(base: Value, head: Value) -> str:

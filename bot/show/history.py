@@ -41,6 +41,7 @@ from bot.show.blocks import (
     section,
     strong,
 )
+from bot.show.deduplication import folded_shares, folded_words
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
@@ -59,6 +60,7 @@ _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
     "– is a gap: no artifact, with the reason in the footnote. n/a: unknown for this release. "
+    "Regions folded: the share of dispatch regions that deduplication folds, in the first and the last known release. "
     "Changed most: the release with the largest change since the last measured release, and its cause. "
     "A gap has no change. A number with several values has no change either."
 )
@@ -108,6 +110,15 @@ class _Facts:
     def metrics_of(self, key: CellKey) -> tuple[str, ...]:
         """Tracked metrics that some release knows of the cell."""
         return tuple(id_ for id_ in TRACKED if any(value_of(cell, id_) is not None for cell in self.rows[key]))
+
+    def folded(self, key: CellKey) -> str:
+        """`68 % → 61 %`: the share of regions that deduplication folds, in the first and the last release to know it.
+
+        `n/a` where no release knows it.
+        """
+        every = [text for text in folded_shares(self.rows[key]) if text != UNKNOWN]
+        ends = dict.fromkeys((*every[:1], *every[-1:]))
+        return " → ".join(ends) or UNKNOWN
 
     def since(self, release: str, since: str) -> str:
         """`since 3.10.0` where that is not the neighbour; empty elsewhere."""
@@ -274,8 +285,8 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
     footnotes, last = Footnotes(room.lines), len(columns) + 2
     shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
-    headers = ("model", "target", *map(_name, columns), "changed most")
-    wanted = (last, last - 1, *range(2, last - 1))
+    headers = ("model", "target", *map(_name, columns), "regions folded", "changed most")
+    wanted = (last + 1, last - 1, last, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
     yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
     yield List(footnotes.listed(), small=True, name="footnotes")
@@ -292,7 +303,7 @@ def _cell(facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footno
         else:
             values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-    return (*names, *map(phrase, (*values, facts.moved_most(key) or _GAP)))
+    return (*names, *map(phrase, (*values, facts.folded(key), facts.moved_most(key) or _GAP)))
 
 
 # The page.
@@ -343,12 +354,13 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
     most = facts.moved_most(key)
     caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
-    headers = ("release", *map(_label, metrics), "why it changed")
+    folded = ("regions folded",) if facts.folded(key) != UNKNOWN else ()
+    headers = ("release", *map(_label, metrics), *folded, "why it changed")
     return Fold(
         phrase(code(key.target), f" {_ends(cells)}", Span(f" · changed most in {most}" if most else "", "small")),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
-            Table(headers, listed(rows, "release"), caption=caption, sentences=len(metrics) + 1),
+            Table(headers, listed(rows, "release"), caption=caption, sentences=len(headers) - 1),
             Sentence(quiet if hidden else "", small=True),
             Code(command if len(command) <= _COMMAND else ""),
         ),
@@ -377,6 +389,8 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
             moved = _change(move.changes[metric], cell.value(metric))
         values.append(phrase(amount(value_of(cell, metric), "count"), Span(moved, "small")))
     reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
+    if facts.folded(cell.key) != UNKNOWN:
+        values.append(phrase(folded_words(cell)))
     return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
 
 

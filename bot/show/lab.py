@@ -42,6 +42,7 @@ from bot.show.filters import UNKNOWN, amount, plural, relative
 from bot.show.growth import growth_answers, growth_notes, growth_tables
 from bot.show.lab_words import header, label, name
 from bot.show.renderers import write_answer
+from bot.show.stack_gate import DEFAULT_GATE, OWN_GATE, gate_headers, gate_words, refused_words
 from bot.show.times import time_notes, time_tables
 
 LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
@@ -265,23 +266,24 @@ def _on(one: Sums) -> Phrase:
 
 def _total_table(lab: Lab, one: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
-    columns, ratios = lab.experiment.columns, [_TIME] * _is_run(one)
+    columns, ratios, gate = lab.experiment.columns, [_TIME] * _is_run(one), gate_headers(one)
     rows = []
     for variant in one.variants:
         is_first = variant.name == one.reference
         time = "× 1" if is_first else _mean(one, variant.name)
         pairs = ((one.value(variant.name, column), one.value(one.reference, column)) for column in columns)
         values = [_valued(*pair, is_first=is_first) for pair in pairs]
-        rows.append((name(variant.name), *map(phrase, (*values, *(time for _ in ratios)))))
+        refused = [refused_words(one, variant.name) for _ in gate]
+        rows.append((name(variant.name), *map(phrase, (*values, *refused, *(time for _ in ratios)))))
     missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
     together = " together" if len(one.models) > 1 else ""
     caption = phrase(_on(one), f", {plural(len(one.models), 'model')}{together}{missing}")
-    headers = ("variant", *map(header, columns), *ratios)
+    headers = ("variant", *map(header, columns), *gate, *ratios)
     return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
 
 def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
-    more = [_TIME, "outputs"] if _is_run(one) else []
+    more = [*gate_headers(one), *([_TIME, "outputs"] if _is_run(one) else [])]
     headers = ("model", "variant", *map(header, lab.experiment.columns), *more)
     order = {variant.name: place for place, variant in enumerate(one.variants)}
     keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
@@ -298,6 +300,7 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
     same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
     time = "× 1" if is_first else _priced(run.price) if run.price else same
     ran = {_TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
+    ran |= dict.fromkeys((DEFAULT_GATE, OWN_GATE), gate_words(cell))
     values = (
         ran[column]
         if column in ran

@@ -53,6 +53,7 @@ from bot.show.blocks import (
 from bot.show.changed_builds import changed_builds
 from bot.show.changes import changes, compiler_name
 from bot.show.compared import baseline_words, compared, reproduce
+from bot.show.deduplication import deduplication_table, folded_line
 from bot.show.escape import clean, clip, is_link
 from bot.show.facts import NAME_LIMIT, Facts, build_facts, cells_phrase, counted, mark_of, notes
 from bot.show.failures import failed_builds, unmeasured
@@ -78,6 +79,8 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     folds = [every, changed_builds(facts, limits), findings(facts, limits), compared(facts, limits)]
     if facts.report.adoption:
         folds[0] = _measured_first(facts, limits)
+    if limits.details:
+        folds[0] = replace(folds[0], blocks=(*folds[0].blocks, deduplication_table(facts, limits)))
     counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
     screen = first_screen(facts, limits)
     closed = [block for block in screen if isinstance(block, Fold) and not block.is_open]
@@ -100,11 +103,16 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     return {
         "header": (_verdict(facts), _changes(facts)),
         "alarms": (*_failing(facts, groups, limits), *_warnings(facts, groups, limits)),
-        "totals": (_measures(facts, limits),),
+        "totals": (_measures(facts, limits), folded_line(facts, limits)),
         "why": (_why(facts, limits),),
         "next": (*_remarks(facts, limits), _next(facts, groups, limits), reproduce(facts, limits)),
         "unmeasured": _unmeasured(facts, limits),
-        "sections": (findings(facts, limits), below, Fold("What the metrics mean", (meanings,), name="metrics")),
+        "sections": (
+            findings(facts, limits),
+            deduplication_table(facts, limits),
+            below,
+            Fold("What the metrics mean", (meanings,), name="metrics"),
+        ),
     }
 
 
@@ -130,7 +138,7 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
 
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
-    """Return verdict, what changed, failing builds, the three measures, causes, what to do, warnings and commands.
+    """Return verdict, what changed, failing builds, measures, deduplication, causes, what to do, warnings, commands.
 
     What to do about failing builds stands directly below them. On a terminal it stands at the end,
     where a reader looks.
@@ -144,6 +152,7 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
         *_failing(facts, groups, limits),
         *(next_step if is_first else ()),
         _measures(facts, limits),
+        folded_line(facts, limits),
         _why(facts, limits),
         *_remarks(facts, limits),
         *(() if is_first else next_step),

@@ -14,6 +14,7 @@ from history_factory import BERT, BERT_CUDA, MOBILENET
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
+from report_factory import with_metrics
 from rich.console import Console
 from test_comment import assert_harmless
 
@@ -23,7 +24,7 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, CompilerInfo, Snapshot, SourceInfo
 from bot.core.study import Study, Variant, named_apart
 from bot.show.blocks import TERMINAL
-from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks
+from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, write_history
 from bot.show.renderers import markdown, print_blocks
 
 
@@ -114,7 +115,37 @@ def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
     assert len(text.encode()) <= HISTORY_LIMIT_BYTES
     assert "No column here for 48 releases" in text
     header = next(line for line in text.splitlines() if line.startswith("| model"))
-    assert header.count("|") == 12 + 3 + 1
+    assert header.count("|") == 12 + 4 + 1
+
+
+def test_a_column_has_the_share_of_folded_regions() -> None:
+    text = render_history(make.measured())
+    for model, share in (("bert_l4_f32_s128", "80 %"), ("mobilenet_v1_f32_224", "53 % → 58 %")):
+        lines = [line for line in text.splitlines() if line.startswith(f"| `{model}`")]
+        assert lines and all(f"| {share} |" in line for line in lines)
+    assert "folded" in printed(make.measured(), 100)
+
+
+def test_the_share_of_folded_regions_is_that_of_the_first_and_the_last_release_to_know_it(
+    tmp_path: Path,
+) -> None:
+    counts: list[dict[str, int | None]] = [
+        {"dispatch_regions": None, "executables": None},
+        {"dispatch_regions": 100, "executables": 32},
+        {"dispatch_regions": 90, "executables": 30},
+        {"dispatch_regions": 82, "executables": 32},
+        {"dispatch_regions": 4, "executables": 9},
+    ]
+    sides = []
+    for number, known in enumerate(counts):
+        side = make.side(f"3.{number}.0", {BERT: 82_408})
+        sides.append(replace(side, cells=tuple(with_metrics(cell, **known) for cell in side.cells)))
+    history = make.history_of(study(*sides))
+    assert "| 68 % → 61 % |" in render_history(history)
+    write_history(history, None, tmp_path)
+    page = (tmp_path / "history.html").read_text(encoding="utf-8")
+    for words in ("68 of 100 (68 %)", "50 of 82 (61 %)", "regions folded"):
+        assert words in page
 
 
 def test_hostile_texts_are_harmless() -> None:

@@ -85,7 +85,7 @@ def test_phases_that_are_not_at_hand_say_nothing(worker: Child, dumps: Path) -> 
     absent = worker.ask(op="program", **{key: path for key, path in paths(dumps).items() if key not in OPTIONAL})
     assert absent == ask(worker, dumps, **dict.fromkeys(OPTIONAL))
     given: dict[str, Any] = {"phases": {}, "sources": [], "sites": [], "families": None}
-    given |= {"operations": None, "places": {}}
+    given |= {"operations": None, "places": {}, "linalg_ops_unfused": None}
     assert absent == {**ANSWERS["program"], **given}
 
 

@@ -39,13 +39,13 @@ def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> An
     """
     answer = {**_regions(ir, load(files["dispatch_creation"])), **stream(ir, load(files["stream"]))}
     phases: dict[str, str] = {}
-    answer |= {"phases": phases, "operations": None, "places": {}}
+    answer |= {"phases": phases, "operations": None, "places": {}, "linalg_ops_unfused": None}
     for phase in ("input", "global-optimization"):
         path = files.get(phase.replace("-", "_"))
         if path is not None:
             module = load(path)
             phases[phase] = _digest(module)
-            answer |= contents(ir, module) if phase == "input" else {}
+            answer |= contents(ir, module) if phase == "input" else _unfused(ir, module)
     if files.get("flow") is None:
         return {**answer, "sources": [], "sites": [], "families": None}
     return {**answer, **_flow(ir, load(files["flow"]))}
@@ -55,6 +55,10 @@ def _regions(ir: Any, module: Any) -> Answer:
     regions = collect(ir, module, ("flow.dispatch.workgroups",))
     inside = sum(len(collect(ir, region, is_linalg)) for region in regions)
     return {"dispatch_regions": len(regions), "linalg_ops": inside}
+
+
+def _unfused(ir: Any, module: Any) -> Answer:
+    return {"linalg_ops_unfused": len(collect(ir, module, is_linalg))}
 
 
 def _flow(ir: Any, module: Any) -> Answer:

@@ -1,0 +1,103 @@
+"""What deduplication does to one build: the regions that fusion formed, and the executables that are left of them."""
+
+from __future__ import annotations
+
+from bot.core.program import Family
+from bot.core.record import Small, Value, difference, ends
+from bot.core.snapshot import Cell
+
+REGIONS, EXECUTABLES = "dispatch_regions", "executables"
+_FAMILIES = "families"
+MORE_EXECUTABLES = "the program has more executables than dispatch regions"
+VARIES = "the build is non-deterministic"
+NO_CODE = "the code size of a member is unknown"
+
+
+class NearDuplicates(Small, frozen=True):
+    """What the families of near-duplicate executables could save at most."""
+
+    executables: int  # members of all families, without one of each family
+    # code of all members but the largest of each family: an upper bound; None where it is not known
+    code_bytes: int | None
+    reason: str = ""  # why the bytes are not known
+
+
+class Deduplication(Small, frozen=True):
+    """One build of one side; a value that is None has a reason."""
+
+    regions: Value
+    executables: Value
+    near: NearDuplicates | None  # None where the families are not known
+    reason: str = ""  # why `folded` is None
+    near_reason: str = ""  # why `near` is None
+
+    @property
+    def folded(self) -> Value:
+        """How many regions deduplication folded into others; None with a reason."""
+        return None if self.reason else difference(self.executables, self.regions)
+
+
+def deduplication_of(cell: Cell | None, regions: Value, executables: Value, *, varies: bool) -> Deduplication:
+    """What deduplication did to a build.
+
+    `regions`, `executables`: the metrics of the cell as they are shown; `varies`: whether the build is known to be
+    non-deterministic, so that the code of one compile is not that of all.
+    """
+    if cell is None or not cell.measured:
+        reason = _unmeasured(cell)
+        return Deduplication(None, None, None, reason, reason)
+    reason = ""
+    for metric, value in ((REGIONS, regions), (EXECUTABLES, executables)):
+        if value is None and not reason:
+            reason = cell.reasons.get(metric, "not in the snapshot")
+    if regions is not None and executables is not None and ends(executables)[1] > ends(regions)[0]:
+        reason = MORE_EXECUTABLES
+    near_reason = _families_unknown(cell)
+    near = None if near_reason else _near_duplicates(cell, varies=varies)
+    return Deduplication(regions, executables, near, reason, near_reason)
+
+
+def _unmeasured(cell: Cell | None) -> str:
+    if cell is None:
+        return "not measured on this side"
+    return cell.reason or f"the build is {cell.status}"
+
+
+def _families_unknown(cell: Cell) -> str:
+    """Return why the families of a measured build are not known; empty where they are."""
+    if reason := cell.reasons.get(_FAMILIES, ""):
+        return reason
+    return "" if cell.program or cell.families else "the program's IR could not be read"
+
+
+def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
+    members = sum(len(family.members) - 1 for family in cell.families)
+    if not cell.families:
+        return NearDuplicates(0, 0)
+    if varies or cell.others:
+        return NearDuplicates(members, None, VARIES)
+    sizes = code_sizes(cell)
+    bounds = [_bound_bytes(family, sizes) for family in cell.families]
+    known = [size for size in bounds if size is not None]
+    if len(known) != len(bounds):
+        return NearDuplicates(members, None, NO_CODE)
+    return NearDuplicates(members, sum(known))
+
+
+def code_sizes(cell: Cell) -> dict[str, int | None]:
+    """Executable → code of all its entry points, in bytes; None where one of them is not known."""
+    sizes: dict[str, int | None] = {}
+    for dispatch in cell.dispatches:
+        before = sizes.get(dispatch.executable, 0)
+        is_known = before is not None and dispatch.code_bytes is not None
+        sizes[dispatch.executable] = (before or 0) + (dispatch.code_bytes or 0) if is_known else None
+    return sizes
+
+
+def _bound_bytes(family: Family, sizes: dict[str, int | None]) -> int | None:
+    """Return the code of all members but the largest; None where that of a member is not known."""
+    members = [sizes.get(name) for name in family.members]
+    known = [size for size in members if size is not None]
+    if len(known) != len(members):
+        return None
+    return sum(known) - max(known)

@@ -1,0 +1,248 @@
+"""Deduplication before and after: how many regions it folds in each build, and what a change does to that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from bot.core.deduplication import EXECUTABLES, REGIONS, Deduplication, deduplication_of
+from bot.core.delta import CellDelta, value_of
+from bot.core.metrics import code_words
+from bot.core.record import Value, ends
+from bot.core.snapshot import Cell, CellKey
+from bot.show.blocks import (
+    ABSENT,
+    Fold,
+    Footnotes,
+    Limits,
+    List,
+    Phrase,
+    Row,
+    Sentence,
+    Table,
+    by,
+    fair_in_order,
+    joined,
+    listing,
+    phrase,
+    strong,
+)
+from bot.show.facts import Facts, cells_phrase
+from bot.show.failures import trimmed
+from bot.show.filters import UNKNOWN, amount, plural, shares
+
+_MOST_NAMES = 3  # of models and targets in the line of a comment
+_HEADERS = (
+    "model",
+    "target",
+    "dispatch regions",
+    "executables",
+    "regions folded",
+    "share folded",
+    "near-duplicates",
+    "their code, at most",
+)
+_ABOUT = (
+    "Fusion forms the dispatch regions. Deduplication folds equal regions into one executable. "
+    "Near-duplicates are the executables that merging each family into one could remove. "
+    "Their code is an upper bound of the saving: it is the code of all members but the largest."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """One build on both sides."""
+
+    delta: CellDelta
+    base: Deduplication
+    head: Deduplication
+
+    @property
+    def is_known(self) -> bool:
+        """True where a side knows how many regions it folds."""
+        return self.base.folded is not None or self.head.folded is not None
+
+    @property
+    def counts(self) -> tuple[int, int, int, int] | None:
+        """Regions and folded regions of base, then of head; None where a side does not have one exact value."""
+        base, head = (_exact(side) for side in (self.base, self.head))
+        return None if base is None or head is None else (*base, *head)
+
+
+def _exact(side: Deduplication) -> tuple[int, int] | None:
+    if isinstance(side.regions, int) and isinstance(side.folded, int):
+        return side.regions, side.folded
+    return None
+
+
+def _builds(facts: Facts) -> list[_Build]:
+    builds = [_build(delta) for delta in facts.report.deltas]
+    return [build for build in builds if build.is_known]
+
+
+def _build(delta: CellDelta) -> _Build:
+    regions, executables = (delta.metrics[metric].sides for metric in (REGIONS, EXECUTABLES))
+    cells = (delta.base, delta.head)
+    base, head = (
+        deduplication_of(cell, formed, left, varies=delta.unstable)
+        for cell, formed, left in zip(cells, regions, executables, strict=True)
+    )
+    return _Build(delta, base, head)
+
+
+# The line of a comment.
+
+
+def folded_line(facts: Facts, limits: Limits) -> Sentence:
+    """Return ``18 fewer regions are folded: 68 % → 61 % in `m` on every target``; empty where nothing changed."""
+    changed = [build for build in _builds(facts) if build.counts and build.counts[:2] != build.counts[2:]]
+    directions = by(changed, _direction)
+    parts = [_direction_words(facts, directions[sign], limits) for sign in (-1, 1, 0) if sign in directions]
+    said = phrase(strong("Deduplication:"), " ", joined(parts, "; "), ".") if parts else ()
+    return Sentence(said, name="folded")
+
+
+def _direction(build: _Build) -> int:
+    """Return -1 where head folds fewer regions than base, 1 where it folds more, 0 where it folds as many."""
+    _, before, _, after = build.counts or (0, 0, 0, 0)
+    return (after > before) - (after < before)
+
+
+def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> Phrase:
+    """Return the words about builds that all change in one direction.
+
+    Targets on which a model has the same counts compile the same program, which counts once.
+    """
+    programs = {(build.delta.key.model, build.counts): build.counts for build in builds if build.counts}
+    columns = zip(*programs.values(), strict=True)
+    regions_before, before, regions_after, after = map(sum, columns)
+    where = cells_phrase(facts, [build.delta.key for build in builds], min(limits.names, _MOST_NAMES))
+    moved = _moved_words(after - before, regions_before, regions_after)
+    base, head = _share_texts([_share(before, regions_before), _share(after, regions_after)])
+    return phrase(f"{moved}: {base} → {head} in ", where)
+
+
+def _moved_words(change: int, regions_before: int, regions_after: int) -> str:
+    if change:
+        noun = "region is" if abs(change) == 1 else "regions are"
+        return f"{abs(change):,} {'fewer' if change < 0 else 'more'} {noun} folded"
+    return f"as many regions are folded, of {regions_before:,} → {regions_after:,}"
+
+
+# The table.
+
+
+def deduplication_table(facts: Facts, limits: Limits) -> Fold:
+    """Return the fold with a row for each build: first those in which deduplication changed, then the others."""
+    builds = sorted(_builds(facts), key=_rank)
+    footnotes = Footnotes(limits.failures)
+    shown = fair_in_order(builds, lambda build: build.delta.key.model, limits.changed)
+    rows = [_row(facts, build, footnotes) for build in shown]
+    table = Table(
+        _HEADERS,
+        listing(rows, len(builds), "build"),
+        numbers_from=2,
+        small=True,
+        wanted=(5, 3, 2, 4, 6, 7),
+        css="deduplication",
+    )
+    blocks = (Sentence(_ABOUT, small=True), table, List(footnotes.listed(), small=True))
+    return Fold(f"Deduplication: {plural(len(builds), 'build')}", blocks if builds else (), name="deduplication")
+
+
+def _rank(build: _Build) -> tuple[int, CellKey]:
+    """Return what sorts builds: the most changed one first, then by name; the same when the sides are swapped."""
+    regions_before, before, regions_after, after = build.counts or (0, 0, 0, 0)
+    return -abs(after - before) - abs(regions_after - regions_before), build.delta.key
+
+
+def _row(facts: Facts, build: _Build, footnotes: Footnotes) -> Row:
+    sides = [build.head] if facts.report.adoption else [build.base, build.head]
+    text_form = code_words("", facts.backends.get(build.delta.key.target, ""))
+    code = _together(_near_code(side, footnotes) for side in sides)
+    return (
+        *facts.names(build.delta.key),
+        _together(amount(side.regions, "count") for side in sides),
+        _together(amount(side.executables, "count") for side in sides),
+        _together(amount(side.folded, "count") + footnotes.mark(_note(side.reason)) for side in sides),
+        _together(share_texts(sides)),
+        _together(_near_count(side, footnotes) for side in sides),
+        f"{code} of {text_form}" if text_form and code[-1] == "B" else code,
+    )
+
+
+def _note(reason: str) -> str:
+    """Return a reason as failed builds show it: one line, without the folder where the compiler ran."""
+    return trimmed(reason, 1)[0]
+
+
+def _together(texts: Iterable[str]) -> str:
+    """Return base and head, or one text where they are equal."""
+    return " → ".join(dict.fromkeys(texts))
+
+
+def _near_count(side: Deduplication, footnotes: Footnotes) -> str:
+    if side.near is None:
+        return UNKNOWN + footnotes.mark(_note(side.near_reason))
+    return amount(side.near.executables, "count")
+
+
+def _near_code(side: Deduplication, footnotes: Footnotes) -> str:
+    if side.near is None:
+        return UNKNOWN
+    return amount(side.near.code_bytes) + footnotes.mark(side.near.reason)
+
+
+# Shares, of one build or of several sides of it.
+
+
+def folded_shares(cells: Sequence[Cell]) -> list[str]:
+    """Return which share of its regions each measurement of one build folds: `68 %`, `61..68 %`, `n/a`."""
+    return share_texts([_deduplication(cell) for cell in cells])
+
+
+def folded_words(cell: Cell) -> str:
+    """Return `67 of 84 (80 %)`; `n/a` where it is not known."""
+    side = _deduplication(cell)
+    if side.folded is None:
+        return UNKNOWN
+    (text,) = share_texts([side])
+    counts = f"{amount(side.folded, 'count')} of {amount(side.regions, 'count')}"
+    return counts if text == ABSENT else f"{counts} ({text})"
+
+
+def _deduplication(cell: Cell) -> Deduplication:
+    regions, executables = (value_of(cell, metric) for metric in (REGIONS, EXECUTABLES))
+    return deduplication_of(cell, regions, executables, varies=bool(cell.others))
+
+
+def share_texts(sides: Sequence[Deduplication]) -> list[str]:
+    """Return which share of its regions each side folds, with as many digits as tell the shares apart."""
+    return _share_texts([_share(side.folded, side.regions) for side in sides])
+
+
+Share = tuple[Fraction, Fraction] | str  # its smallest and its largest value; a word where there is none
+
+
+def _share(folded: Value, regions: Value) -> Share:
+    if folded is None or regions is None:
+        return UNKNOWN
+    least, most = ends(regions)
+    if not least:
+        return ABSENT
+    low, high = ends(folded)
+    return Fraction(low, most), min(Fraction(high, least), Fraction(1))
+
+
+def _share_texts(known: Sequence[Share]) -> list[str]:
+    every = sorted({part for share in known if isinstance(share, tuple) for part in share})
+    texts = dict(zip(every, shares(*every), strict=True))
+    return [_share_text(share, texts) for share in known]
+
+
+def _share_text(share: Share, texts: dict[Fraction, str]) -> str:
+    if not isinstance(share, tuple):
+        return share
+    low, high = share
+    return texts[low] if low == high else f"{texts[low].removesuffix(' %')}..{texts[high]}"

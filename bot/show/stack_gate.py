@@ -1,0 +1,52 @@
+"""The compiler's gate on stack allocations, as columns of an experiment: which builds it refuses."""
+
+from __future__ import annotations
+
+from bot.core.delta import value_of
+from bot.core.lab import Sums
+from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.snapshot import Cell
+from bot.show.facts import STACK_LIMIT_BYTES, is_over
+from bot.show.filters import UNKNOWN, plural
+
+ALLOCATIONS = "stack_alloca_bytes"
+DEFAULT_GATE, OWN_GATE = f"stack gate of {STACK_LIMIT_BYTES // 1024} KiB", "stack gate"
+_LIMIT_OPTION = LIFTED_LIMIT_FLAG.partition("=")[0]
+
+
+def gate_headers(sums: Sums) -> list[str]:
+    """Return the header of the gate's column; none without the metric, or where no gate limits the target.
+
+    The header has the compiler's default limit, unless a build has a limit of its own.
+    """
+    if ALLOCATIONS not in sums.lab.experiment.columns:
+        return []
+    cells = list(sums.cells.values())
+    if all(value_of(cell, ALLOCATIONS) is None for cell in cells):
+        return []
+    if any(_has_own_limit(cell) for cell in cells):
+        return [OWN_GATE]
+    return [DEFAULT_GATE]
+
+
+def _has_own_limit(cell: Cell) -> bool:
+    return _LIMIT_OPTION in cell.command.replace(LIFTED_LIMIT_FLAG, "")
+
+
+def gate_words(cell: Cell) -> str:
+    """Return whether the gate refuses a build; `n/a` where its allocations are not known."""
+    if is_over(cell):
+        return "⚠️ refuses"
+    return UNKNOWN if value_of(cell, ALLOCATIONS) is None else "passes"
+
+
+def refused_words(sums: Sums, variant: str) -> str:
+    """Return `refuses 1 of 4 builds`, of a variant's builds that are in the sums; `n/a` where one is not known."""
+    cells = [cell for (model, name), cell in sums.cells.items() if name == variant and model in sums.models]
+    words = [gate_words(cell) for cell in cells]
+    if not words or UNKNOWN in words:
+        return UNKNOWN
+    refused = sum(is_over(cell) for cell in cells)
+    if not refused:
+        return "passes"
+    return f"⚠️ refuses {refused:,} of {plural(len(cells), 'build')}"
