@@ -13,6 +13,8 @@ from bot.errors import UsageError
 EXAMPLES = ("git init demo", "cd demo", "code-size-bot init")
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
+COMMANDS_WORKFLOW = "code-size-commands.yml"
+"""The workflow of commands in a comment, which is written where somebody asks for it."""
 PLACEHOLDER = "OWNER/REPO@v1"
 _ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
@@ -28,6 +30,8 @@ def arguments(parser: Parser) -> None:
     )
     about = "address of this action: OWNER/REPO@COMMIT"
     parser.add_argument("--action", default="", metavar="ACTION", help=about)
+    about = "also write the workflow of commands in a comment"
+    parser.add_argument("--commands", action="store_true", help=about)
     parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
@@ -51,7 +55,8 @@ def run(arguments: Arguments) -> None:
     offer, branch = discover(root, git), git.default_branch() or "main"
     config = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0])
     texts = {config: configuration(root, config, offer)}
-    texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in WORKFLOWS}
+    files = (*WORKFLOWS, COMMANDS_WORKFLOW) if arguments.commands else WORKFLOWS
+    texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in files}
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:
         raise UsageError("already exists", where=", ".join(there), hint="--force replaces it without a copy")
@@ -92,7 +97,7 @@ def _steps(config: str, branch: str, action: str) -> Iterator[str]:
 
     if not action:
         yield (
-            f"Replace {PLACEHOLDER} in both workflows by the address of the action and the commit of a release. "
+            f"Replace {PLACEHOLDER} in all workflows by the address of the action and the commit of a release. "
             "Or run `code-size-bot init --force --action ADDRESS@COMMIT`."
         )
     yield f"Edit {config}: set the targets that you ship, and the allowed growth."

@@ -47,6 +47,7 @@ class Finding(Small, frozen=True):
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     failure: Failure | None = None  # for states, why the cell has no ordinary artifact on head
     own: Metric | None = None  # the metric, where a configuration declares it
+    reason: str = ""  # of the acceptance; empty where none was given
 
     @property
     def sides(self) -> tuple[Value, Value]:

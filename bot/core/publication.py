@@ -70,8 +70,9 @@ class Acceptance(Record, frozen=True, array_like=True):
     """The acceptance of what was seen, bound to those numbers."""
 
     who: str
-    event_id: Amount  # of the event by which the label was set
+    event_id: Amount  # of the event by which the label was set; of a command the id of its comment
     seen: tuple[Seen, ...]  # what it is bound to
+    reason: str = ""  # of a command; empty for a label
 
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
@@ -107,7 +108,7 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
         if _fails(finding):
             now = _seen(finding, finding.head)
             if any(_same_or_less(then, now) for then in acceptance.seen):
-                finding = replace(finding, accepted=acceptance.who)
+                finding = replace(finding, accepted=acceptance.who, reason=acceptance.reason)
         findings.append(finding)
     if verdict.status == "unknown" or tuple(findings) == verdict.findings:
         return replace(verdict, findings=tuple(findings))

@@ -76,8 +76,8 @@ def report_lines(report: Report) -> Iterator[bytes]:
     verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
     findings = [
-        _flat(one, "is_open", "seen", "failure", "own")
-        | {"accepted": one.accepted and {"who": one.accepted}}
+        _flat(one, "is_open", "seen", "failure", "own", "reason")
+        | {"accepted": one.accepted and {"who": one.accepted, **filled(reason=one.reason or None)}}
         | filled(is_open=one.is_open or None, seen=one.seen)
         for one in verdict.findings
     ]

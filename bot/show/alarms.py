@@ -61,6 +61,7 @@ _BROKEN_STACKS = ((Stacked(0), _VALUES),)
 UNCONFIRMED = "¹"
 """Stands behind a value of a table that rests on one compile of head."""
 BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly failing", "Fails the check", "Accepted", "Warnings")
+REASON_LIMIT = 300  # characters of the reason of an acceptance
 _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
@@ -346,7 +347,9 @@ def accepted_words(facts: Facts, limits: Limits) -> Phrase:
         return ()
     cells = cells_phrase(facts, sorted({one.key for one in taken}), min(MOST_NAMES, limits.names))
     who = code(clean(taken[0].accepted or "", NAME_LIMIT))
-    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")")
+    reason = clean(taken[0].reason, REASON_LIMIT)
+    because = phrase(". Reason: ", code(reason)) if reason else ()
+    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")", *because)
 
 
 def group_lines(group: AlarmGroup) -> List:
