@@ -1,4 +1,4 @@
-"""The grammar of commands in a comment: the options of the command line, without those that name files."""
+"""The grammar of commands in a comment: options of the command line that name no file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,19 @@ _ALLOWED = f"a release such as 3.13.0, {', '.join(MOVING)}, {COMMIT}BRANCH, {' o
 _OPTION_NAME = re.compile(r"--[a-z0-9][a-z0-9-]*", re.ASCII)
 # Such options write files, or load code, whatever their value is.
 _REFUSED_WORDS = frozenset(
-    ["dump", "dir", "directory", "file", "filename", "listing", "output", "path", "plugin", "plugins", "to"]
+    [
+        "dump",
+        "dir",
+        "directory",
+        "file",
+        "filename",
+        "listing",
+        "output",
+        "path",
+        "plugin",
+        "plugins",
+        "to",
+    ]
 )
 
 
@@ -48,7 +60,7 @@ class _CommentParser(Parser):
 
 
 def read_command(line: str) -> Typed:
-    """Return the command in the first line of a comment; raises UsageError for a mistake, and for an unsafe value."""
+    """Return the command in a line; raises UsageError for a mistake and for an unsafe value."""
     if len(line) > _MOST_CHARACTERS:
         raise UsageError(f"is longer than {_MOST_CHARACTERS} characters", where=PREFIX)
     plain = " ".join(line.split())
@@ -63,7 +75,11 @@ def read_command(line: str) -> Typed:
     if verb == "compare":
         return _compared(words)
     if words:
-        raise UsageError(f"unexpected argument {words[0]!r}", where=f"{PREFIX} {verb}", hint=f"write {PREFIX} {verb}")
+        raise UsageError(
+            f"unexpected argument {words[0]!r}",
+            where=f"{PREFIX} {verb}",
+            hint=f"write {PREFIX} {verb}",
+        )
     return Typed(verb)
 
 
@@ -84,7 +100,8 @@ def _reason(text: str) -> str:
     if not text:
         raise UsageError("missing: the reason", where=where, hint=f"write {where} REASON")
     if len(text) > _MOST_REASON_CHARACTERS:
-        raise UsageError(f"the reason is longer than {_MOST_REASON_CHARACTERS} characters", where=where)
+        what = f"the reason is longer than {_MOST_REASON_CHARACTERS} characters"
+        raise UsageError(what, where=where)
     return text
 
 

@@ -1,4 +1,4 @@
-"""Commands in a comment: what a person typed, and the same checked and pinned for the jobs that carry it out."""
+"""Commands in a comment: as a person typed them, and checked and pinned for later jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ COMMANDS: Mapping[Verb, tuple[str, str]] = {
         "compares any two sides, and reports in a new comment",
     ),
     "rerun": ("rerun", "measures this pull request again, and reports in its comment and check"),
-    "accept": ("accept REASON", "accepts the failing findings in the comment, and keeps the reason"),
+    "accept": (
+        "accept REASON",
+        "accepts the failing findings in the comment, and keeps the reason",
+    ),
     "help": ("help", "shows these commands"),
 }
 """Command → how it is written after the prefix, and what it does."""
@@ -53,7 +56,8 @@ class Typed(Record, frozen=True, omit_defaults=True):
 class Asked(Record, frozen=True):
     """A command of a person with write access, with the commits that it is about.
 
-    The job *gate* makes it. The jobs after it measure and report these commits, whatever is pushed in between.
+    The job *gate* makes it. The jobs after it measure and report these commits, whatever is
+    pushed in between.
     """
 
     typed: Typed

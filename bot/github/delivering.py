@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from github.IssueComment import IssueComment
 from github.IssueEvent import IssueEvent
 from github.PullRequest import PullRequest
 from msgspec import structs
@@ -150,23 +151,35 @@ _CHANGED_SINCE = (
 def recalled(hub: Hub, number: int, to: Destination, asked: Asked | None = None) -> Memory:
     """What the comment's state has, with the approval label as it is set now; raises NetworkError.
 
-    `asked`: the command of this run, which accepts as a label does that is set when its comment was written. Its
-    acceptance stands until its comment is deleted, or until somebody sets a label later.
+    `asked`: the command of this run. It accepts the findings that the report showed when it was written. Its acceptance
+    stands until its comment is deleted, or until somebody sets a label later.
 
     A label accepts the findings that the comment showed, once: one that was set before there were any, or before the
     comment was last written, accepts none, and is remembered as such, or it would accept whatever comes later. One that
     was taken off takes its acceptance with it.
     """
-    comments = find(hub, number, marker(to.config.report_id))
-    previous = (decode(comments[0].body or "") or CommentState()) if comments else None
+    reports = find(hub, number, marker(to.config.report_id))
+    report = reports[0] if reports else None
+    previous = (decode(report.body or "") or CommentState()) if report else None
+    if not to.head_sha:
+        return Memory(previous)
     known = previous.acceptance if previous else None
-    if to.head_sha and asked and asked.typed.verb == "accept" and not (known and known.event_id == asked.comment_id):
-        was_shown = previous and f"{comments[0].updated_at:{MOMENT}}" < asked.written_at
-        shown = previous.findings if previous and was_shown else ()
-        accepted = Acceptance(asked.who, asked.comment_id, shown, asked.typed.reason)
-        return Memory(previous, accepted) if shown else Memory(previous, known, _CHANGED_SINCE)
-    label = labelling(hub, number, *approval_labels(to.config.report_id)) if to.head_sha else None
-    if known and known.reason and to.head_sha and _still_holds(hub, known, label):
+    is_new = asked and asked.typed.verb == "accept" and not (known and known.event_id == asked.comment_id)
+    if not asked or not is_new:
+        return _accepted_before(hub, number, to, previous, report)
+    if report and previous and previous.findings and f"{report.updated_at:{MOMENT}}" < asked.written_at:
+        accepted = Acceptance(asked.who, asked.comment_id, previous.findings, asked.typed.reason)
+        return Memory(previous, accepted)
+    return _accepted_before(hub, number, to, previous, report)._replace(ignored=_CHANGED_SINCE)
+
+
+def _accepted_before(
+    hub: Hub, number: int, to: Destination, previous: CommentState | None, report: IssueComment | None
+) -> Memory:
+    """What the label accepts, or what an earlier command accepted; `report`: the comment that has the state."""
+    known = previous.acceptance if previous else None
+    label = labelling(hub, number, *approval_labels(to.config.report_id))
+    if known and known.reason and _still_holds(hub, known, label):
         return Memory(previous, known)
     if label is None:
         return Memory(previous)
@@ -175,7 +188,7 @@ def recalled(hub: Hub, number: int, to: Destination, asked: Asked | None = None)
     who = label.actor.login if label.actor else ""  # the account may be gone
     if not who or not may_write(hub, who):
         return Memory(previous, ignored=_NOT_BY_A_WRITER)
-    was_seen = previous and comments[0].updated_at < label.created_at
+    was_seen = report and report.updated_at < label.created_at
     findings = previous.findings if previous and was_seen else ()
     return Memory(previous, Acceptance(who, label.id, findings), "" if findings else _SET_TOO_EARLY)
 

@@ -1,7 +1,7 @@
-"""The job before the others of a command in a comment: who wrote it, what it asks for, and which commits it is about.
+"""The first job of a command in a comment: who wrote it, what it asks for, and about which commits.
 
-It runs no compiler and no file of the pull request. Whatever it hands over is checked: the jobs after it take their
-commits from here, so that a later push changes nothing.
+It runs no compiler and no file of the pull request. The jobs after it take their commits from it,
+so that a later push changes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from github import GithubException
 from github.PullRequest import PullRequest
+from msgspec import structs
 
 from bot.core.asked import SIDES, Asked, Comment, Typed
 from bot.core.context import ActionInputs, Pull, RunContext
@@ -38,13 +39,14 @@ from bot.show.answers import answer_marker, help_answer, mistake_answer
 from bot.show.comment import marker
 from bot.system.hub import Hub, explain
 
-_PAUSES = (1, 2, 0)  # in units of the pause of the connection: GitHub merges a new head some seconds after the push
+_PAUSES = (1, 2, 0)
+"""Between looks at a new head, which GitHub merges some seconds after the push; times the hub's."""
 _SHA = re.compile(r"[0-9a-f]{40}")
 _INPUT = "input asked"
 
 
 def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
-    """Check the command of a comment, answer it, or pin its commits for the jobs that measure and report.
+    """Check the command of a comment, answer it, or pin its commits for the jobs after this one.
 
     A person without write access gets no answer, so that nobody can make the bot write.
 
@@ -71,13 +73,15 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
         if typed.verb == "accept":
             _require_findings(services, hub, asked)
     set_outputs(services, {"asked": canonical(asked).decode(), "sha": asked.merge_sha})
-    services.show.say(f"{comment.author} asks for {typed.verb} of {asked.merge_sha[:10]} (#{asked.pull_number})")
+    commit = asked.merge_sha[:10]
+    services.show.say(f"{asked.who} asks for {typed.verb} of {commit} (#{asked.pull_number})")
 
 
 def as_asked(context: RunContext, inputs: ActionInputs) -> tuple[RunContext, ActionInputs]:
     """Return the context and the inputs of a job after the gate; both as they are in any other job.
 
-    Raises UsageError for the input `asked` without a command, InputError for one of another comment.
+    Raises UsageError for the input `asked` without a command, and InputError for one of another
+    comment.
     """
     if not inputs.asked:
         return context, inputs
@@ -85,7 +89,8 @@ def as_asked(context: RunContext, inputs: ActionInputs) -> tuple[RunContext, Act
         raise UsageError("is given, and this event has no command", where=_INPUT)
     asked = decoded(inputs.asked, Asked, _INPUT, hint="give the output asked of the job gate")
     if (asked.comment_id, asked.pull_number) != (context.comment.id, context.comment.pull_number):
-        raise InputError("is of another comment", where=_INPUT, hint="give the output asked of this run's gate")
+        hint = "give the output asked of this run's gate"
+        raise InputError("is of another comment", where=_INPUT, hint=hint)
     about = Pull(asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository)
     typed = asked.typed
     why = f"{asked.who} asks for {typed.verb}"
@@ -117,7 +122,9 @@ def _unfit(hub: Hub, comment: Comment) -> str:
     line = first_line_of_comment(hub, comment.id)
     if line is None:
         return "the comment was deleted"
-    return "" if line == comment.line else "the comment was edited: write the command in a new comment"
+    if line != comment.line:
+        return "the comment was edited: write the command in a new comment"
+    return ""
 
 
 @contextmanager
@@ -140,9 +147,10 @@ def _answer(hub: Hub, comment: Comment, body: str) -> None:
 def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
     """Return the command with full commits in place of everything that may move."""
     found, merge_sha, base_sha = _merged(hub, comment.pull_number)
-    base, head = (_pinned_side(hub, side) for side in (typed.base, typed.head))
+    base = _pinned_side(hub, typed.base)
+    head = _pinned_side(hub, typed.head)
     return Asked(
-        typed=Typed(typed.verb, base, head, typed.models, typed.targets, typed.flags, typed.reason),
+        typed=structs.replace(typed, base=base, head=head),
         line=" ".join(comment.line.split()),
         who=comment.author,
         comment_id=comment.id,
@@ -157,12 +165,16 @@ def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
 
 
 def _merged(hub: Hub, number: int) -> tuple[PullRequest, str, str]:
-    """Return an open pull request with GitHub's merge of its head, and the first parent of that; UsageError without."""
+    """Return an open pull request, GitHub's merge of its head, and the first parent of that."""
     where = f"#{number}"
     for pause in _PAUSES:
         found = pull(hub, number)
         if found.state != "open":
-            raise UsageError("the pull request is closed", where=where, hint="reopen it, then write the command again")
+            raise UsageError(
+                "the pull request is closed",
+                where=where,
+                hint="reopen it, then write the command again",
+            )
         merge_sha = found.merge_commit_sha or ""
         made_of = parents(hub, merge_sha) if _SHA.fullmatch(merge_sha) else ()
         if len(made_of) == 2 and made_of[1] == found.head.sha:
@@ -183,7 +195,8 @@ def _pinned_side(hub: Hub, side: str) -> str:
         if sha:
             return f"{COMMIT}{sha}"
     hint = "name a branch, a tag or a full commit of 40 digits"
-    raise UsageError(f"{name[:80]!r} is neither a branch nor a tag of {hub.repository}", where=COMMIT, hint=hint)
+    what = f"{name[:80]!r} is neither a branch nor a tag of {hub.repository}"
+    raise UsageError(what, where=COMMIT, hint=hint)
 
 
 def _commit_of(hub: Hub, ref: str) -> str:
@@ -199,7 +212,7 @@ def _commit_of(hub: Hub, ref: str) -> str:
 
 
 def _require_findings(services: Services, hub: Hub, asked: Asked) -> None:
-    """Raise UsageError where the comment of the report shows nothing to accept, or changed after the command."""
+    """Raise UsageError where the report shows nothing to accept, or changed after the command."""
     services.git.ensure(asked.merge_sha)
     about = Pull(asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository)
     context = services.context.with_command(asked, about, "accept")
@@ -211,4 +224,5 @@ def _require_findings(services: Services, hub: Hub, asked: Asked) -> None:
         raise UsageError("there is nothing to accept", where=f"#{asked.pull_number}", hint=hint)
     if f"{reports[0].updated_at:{MOMENT}}" >= asked.written_at:
         hint = "read it, then write the command again"
-        raise UsageError("the report changed after this command", where=f"#{asked.pull_number}", hint=hint)
+        what = "the report changed after this command"
+        raise UsageError(what, where=f"#{asked.pull_number}", hint=hint)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ROOT
 
 from bot.cli.commented import read_command
-from bot.core.asked import COMMANDS, Typed
+from bot.core.asked import COMMANDS, PREFIX, Typed
 from bot.errors import UsageError
 
 
@@ -17,10 +18,20 @@ from bot.errors import UsageError
         ("help", Typed("help")),
         ("  RERUN  ", Typed("rerun")),
         ("compare 3.11.0 nightly", Typed("compare", "3.11.0", "nightly")),
-        ("compare ref:main iree-base-compiler==3.13.0", Typed("compare", "ref:main", "iree-base-compiler==3.13.0")),
+        (
+            "compare ref:main iree-base-compiler==3.13.0",
+            Typed("compare", "ref:main", "iree-base-compiler==3.13.0"),
+        ),
         (
             "compare --model 'bert*' base head --model m --target vmvx --flags '--iree-opt-level=O2 --a' --flags=--b=1",
-            Typed("compare", "base", "head", ("bert*", "m"), ("vmvx",), ("--iree-opt-level=O2", "--a", "--b=1")),
+            Typed(
+                "compare",
+                "base",
+                "head",
+                ("bert*", "m"),
+                ("vmvx",),
+                ("--iree-opt-level=O2", "--a", "--b=1"),
+            ),
         ),
         (
             "compare base\u00a0head --flags --iree-opt-level=O3",
@@ -64,8 +75,27 @@ def test_a_mistake_is_one_line_with_the_way_out(line: str, words: str) -> None:
 @pytest.mark.parametrize(
     "side",
     [
-        *("/etc/passwd", "./dist", "../x", "dist/*.whl", "x.whl", "code-size-measured/base.json", "snapshot.json", "~"),
-        *("https://example.org/x.whl", "file:///etc/passwd", "main", "HEAD~1", "-", "ref:", "''", "'ref:a b'", "@x"),
+        *(
+            "/etc/passwd",
+            "./dist",
+            "../x",
+            "dist/*.whl",
+            "x.whl",
+            "code-size-measured/base.json",
+            "snapshot.json",
+            "~",
+        ),
+        *(
+            "https://example.org/x.whl",
+            "file:///etc/passwd",
+            "main",
+            "HEAD~1",
+            "-",
+            "ref:",
+            "''",
+            "'ref:a b'",
+            "@x",
+        ),
     ],
 )
 def test_a_side_is_no_file_and_no_address(side: str) -> None:
@@ -77,10 +107,29 @@ def test_a_side_is_no_file_and_no_address(side: str) -> None:
 @pytest.mark.parametrize(
     "flag",
     [
-        *("-o=x", "--o=x", "-ox", "--iree-hal-dump-executable-files-to=x", "--iree-hal-dump-executable-files-to"),
-        *("--stack-usage-file=1", "--mlir-print-ir-tree-dir=1", "--iree-link-bitcode=x.bc", "--data-dir=x"),
-        *("--iree-opt-import-parameters=x.irpa", "--iree-opt-export-parameters=a=x", "--load-pass-plugin=x.so"),
-        *("--iree-llvmcpu-target-cpu=../x", "--iree-codegen-tuning-spec-path=x", "--iree-llvmcpu-link-embedded=false"),
+        *(
+            "-o=x",
+            "--o=x",
+            "-ox",
+            "--iree-hal-dump-executable-files-to=x",
+            "--iree-hal-dump-executable-files-to",
+        ),
+        *(
+            "--stack-usage-file=1",
+            "--mlir-print-ir-tree-dir=1",
+            "--iree-link-bitcode=x.bc",
+            "--data-dir=x",
+        ),
+        *(
+            "--iree-opt-import-parameters=x.irpa",
+            "--iree-opt-export-parameters=a=x",
+            "--load-pass-plugin=x.so",
+        ),
+        *(
+            "--iree-llvmcpu-target-cpu=../x",
+            "--iree-codegen-tuning-spec-path=x",
+            "--iree-llvmcpu-link-embedded=false",
+        ),
         *(
             "--mlir-pass-pipeline-crash-reproducer=x",
             "--iree-vm-bytecode-source-listing=x",
@@ -99,6 +148,14 @@ def test_a_side_is_no_file_and_no_address(side: str) -> None:
 def test_a_flag_that_may_read_or_write_a_file_or_start_a_program_is_refused(flag: str) -> None:
     with pytest.raises(UsageError):
         read_command(f"/code-size compare base head --flags='{flag}'")
+
+
+def test_the_page_and_the_workflow_list_every_command() -> None:
+    page = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+    workflow = (ROOT / "configs" / "workflows" / "code-size-commands.yml").read_text(encoding="utf-8")
+    for usage, _ in COMMANDS.values():
+        assert f"| `{PREFIX} {usage}` | " in page
+        assert f"\n#   {PREFIX} {usage}\n" in workflow
 
 
 @given(st.sampled_from([*COMMANDS, ""]), st.text() | st.text("-'\"= abcref:.*/\\@$`"))

@@ -17,7 +17,9 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
         yield made
 
 
-def test_compare_answers_each_command_in_its_own_comment_without_a_check(commands: Commands) -> None:
+def test_compare_answers_each_command_in_its_own_comment_without_a_check(
+    commands: Commands,
+) -> None:
     head, _ = commands.pull({"models/a.mlir": GROWN, "models/b.mlir": MODEL.format("b")})
     git(commands.stage.origin.work, "push", "-q", "origin", "main:older")
     commands.hub.set_branch("older", commands.main)
@@ -26,7 +28,10 @@ def test_compare_answers_each_command_in_its_own_comment_without_a_check(command
     for body in (first, second):
         assert body.startswith("<!-- code-size-bot:default.") and commands.main[:10] in body
     assert first.partition("\n")[0] != second.partition("\n")[0]
-    assert {cell.key.model for cell in commands.ran["measure"].snapshot("head.json").cells} == {"a", "b"}
+    assert {cell.key.model for cell in commands.ran["measure"].snapshot("head.json").cells} == {
+        "a",
+        "b",
+    }
     assert "--iree-opt-level=O2" in commands.ran["measure"].snapshot("head.json").flags
     assert commands.conclusions(head) == [] and commands.reports == []
 
@@ -148,9 +153,14 @@ def test_a_person_without_write_access_starts_nothing_and_hears_nothing(commands
     assert commands.hub.check_runs == []
 
 
-def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its_base(commands: Commands) -> None:
+def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its_base(
+    commands: Commands,
+) -> None:
     configuration = commands.stage.config(templates="templates", states={"changed": "pass"}, report_id="mine")
-    evil = {"code-size.yml": configuration, "templates/comment.md.j2": "{{ marker }}\nLooks good.\n"}
+    evil = {
+        "code-size.yml": configuration,
+        "templates/comment.md.j2": "{{ marker }}\nLooks good.\n",
+    }
     head, _ = commands.pull({"models/a.mlir": GROWN, **evil}, fork=True)
     (body,) = commands.say("/code-size rerun")
     assert body in commands.reports, commands.ran["measure"].error
@@ -198,7 +208,11 @@ def test_other_comments_and_events_start_no_command(commands: Commands) -> None:
     bodies = ["> /code-size rerun", "```\n/code-size rerun\n```", "Thanks!\n/code-size rerun"]
     variants = [payload | {"comment": payload["comment"] | {"body": body}} for body in bodies]
     on_issue = {name: value for name, value in payload["issue"].items() if name != "pull_request"}
-    variants += [payload | {"action": "edited"}, payload | {"action": "deleted"}, payload | {"issue": on_issue}]
+    variants += [
+        payload | {"action": "edited"},
+        payload | {"action": "deleted"},
+        payload | {"issue": on_issue},
+    ]
     start = len(commands.hub.traffic)
     for variant in variants:
         assert commands.start(variant) == []

@@ -1,4 +1,4 @@
-"""A stage for commands in a comment: a pull request, people who comment on it, and the jobs that a comment starts."""
+"""A stage for commands in a comment: a pull request, people, and the jobs of a comment."""
 
 from __future__ import annotations
 

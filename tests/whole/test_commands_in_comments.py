@@ -1,4 +1,4 @@
-"""The workflow of commands in a comment, played: each job on a machine of its own, in a private repository."""
+"""The workflow of commands in a comment, played in a private repository."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def play(commands: Commands) -> Iterator[Play]:
 
 
 def played(play: Play, commands: Commands, payload: dict[str, Any]) -> dict[str, Run]:
-    """The jobs that a comment starts, on the commit of the default branch that GitHub gives them."""
+    """The jobs that a comment starts; GitHub gives them the default branch."""
     event = ("issue_comment", payload, commands.main, "refs/heads/main")
     play.play(*event, "gate")
     if play.runs["gate"].outputs.get("asked"):
