@@ -109,10 +109,21 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
             now = _seen(finding, finding.head)
             if any(_same_or_less(then, now) for then in acceptance.seen):
                 finding = replace(finding, accepted=acceptance.who, reason=acceptance.reason)
+            else:
+                finding = replace(finding, grown_since=_growth_since(acceptance, now))
         findings.append(finding)
     if verdict.status == "unknown" or tuple(findings) == verdict.findings:
         return replace(verdict, findings=tuple(findings))
     return replace(verdict, status=status_of(findings), findings=tuple(findings))
+
+
+def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
+    """Return by how much a finding grew above its accepted value; None where none was accepted."""
+    for then in acceptance.seen:
+        is_same = replace(then, value=None) == replace(now, value=None)
+        if is_same and then.value is not None and now.value is not None:
+            return now.value - then.value
+    return None
 
 
 def _same_or_less(then: Seen, now: Seen) -> bool:
