@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from action_stage import MODEL
 from comment_stage import GROWN, Commands, commands_of, line_of
-from github_runner import git
+from github_runner import git, queue_event, queue_ref
 
 
 @pytest.fixture
@@ -77,6 +77,23 @@ def test_accept_keeps_the_reason_until_its_comment_is_deleted(commands: Commands
     commands.hub.delete_comment(number)
     commands.say("/code-size rerun")
     assert commands.conclusions(head)[-1] == "failure" and "Accepted by" not in commands.reports[0]
+
+
+@pytest.mark.slow
+def test_what_a_command_accepted_counts_in_a_merge_queue(commands: Commands) -> None:
+    head, _ = commands.pull({"models/a.mlir": GROWN})
+    commands.say("/code-size rerun")
+    commands.say("/code-size accept as discussed")
+    work, ref = commands.stage.origin.work, queue_ref(1, commands.main)
+    git(work, "checkout", "-q", "--detach", "main")
+    git(work, "merge", "-q", "--no-ff", "-m", "Merge pull request #1 from octo/topic-1", head)
+    queued = git(work, "rev-parse", "HEAD")
+    git(work, "push", "-q", "origin", f"{queued}:{ref}")
+    commands.hub.add_commit(queued, [commands.main, head])
+    event = queue_event(queued, commands.main, 1)
+    ran = commands.stage.through("report", "merge_group", event, queued, ref=ref)
+    assert commands.conclusions(queued) == ["neutral"], ran.error
+    assert "Reason: `as discussed`" in ran.summary
 
 
 @pytest.mark.slow
