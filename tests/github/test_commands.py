@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def test_accept_keeps_the_reason_until_its_comment_is_deleted(commands: Commands
     number, payload = commands.written("/code-size accept It's <b>needed</b> for @octocat's FP8 kernels")
     (body,) = commands.start(payload)
     assert "Accepted by `alice`" in body and "Reason: `It's <b>needed</b> for @octocat's FP8 kernels`" in body
+    assert "@octocat" not in re.sub("`[^`]*`", "", body), "nobody is called"
     assert commands.conclusions(head)[-1] == "neutral"
     report = (commands.ran["report"].out / "report.json").read_text()
     assert '"reason":"It\'s <b>needed</b> for @octocat\'s FP8 kernels"' in report
