@@ -20,7 +20,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
+    from bot.cli.commented import read_command
     from bot.github.action import act
 
     wanted = "auto" if arguments.command == "action" else arguments.command
-    return act(os.environ, wanted, arguments.show, arguments.cancel)
+    return act(os.environ, wanted, arguments.show, arguments.cancel, read_command)

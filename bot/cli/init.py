@@ -15,6 +15,8 @@ WORKFLOWS = ("code-size.yml", "code-size-post.yml")
 """Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
 WEEKLY = "code-size-weekly.yml"
 """The workflow of the weekly summary, which is written if somebody asks for it."""
+COMMANDS_WORKFLOW = "code-size-commands.yml"
+"""The workflow of commands in a comment, which is written where somebody asks for it."""
 PLACEHOLDER = "OWNER/REPO@v1"
 _ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
@@ -32,6 +34,8 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--action", default="", metavar="ACTION", help=about)
     about = "also write the workflow of a weekly summary of slow growth"
     parser.add_argument("--weekly", action="store_true", help=about)
+    about = "also write the workflow of commands in a comment"
+    parser.add_argument("--commands", action="store_true", help=about)
     parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
@@ -55,7 +59,11 @@ def run(arguments: Arguments) -> None:
     offer, branch = discover(root, git), git.default_branch() or "main"
     config = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0])
     texts = {config: configuration(root, config, offer)}
-    files = (*WORKFLOWS, WEEKLY) if arguments.weekly else WORKFLOWS
+    files = list(WORKFLOWS)
+    if arguments.weekly:
+        files.append(WEEKLY)
+    if arguments.commands:
+        files.append(COMMANDS_WORKFLOW)
     texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in files}
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:
@@ -97,7 +105,7 @@ def _steps(config: str, branch: str, action: str) -> Iterator[str]:
 
     if not action:
         yield (
-            f"Replace {PLACEHOLDER} in the workflows by the address of the action and the commit of a release. "
+            f"Replace {PLACEHOLDER} in all workflows by the address of the action and the commit of a release. "
             "Or run `code-size-bot init --force --action ADDRESS@COMMIT`."
         )
     yield f"Edit {config}: set the targets that you ship, and the allowed growth."

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
 from bot.config.units import parse_shard
+from bot.core.asked import PREFIX, Comment
 from bot.core.context import ActionInputs, Pull, Queue, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
 from bot.core.publication import APPROVAL_LABEL, is_approval
@@ -73,6 +74,8 @@ class Document(Small, frozen=True):
         return value
 
 
+_COMMAND = re.compile(rf"{PREFIX}(?!\S)", re.IGNORECASE)
+"""How the first line of a comment with a command begins."""
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
@@ -233,7 +236,29 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     return replace(context, story="post", why="a pull request's run without write access has finished")
 
 
+def _issue_comment(context: RunContext, payload: Document) -> RunContext:
+    """A command is the first line of a new comment on a pull request; nothing else in a comment is one."""
+    context = _on_default(context, payload)
+    action = payload.read("action", "word")
+    if action != "created":
+        return _nothing(context, f"the bot does nothing on a comment that was {action}")
+    if payload.get("issue.pull_request") is None:
+        return _nothing(context, "the comment is on an issue, not on a pull request")
+    first_line, *_ = payload.read("comment.body", "text").splitlines() or [""]
+    if not _COMMAND.match(first_line):
+        return _nothing(context, f"the comment does not begin with {PREFIX}")
+    comment = Comment(
+        id=payload.id("comment.id"),
+        author="" if payload.get("comment.user") is None else payload.read("comment.user.login", "login"),
+        pull_number=payload.id("issue.number"),
+        line=first_line,
+        written_at=payload.read("comment.created_at", "moment"),
+    )
+    return replace(context, comment=comment, story="command", why=f"a comment on #{comment.pull_number}")
+
+
 _RULES: dict[str, _Rule] = {
+    "issue_comment": _issue_comment,
     "pull_request": _pull_request,
     "pull_request_target": lambda context, _payload: _nothing(
         context, "pull_request_target runs with the secrets of the base repository: use pull_request"
@@ -249,7 +274,7 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages", "weekly", "prepare")
+COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages", "weekly", "prepare", "gate")
 _MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 3000  # of Linux; a path of 4,095 with the directory that it is in
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
@@ -313,6 +338,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("models", "targets"), lambda text: tuple(text.split())),
     "flags": parse_flags,
     "pull-request": _count((1 << 31) - 1),
+    "asked": str,
     "shards": _count(_MAX_SHARDS),
     "shard": parse_shard,
     "plan": str,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec.structs import replace
+
+from bot.core.asked import Asked, Comment
 from bot.core.record import Small
 
-Story = Literal["review", "baseline", "post", "nothing"]
+Story = Literal["review", "baseline", "post", "command", "nothing"]
 """What an event is about. review: two sides are measured, and reported. baseline: a commit is measured, and stored.
-post: the run of a pull request that could not write has ended, and is reported. nothing: with the reason in `why`."""
+post: the run of a pull request that could not write has ended, and is reported. command: a comment asks for something,
+and nobody has checked it yet. nothing: with the reason in `why`."""
 
 
 class Pull(Small, frozen=True):
@@ -61,6 +65,21 @@ class RunContext(Small, frozen=True):
     queue: Queue | None = None
     run: WorkflowRun | None = None
     read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
+    comment: Comment | None = None  # the comment with a command
+    asked: Asked | None = None  # the command of that comment, checked and pinned
+
+    @property
+    def is_foreign(self) -> bool:
+        """True for a pull request from another repository."""
+        return self.pull is not None and self.pull.head_repository.casefold() != self.repository.casefold()
+
+    def with_command(self, asked: Asked, pull: Pull, why: str) -> RunContext:
+        """Return the run that carries out a command: on the pinned merge commit, whatever the event's commit is.
+
+        A command that compares is about no particular head, as a run that a person started.
+        """
+        about = None if asked.typed.verb == "compare" else pull
+        return replace(self, story="review", why=why, sha=asked.merge_sha, pull=about, asked=asked)
 
     @property
     def is_proposal(self) -> bool:
@@ -89,6 +108,7 @@ class ActionInputs:
     targets: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     pull_request: int | None = None  # number of the pull request that a manual run reports to; None: job summary only
+    asked: str = ""  # JSON: the command of a comment, as the job `gate` checked it
     shards: int | None = None
     shard: tuple[int, int] | None = None  # which part of how many
     plan: str = ""  # what `plan --shards` printed, for `shard`

@@ -47,6 +47,8 @@ class Finding(Small, frozen=True):
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     failure: Failure | None = None  # for states, why the cell has no ordinary artifact on head
     own: Metric | None = None  # the metric, where a configuration declares it
+    reason: str = ""  # of the acceptance; empty where none was given
+    grown_since: int | None = None  # growth since a smaller value was accepted; None where none was
 
     @property
     def sides(self) -> tuple[Value, Value]:

@@ -65,8 +65,9 @@ class Acceptance(Record, frozen=True, array_like=True):
     """The acceptance of what was seen, bound to those numbers."""
 
     who: str
-    event_id: Amount  # of the event by which the label was set
+    event_id: Amount  # of the event by which the label was set; of a command the id of its comment
     seen: tuple[Seen, ...]  # what it is bound to
+    reason: str = ""  # of a command; empty for a label
 
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
@@ -102,11 +103,22 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
         if _fails(finding):
             now = _seen(finding, finding.head)
             if any(is_covered(then, now) for then in acceptance.seen):
-                finding = replace(finding, accepted=acceptance.who)
+                finding = replace(finding, accepted=acceptance.who, reason=acceptance.reason)
+            else:
+                finding = replace(finding, grown_since=_growth_since(acceptance, now))
         findings.append(finding)
     if verdict.status == "unknown" or tuple(findings) == verdict.findings:
         return replace(verdict, findings=tuple(findings))
     return replace(verdict, status=status_of(findings), findings=tuple(findings))
+
+
+def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
+    """Return by how much a finding grew above its accepted value; None where none was accepted."""
+    for then in acceptance.seen:
+        is_same = replace(then, value=None) == replace(now, value=None)
+        if is_same and then.value is not None and now.value is not None:
+            return now.value - then.value
+    return None
 
 
 def is_covered(then: Seen, now: Seen) -> bool:

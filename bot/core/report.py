@@ -78,9 +78,9 @@ def report_lines(report: Report) -> Iterator[bytes]:
     verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
     findings = [
-        _flat(one, "is_open", "seen", "failure", "own")
-        | {"accepted": one.accepted and {"who": one.accepted}}
-        | filled(is_open=one.is_open or None, seen=one.seen)
+        _flat(one, "is_open", "seen", "failure", "own", "reason", "grown_since")
+        | {"accepted": one.accepted and {"who": one.accepted, **filled(reason=one.reason or None)}}
+        | filled(is_open=one.is_open or None, seen=one.seen, grown_since=one.grown_since)
         for one in verdict.findings
     ]
     record: dict[str, Any] = {

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from bot.config.events import read_event, read_inputs, run_context
+from bot.core.asked import Typed
 from bot.core.context import ActionInputs, RunContext
 from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.after_merge import after_merge
 from bot.github.delivering import failure_in_summary
+from bot.github.gate import as_asked, gate
 from bot.github.opening import Services, open_services
 from bot.github.pages import pages
 from bot.github.posting import post
@@ -28,6 +31,7 @@ from bot.system.tokens import require_no_token
 
 _AT_HOME = "at a terminal, use code-size-bot compare or measure"
 _Run = Callable[[Services], int | None]
+_ReadCommand = Callable[[str], Typed]
 
 
 class _Chosen(NamedTuple):
@@ -39,8 +43,10 @@ class _Chosen(NamedTuple):
     compiles: bool = False
 
 
-def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> int:
+def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel, read_command: _ReadCommand) -> int:
     """Do what the event asks for (`wanted` is `auto`), or insist on one command; returns the exit code.
+
+    `read_command`: the grammar of commands in a comment.
 
     1 only where the verdict is fail and the configuration lets it fail the job; 5 where there is no verdict.
 
@@ -52,7 +58,8 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> 
         nothing = RunContext("nothing", "")
         with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, failure_in_summary(unread):
             context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
-            chosen = _chosen(context, wanted if wanted != "auto" else inputs.command, inputs)
+            context, inputs = as_asked(context, inputs)
+            chosen = _chosen(context, wanted if wanted != "auto" else inputs.command, inputs, read_command)
             if chosen.compiles:
                 require_no_token(environ)
             _require_no_store_token(chosen, inputs)
@@ -67,7 +74,7 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel) -> 
         raise InternalError.of(error) from error
 
 
-def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
+def _chosen(context: RunContext, wanted: str, inputs: ActionInputs, read_command: _ReadCommand) -> _Chosen:
     """Choose the run; raises UsageError where event and command do not go together."""
     story, why = context.story, context.why
     if context.event and wanted in _ANYWHERE:
@@ -79,6 +86,8 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs) -> _Chosen:
     if story == "nothing":
         return _Chosen("nothing", why, _say_nothing)
     name = asked[0] if wanted == "auto" else wanted
+    if name == "gate":
+        return _Chosen(name, why, partial(gate, read_command=read_command))
     if name == "measure" and inputs.shard:
         return _Chosen("measure", f"{why}, one shard", part, compiles=True)
     if name == "measure":
@@ -129,6 +138,7 @@ _ASKED: Mapping[str, tuple[str, ...]] = {
     "review": ("measure", "report"),
     "baseline": ("measure", "store", "report"),
     "post": ("post",),
+    "command": ("gate",),
     "nothing": (),
 }
 """What an event is about → the commands that it can be asked for; `auto` is the first."""

@@ -10,10 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from github.IssueComment import IssueComment
+from github.IssueEvent import IssueEvent
 from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.asked import Asked
 from bot.core.delta import STATES
 from bot.core.publication import (
     APPROVAL_LABEL,
@@ -36,7 +39,7 @@ from bot.explain.suspects import github_source, with_suspects
 from bot.github.opening import Services, workspace_rules
 from bot.github.publishing import Result, find, publish, publish_check, results
 from bot.github.queue import queued_pulls
-from bot.github.repository import labelling, may_write, open_pulls_at, pull
+from bot.github.repository import MOMENT, comment_written_at, labelling, may_write, open_pulls_at, pull
 from bot.github.runner import write_outputs, write_summary
 from bot.show.comment import (
     broken_check,
@@ -53,6 +56,7 @@ from bot.system.hub import Hub
 
 _LOOKS = 3
 _CONFIG_DIGITS = 8
+_ID_CHARACTERS = 40  # of a report id, which an answer to a command extends by the comment's id
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-]| FILE)")
 _Result = TypeVar("_Result")
 
@@ -94,7 +98,8 @@ class Destination:
             )
         if context.queue:
             return cls(None, context.sha, context.run_id, config, config_name, context.queue.base_ref)
-        by_hand = structs.replace(config, report_id=f"{config.report_id}.manual")
+        answered = f"{context.asked.comment_id}" if context.asked else "manual"
+        by_hand = structs.replace(config, report_id=f"{config.report_id[:_ID_CHARACTERS]}.{answered}")
         return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
 
     def result(self, conclusion: Conclusion, has_verdict: bool) -> Result:
@@ -138,33 +143,66 @@ _NOT_BY_A_WRITER = (
 )
 
 
-def recalled(hub: Hub, number: int, to: Destination) -> Memory:
+_CHANGED_SINCE = (
+    "The command accepts none of these findings, because the report changed after it. To accept them, write it again."
+)
+
+
+def recalled(hub: Hub, number: int, to: Destination, asked: Asked | None = None) -> Memory:
     """What the comment's state has, with the approval label as it is set now; raises NetworkError.
+
+    `asked`: the command of this run. It accepts the findings that the report showed when it was written. Its acceptance
+    stands until its comment is deleted, or until somebody sets a label later.
 
     A label accepts the findings that the comment showed, once: one that was set before there were any, or before the
     comment was last written, accepts none, and is remembered as such, or it would accept whatever comes later. One that
     was taken off takes its acceptance with it.
     """
-    comments = find(hub, number, marker(to.config.report_id))
-    previous = (decode(comments[0].body or "") or CommentState()) if comments else None
-    label = labelling(hub, number, *approval_labels(to.config.report_id)) if to.head_sha else None
-    if label is None:
+    reports = find(hub, number, marker(to.config.report_id))
+    report = reports[0] if reports else None
+    previous = (decode(report.body or "") or CommentState()) if report else None
+    if not to.head_sha:
         return Memory(previous)
     known = previous.acceptance if previous else None
+    is_new = asked and asked.typed.verb == "accept" and not (known and known.event_id == asked.comment_id)
+    if not asked or not is_new:
+        return _accepted_before(hub, number, to, previous, report)
+    if report and previous and previous.findings and f"{report.updated_at:{MOMENT}}" < asked.written_at:
+        accepted = Acceptance(asked.who, asked.comment_id, previous.findings, asked.typed.reason)
+        return Memory(previous, accepted)
+    return _accepted_before(hub, number, to, previous, report)._replace(ignored=_CHANGED_SINCE)
+
+
+def _accepted_before(
+    hub: Hub, number: int, to: Destination, previous: CommentState | None, report: IssueComment | None
+) -> Memory:
+    """What the label accepts, or what an earlier command accepted; `report`: the comment that has the state."""
+    known = previous.acceptance if previous else None
+    label = labelling(hub, number, *approval_labels(to.config.report_id))
+    if known and known.reason and _still_holds(hub, known, label):
+        return Memory(previous, known)
+    if label is None:
+        return Memory(previous)
     if known and known.event_id == label.id:
         return Memory(previous, known, "" if known.seen else _SET_TOO_EARLY)
     who = label.actor.login if label.actor else ""  # the account may be gone
     if not who or not may_write(hub, who):
         return Memory(previous, ignored=_NOT_BY_A_WRITER)
-    was_seen = previous and comments[0].updated_at < label.created_at
+    was_seen = report and report.updated_at < label.created_at
     findings = previous.findings if previous and was_seen else ()
     return Memory(previous, Acceptance(who, label.id, findings), "" if findings else _SET_TOO_EARLY)
+
+
+def _still_holds(hub: Hub, acceptance: Acceptance, label: IssueEvent | None) -> bool:
+    """Return whether an acceptance by a command counts: its comment is there, and no label was set after it."""
+    written_at = comment_written_at(hub, acceptance.event_id)
+    return bool(written_at) and (label is None or f"{label.created_at:{MOMENT}}" <= written_at)
 
 
 def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
     """What the comment of the pull request remembers; of a merge queue what was accepted on all that are queued."""
     if to.pull is not None:
-        return recalled(hub, to.pull, to)
+        return recalled(hub, to.pull, to, services.context.asked)
     queue = services.context.queue
     if queue is None:
         return Memory()
@@ -184,7 +222,8 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
     who = ", ".join(sorted({acceptance.who for acceptance in accepted}))
     last = max(acceptance.event_id for acceptance in accepted)
     shown = {finding for acceptance in accepted for finding in acceptance.seen}
-    return Acceptance(who, last, tuple(sorted(shown)))
+    reasons = sorted({acceptance.reason for acceptance in accepted} - {""})
+    return Acceptance(who, last, tuple(sorted(shown)), "; ".join(reasons))
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
@@ -410,7 +449,8 @@ def _worst_other(
     """
     others = [number for number in open_pulls_at(hub, to.head_sha, to.base_ref) if number != to.pull]
     known = results(hub, to.head_sha, check.name) if others else {}
-    worst: list[Conclusion | None] = ["failure", *([] if services.context.story == "review" else [None]), "neutral"]
+    is_ours = services.context.story == "review" and not services.context.is_foreign
+    worst: list[Conclusion | None] = ["failure", *([] if is_ours else [None]), "neutral"]
     own = {number: known[number].conclusion if number in known else None for number in others}
     ranked = [(number, conclusion) for conclusion in worst for number in others if own[number] == conclusion]
     return next((one for one in ranked if check.conclusion == "success" or one[1] != "neutral"), None)

@@ -311,6 +311,29 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
             yield replace(left, adopts=adopts), right
 
 
+@contextmanager
+def judging(services: Services, left: Opened, right: Opened) -> Iterator[Opened]:
+    """The side whose configuration judges and draws: the base of a pull request or queue, else the head.
+
+    What a comment compares may be commits of a stranger. The base of the pull request judges it, or else the head
+    without its templates.
+    """
+    asked = services.context.asked
+    if services.context.is_proposal:
+        yield right if left.adopts else left
+    elif asked is None:
+        yield right
+    else:
+        with ExitStack() as stack:
+            base = _open(services, stack, Wanted("base of the pull request", asked.base_sha))
+            yield base if base.config_name else without_templates(right)
+
+
+def without_templates(side: Opened) -> Opened:
+    """The side, drawn by the packaged templates."""
+    return replace(side, work=replace(side.work, config=structs.replace(side.config, templates=None)))
+
+
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
     stack.enter_context(named_from_top(tree))
@@ -359,9 +382,13 @@ def judging_rules(services: Services) -> tuple[Config, str]:
     """The configuration that this event's report is judged and named by, without its models, and its name.
 
     Of a pull request or a merge queue that is its base's: a broken configuration must not report under another name.
+    So it is of a command in a comment.
     """
+    asked = services.context.asked
     try:
-        base = wanted_sides(services)[0].sha if services.context.is_proposal else ""
+        base = asked.base_sha if asked else ""
+        if services.context.is_proposal:
+            base = wanted_sides(services)[0].sha
         if base:
             with services.git.worktree(base) as tree, named_from_top(tree):
                 config, name = configuration_of(services, tree)

@@ -26,12 +26,14 @@ from bot.github.opening import (
     Opened,
     Services,
     Wanted,
+    judging,
     judging_rules,
     opened,
     other_repository,
     require_fitting_token,
     store_of,
     wanted_sides,
+    without_templates,
 )
 from bot.github.posting import trusted_base
 from bot.github.pushes import (
@@ -154,14 +156,8 @@ def _judge(services: Services, base: Wanted, head: Wanted) -> Iterator[tuple[Ope
 
     A pull request that brings the configuration is judged by its own, and drawn by the packaged templates.
     """
-    with opened(services, head, base) as (left, right):
-        if not services.context.is_proposal:
-            yield left, right, right
-        elif not left.adopts:
-            yield left, right, left
-        else:
-            config = structs.replace(right.config, templates=None)
-            yield left, right, replace(right, work=replace(right.work, config=config))
+    with opened(services, head, base) as (left, right), judging(services, left, right) as judge:
+        yield left, right, without_templates(judge) if services.context.is_proposal and left.adopts else judge
 
 
 def _judged(
@@ -180,7 +176,7 @@ def _judged(
     added = [note for note in measured.notes if note not in notes]
     if measured.unread and _has_baselines(services, config):
         added.append("the job that measures could not read the stored baselines: give it the input baselines")
-    notes = (*notes, *added, *final.notes, *changed_thresholds(services, left, right))
+    notes = (*asked_notes(services), *notes, *added, *final.notes, *changed_thresholds(services, left, right))
     final = structs.replace(final, notes=notes, changed_defaults=measured.changed_defaults)
     if left.adopts:
         return adopting(final, Adoption(right.config_name))
@@ -191,6 +187,16 @@ def _judged(
         if no_compiler:
             return held_to_limits(final, Adoption(right.config_name, no_compiler))
     return structs.replace(final, broke=measured.broke or "No baseline: the job that measures found none")
+
+
+def asked_notes(services: Services) -> Iterator[str]:
+    """Yield who asked for this report in a comment, and that a fork's numbers cannot be checked."""
+    asked = services.context.asked
+    if asked is None:
+        return
+    yield f"{asked.who} asked for this report: {asked.line}"
+    if asked.head_repository.casefold() != services.context.repository.casefold():
+        yield "The compiler and the models of this fork ran here; this report cannot check its numbers."
 
 
 def _has_baselines(services: Services, config: Config) -> bool:

@@ -6,6 +6,7 @@ What GitHub does not answer is a NetworkError.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from urllib.parse import quote
 
 from github import GithubException
@@ -17,6 +18,8 @@ from github.PullRequest import PullRequest
 from bot.errors import NetworkError
 from bot.system.hub import Hub, explain, required
 
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"
+"""How GitHub writes moments, all of them in UTC."""
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
 """By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
 
@@ -107,6 +110,29 @@ def may_write(hub: Hub, login: str) -> bool:
             if refused.status != 404:
                 raise
             return False
+
+
+def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
+    """The first line of a comment on an issue or a pull request; None where it was deleted."""
+    found = _comment(hub, comment_id)
+    return None if found is None else next(iter((found.get("body") or "").splitlines()), "")
+
+
+def comment_written_at(hub: Hub, comment_id: int) -> str:
+    """When a comment was written, as GitHub writes moments; empty where it was deleted."""
+    found = _comment(hub, comment_id)
+    return "" if found is None else str(found["created_at"])
+
+
+def _comment(hub: Hub, comment_id: int) -> dict[str, Any] | None:
+    with explain("read the comment with the command", "pull-requests: read"):
+        try:
+            found: dict[str, Any] = hub.call("GET", f"issues/comments/{comment_id}")
+        except GithubException as refused:
+            if refused.status not in (404, 410):
+                raise
+            return None
+        return found
 
 
 def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:

@@ -25,7 +25,17 @@ from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, standing_for, stored
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
 from bot.github.measured import Measured, Recording, write_failure, write_measured
-from bot.github.opening import Opened, Services, Wanted, judging_rules, named_compiler, opened, store_of, wanted_sides
+from bot.github.opening import (
+    Opened,
+    Services,
+    Wanted,
+    judging,
+    judging_rules,
+    named_compiler,
+    opened,
+    store_of,
+    wanted_sides,
+)
 from bot.github.repository import locked, missing_pull
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
@@ -47,8 +57,10 @@ def review(services: Services) -> int:
     with failure_handed(services), failure_delivered(services, lambda: [_destination(services)]):
         _require_open(services)
         base, head = wanted_sides(services)
-        with opened(services, head, base) as (left, right):  # until the report is drawn: its templates may be theirs
-            judge = left if services.context.is_proposal and not left.adopts else right
+        with (  # until the report is drawn: its templates may be theirs
+            opened(services, head, base) as (left, right),
+            judging(services, left, right) as judge,
+        ):
             report, measured, texts = _compared(services, left, right, judge)
             shown = services if services.context.read_only else replace(services, summary=None)
             code = deliver(report, shown, Destination.of(services, judge.config, judge.config_name))

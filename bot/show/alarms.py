@@ -43,7 +43,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean, clip
 from bot.show.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
-from bot.show.filters import amount, plural, relative, share, sides
+from bot.show.filters import amount, plural, relative, share, sides, signed
 from bot.show.root_causes import shown_roots
 
 _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
@@ -61,6 +61,7 @@ _BROKEN_STACKS = ((Stacked(0), _VALUES),)
 UNCONFIRMED = "¹"
 """Stands behind a value of a table that rests on one compile of head."""
 BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly failing", "Fails the check", "Accepted", "Warnings")
+REASON_LIMIT = 300  # characters of the reason of an acceptance
 _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
@@ -346,7 +347,26 @@ def accepted_words(facts: Facts, limits: Limits) -> Phrase:
         return ()
     cells = cells_phrase(facts, sorted({one.key for one in taken}), min(MOST_NAMES, limits.names))
     who = code(clean(taken[0].accepted or "", NAME_LIMIT))
-    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")")
+    reason = clean(taken[0].reason, REASON_LIMIT)
+    because = phrase(". Reason: ", code(reason)) if reason else ()
+    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")", *because)
+
+
+def grown_words(facts: Facts, limits: Limits) -> Phrase:
+    """Which failing findings grew since they were accepted, and by how much; empty without any."""
+    parts = list[Phrase]()
+    for finding in facts.report.verdict.findings:
+        if finding.grown_since is not None and finding.metric is not None:
+            label = facts.label(finding.quantity, finding.key)
+            cell = cells_phrase(facts, [finding.key], 1)
+            growth = signed(finding.grown_since, finding.quantity.unit)
+            parts.append(phrase(cell, f": {label} {growth}"))
+    if not parts:
+        return ()
+    shown = parts[: limits.findings]
+    more = len(parts) - len(shown)
+    words = [phrase("; " if number else "", part) for number, part in enumerate(shown)]
+    return phrase("Grown since the acceptance: ", *words, f"; {more} more" if more else "")
 
 
 def group_lines(group: AlarmGroup) -> List:

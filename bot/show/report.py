@@ -28,6 +28,7 @@ from bot.show.alarms import (
     alarm_table,
     alarms,
     findings,
+    grown_words,
 )
 from bot.show.blocks import (
     Block,
@@ -227,6 +228,7 @@ def _failing(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iter
             name = "not-compiling" if group.title == BROKEN else "alarms"
             yield section(counted(group.title, group.cells, facts), *_alarm_blocks(group, limits), name=name)
     yield Sentence(accepted_words(facts, limits), name="accepted")
+    yield Sentence(grown_words(facts, limits), name="grown")
 
 
 def _alarm_blocks(group: AlarmGroup, limits: Limits) -> Blocks:

@@ -14,7 +14,7 @@ import yaml
 from github_runner import git
 from places import ROOT
 
-from bot.cli.init import PLACEHOLDER, WEEKLY, WORKFLOWS, workflow
+from bot.cli.init import COMMANDS_WORKFLOW, PLACEHOLDER, WEEKLY, WORKFLOWS, workflow
 from bot.cli.main import main
 from bot.config.configuration import Config, configs_dir, load_config
 
@@ -23,6 +23,8 @@ PIN = "iree-base-compiler==3.12.0"
 CONFIG = ".github/code-size.yml"
 OLDER_CONFIG = "code-size.yml"  # where one may be, too
 PLACES = [f".github/workflows/{file}" for file in WORKFLOWS]
+ALL_WORKFLOWS = (*WORKFLOWS, COMMANDS_WORKFLOW)
+ALL_PLACES = [f".github/workflows/{file}" for file in ALL_WORKFLOWS]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ACTIONS = ["", "./", "acme/code-size-bot@v1", f"acme/tools/code-size@{COMMIT}"]
 
@@ -223,7 +225,9 @@ def test_pushes_to_the_default_branch_are_stored(place: Place, branch: str, patt
 
 def test_without_an_action_the_workflows_are_those_ready_to_copy(place: Place) -> None:
     place.init()
-    for file, name in zip(WORKFLOWS, PLACES, strict=True):
+    assert not (place.top / ALL_PLACES[-1]).exists(), "nobody asked for it"
+    place.init("--commands", "--force")
+    for file, name in zip(ALL_WORKFLOWS, ALL_PLACES, strict=True):
         assert (place.top / name).read_bytes() == (configs_dir() / "workflows" / file).read_bytes()
 
 
@@ -239,9 +243,9 @@ def test_the_weekly_summary_is_written_only_if_somebody_asks_for_it(place: Place
 
 @pytest.mark.parametrize("action", ACTIONS[1:])
 def test_an_action_that_is_given_is_used_and_what_was_needed_is_no_longer_said(place: Place, action: str) -> None:
-    told = place.init("--action", action)
+    told = place.init("--commands", "--action", action)
     assert PLACEHOLDER not in told
-    for file, name in zip(WORKFLOWS, PLACES, strict=True):
+    for file, name in zip(ALL_WORKFLOWS, ALL_PLACES, strict=True):
         text = (place.top / name).read_text(encoding="utf-8")
         source = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
         assert PLACEHOLDER not in text and "Needs:" not in text and "#\n#\n" not in text and "#\nname" not in text
@@ -269,7 +273,7 @@ def require_clean(*argv: str) -> None:
 
 @pytest.mark.parametrize("action", ACTIONS[::3])
 def test_github_zizmor_and_actionlint_take_the_workflows(tmp_path: Path, action: str) -> None:
-    paths = [tmp_path / ".github" / "workflows" / file for file in WORKFLOWS]
+    paths = [tmp_path / ".github" / "workflows" / file for file in ALL_WORKFLOWS]
     paths[0].parent.mkdir(parents=True)
     for path in paths:
         path.write_text(workflow(path.name, "trunk", action), encoding="utf-8")

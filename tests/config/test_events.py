@@ -16,6 +16,7 @@ from places import FIXTURES
 from replacing import replace
 
 from bot.config.events import read_event, run_context
+from bot.core.asked import Comment
 from bot.core.context import Pull, Queue, RunContext, Story, WorkflowRun
 from bot.errors import InputError
 
@@ -78,6 +79,11 @@ CASES: dict[str, tuple[Story, str]] = {
         f"pull_request.{action}": ("nothing", f"the bot does nothing on a pull request that was {action}")
         for action in ("closed", "assigned")
     },
+    "issue_comment.created": ("nothing", "the comment is on an issue, not on a pull request"),
+    **{
+        f"issue_comment.{action}": ("nothing", f"the bot does nothing on a comment that was {action}")
+        for action in ("deleted", "edited")
+    },
     "push.branch": ("baseline", "push to the default branch"),
     "push.tag": ("nothing", "a push to another ref than the default branch"),
     "push.tag_deleted": ("nothing", "a push to another ref than the default branch"),
@@ -106,6 +112,55 @@ def test_every_case_has_its_payload() -> None:
     assert context("push.branch").run_url == f"https://ghe.example/{HELLO}/actions/runs/1658821493"
     rows = [line for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines() if ".json` | `" in line]
     assert {row.split("`")[1] for row in rows} == {f"{name}.json" for name in CASES}
+
+
+# --- issue_comment ----
+
+
+COMMENT = Comment(492700400, "Codertocat", 1, "/code-size rerun", "2019-05-15T15:20:21Z")
+
+
+def commented(body: str, edit: Edit = lambda _: None) -> RunContext:
+    """The context of a comment on a pull request."""
+
+    def on_pull_request(payload: Payload) -> None:
+        payload["issue"]["pull_request"] = {"url": "https://api.github.com/repos/Codertocat/Hello-World/pulls/1"}
+        payload["comment"]["body"] = body
+        edit(payload)
+
+    return context("issue_comment.created", on_pull_request)
+
+
+@pytest.mark.parametrize("body", ["/code-size rerun", "/code-size rerun\r\nPlease.", "/code-size rerun\n\n> quoted"])
+def test_the_first_line_of_a_comment_is_a_command(body: str) -> None:
+    made = commented(body)
+    assert (made.story, made.comment, made.pull, made.asked) == ("command", COMMENT, None, None)
+
+
+@pytest.mark.parametrize(
+    "body", ["/code-size", "/Code-Size\thelp", "/code-size\u00a0help", "/code-size " + "x" * 65_000]
+)
+def test_any_text_behind_the_prefix_goes_to_the_gate(body: str) -> None:
+    made = commented(body)
+    assert made.story == "command" and made.comment and made.comment.line == body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("", "\n/code-size rerun", " /code-size rerun", "    /code-size rerun", "> /code-size rerun"),
+        *("```\n/code-size rerun\n```", "`/code-size rerun`", "Try /code-size rerun", "- /code-size rerun"),
+        *("/code-sizes", "/code-size-approved", "/code-size/rerun", "/code-size.rerun", "<!-- /code-size rerun -->"),
+    ],
+)
+def test_a_quote_a_code_block_and_words_before_it_are_no_command(body: str) -> None:
+    made = commented(body)
+    assert (made.story, made.comment) == ("nothing", None) and "does not begin with /code-size" in made.why
+
+
+def test_a_comment_whose_account_is_gone_has_no_author() -> None:
+    made = commented("/code-size rerun", lambda payload: payload["comment"].update(user=None))
+    assert made.comment and made.comment.author == ""
 
 
 # --- pull_request ---------------------------------------------------------------------------------------------------

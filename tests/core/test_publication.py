@@ -189,6 +189,8 @@ def test_the_plain_form_is_read() -> None:
     one = (Seen("m", "t", "", "state", None, "new"),)
     taken = Acceptance("who", 3, one)
     assert decode(comment(line_of(PLAIN))) == CommentState(True, one, taken)
+    by_command = changed(2, ["who", 3, [ROW], "as discussed"])
+    assert decode(comment(line_of(by_command))) == CommentState(True, one, replace(taken, reason="as discussed"))
 
 
 @pytest.mark.parametrize(

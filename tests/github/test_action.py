@@ -50,13 +50,13 @@ def test_a_push_is_no_review(stage: Stage) -> None:
 
 def asked(stage: Stage, sha: str, command: str) -> Ran:
     """As `code-size-bot COMMAND` instead of the input."""
-    return stage.run("push", push_event(sha), sha, ref="refs/heads/main", asked=command)
+    return stage.run("push", push_event(sha), sha, ref="refs/heads/main", wanted=command)
 
 
 def test_outputs_of_a_review_are_those_of_the_table(stage: Stage) -> None:
     stage.main({"models/b.mlir": MODEL.format("b")})
     ran = stage.pull(*stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"}))
-    assert ran.code == 0 and set(ran.outputs) == NAMES - {"matrix"}, ran.error
+    assert ran.code == 0 and set(ran.outputs) == NAMES - {"matrix", "asked", "sha"}, ran.error
     assert ran.outputs["verdict"] == ran.report.verdict.status
     assert ran.outputs["report-path"] == str(ran.out)
     assert (ran.outputs["changed"], ran.outputs["same"], ran.outputs["removed"]) == ("1", "1", "0")

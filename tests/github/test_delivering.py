@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import stat
@@ -202,6 +203,19 @@ def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(accepted: St
     assert ran.code == 2 and accepted.body == body and "did not answer" in ran.said
     assert accepted.conclusions[-1] == "failure"
     assert told(accepted, GROWN).outputs["verdict"] == "warn"  # as soon as it can be read again
+
+
+def test_what_grew_since_it_was_accepted_is_shown_with_the_growth(accepted: Stage) -> None:
+    assert "Grown since" not in accepted.body
+    ran = told(accepted, MORE)
+    assert accepted.conclusions[-1] == "failure"
+    assert re.search(r"Grown since the acceptance: .*[+]1,000,000 B", accepted.body)
+    page = (ran.out / "report.html").read_text(encoding="utf-8")
+    assert "Grown since the acceptance: " in page
+    findings = json.loads((ran.out / "report.json").read_text(encoding="utf-8"))["verdict"]["findings"]
+    assert MORE - GROWN in [finding.get("grown_since") for finding in findings]
+    told(accepted, GROWN)
+    assert "Grown since" not in accepted.body and accepted.conclusions[-1] == "neutral"
 
 
 def test_an_acceptance_survives_updates_and_what_breaks(accepted: Stage) -> None:

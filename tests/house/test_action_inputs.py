@@ -33,7 +33,7 @@ def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -
     assert list(ACTION["inputs"]) == list(INPUTS)
     assert [name.replace("-", "_") for name in INPUTS] == [field.name for field in dataclasses.fields(ActionInputs)]
     assert all(one["required"] is False and one["description"] for one in ACTION["inputs"].values())
-    names = ["verdict", "findings", "report-path", "comment-url", "matrix", *STATES]
+    names = ["verdict", "findings", "report-path", "comment-url", "matrix", "asked", "sha", *STATES]
     assert list(ACTION["outputs"]) == names
     described = re.search(r"Command to run: (.*?)\.", ACTION["inputs"]["command"]["description"])
     assert described and described[1].split(", ") == list(COMMANDS)
@@ -95,6 +95,7 @@ def test_everything_given() -> None:
         "INPUT_TARGETS": "vmvx\n  llvm-cpu-*\n",
         "INPUT_FLAGS": "--iree-opt-level=O2 --a='b c'\n--d=e\n",
         "INPUT_PULL-REQUEST": "1234",
+        "INPUT_ASKED": "{}",
         "INPUT_SHARDS": "8",
         "INPUT_SHARD": "2/8",
         "INPUT_PLAN": '{"include": [\n]}',
@@ -117,6 +118,7 @@ def test_everything_given() -> None:
         targets=("vmvx", "llvm-cpu-*"),
         flags=("--iree-opt-level=O2", "--a=b c", "--d=e"),
         pull_request=1234,
+        asked="{}",
         shards=8,
         shard=(2, 8),
         plan='{"include": [\n]}',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +14,7 @@ import action_stage
 import posting_stage
 import pytest
 from action_stage import MODEL
+from comment_stage import commands_of
 from fake_github import FakeGitHub
 from git_server import Access, serving
 from github_runner import event, git, push_event
@@ -30,6 +32,7 @@ CALLS: tuple[tuple[str, str, str], ...] = (
     ("GET", "/pulls/{}", "pull-requests: read"),
     ("GET", "/issues/{}/comments", "pull-requests: read"),
     ("POST", "/issues/{}/comments", "pull-requests: write"),
+    ("GET", "/issues/comments/{}", "pull-requests: read"),
     ("PATCH", "/issues/comments/{}", "pull-requests: write"),
     ("DELETE", "/issues/comments/{}", "pull-requests: write"),
     ("GET", "/issues/{}/labels", "pull-requests: read"),
@@ -42,6 +45,7 @@ CALLS: tuple[tuple[str, str, str], ...] = (
     ("POST", "/issues", "issues: write"),
     ("PATCH", "/issues/{}", "issues: write"),
     ("GET", "/commits/{}", "contents: read"),
+    ("GET", "/commits/heads/{}", "contents: read"),
     ("GET", "/compare/{}", "contents: read"),
     ("GET", "/actions/artifacts/{}/zip", "actions: read"),
     ("GET", "/actions/runs/{}/artifacts", "actions: read"),
@@ -222,6 +226,25 @@ def summarized(seen: Seen) -> None:
         assert ran.code == 0 and "builds of 2 grew over" in ran.summary, ran.error
 
 
+@cache
+def command_needs() -> Mapping[str, set[str]]:
+    """What each job of commands of every kind needs."""
+    with TemporaryDirectory() as home, commands_of(Path(home)) as commands:
+        head, _ = commands.pull({"models/a.mlir": GROWN})
+        commands.hub.set_branch("main", commands.main)
+        for line in ("help", "compare ref:main head", "rerun", "accept as discussed"):
+            commands.say(f"/code-size {line}")
+        assert commands.conclusions(head) == ["failure", "neutral"]
+        return {job: set(map(needed, traffic)) for job, traffic in commands.traffic.items()}
+
+
+def of_command(job: str) -> Callable[[Seen], None]:
+    def story(seen: Seen) -> None:
+        seen.needs |= command_needs()[job]
+
+    return story
+
+
 def published(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, main):
         assert stage.dispatch(main, command="pages").code == 0
@@ -232,6 +255,7 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("minimal.yml", "report"): review,
     ("code-size-kernels.yml", "measure"): measured,
     ("code-size-kernels.yml", "report"): review,
+    **{("code-size-commands.yml", job): of_command(job) for job in ("gate", "measure", "report")},
     ("code-size.yml", "measure"): measured,
     ("code-size.yml", "report"): review,
     ("code-size.yml", "store"): stored,

@@ -19,6 +19,7 @@ BOT = "OWNER/REPO@v1"
 # What each kind of job may do; the kind is the command that it gives the bot.
 MAY = {
     "prepare": {"contents": "read", "pull-requests": "read"},
+    "gate": {"contents": "read", "pull-requests": "write"},
     "measure": {"contents": "read"},
     "plan": {"contents": "read"},
     "pages": {"contents": "read"},
@@ -27,7 +28,7 @@ MAY = {
     "store": {"contents": "write", "pull-requests": "read"},
     "weekly": {"contents": "read"},
 }
-TAKES_TOKEN = {"report", "post", "store", "pages", "weekly"}
+TAKES_TOKEN = {"gate", "report", "post", "store", "pages", "weekly"}
 STORE_TOKEN = "${{ secrets.CODE_SIZE_STORE_TOKEN }}"
 # The workflow whose baselines are in another repository: who has the token for it.
 OTHER_STORE = "code-size-other-store.yml"
@@ -41,6 +42,8 @@ REPORT_ID = "default"
 OURS = "code-size"
 AFTER_MERGE = "after-merge"
 """The job that reports a push; the other jobs that report are for pull requests."""
+# The commit that a job after the gate of a comment checks out.
+PINNED = "${{ needs.gate.outputs.sha }}"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -150,13 +153,13 @@ def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
         need, condition = measuring_before(job), " ".join(job["if"].split())
         assert "!cancelled()" in condition, f"{file}: {name}"
         assert f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure'" in condition
-        is_prepared = isinstance(job["needs"], list)
+        is_prepared = "prepare" in job["needs"]
         assert ("|| needs.prepare.result == 'failure')" in condition) is is_prepared
         (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
         assert bot["outcome"] == f"${{{{ needs.{need}.result }}}}"
         measuring = of(file)["jobs"][need]
         (before,) = [step["with"] for step in measuring["steps"] if step["uses"] == BOT]
-        same = {"config", "base", "head", "models", "targets", "flags"}
+        same = {"config", "base", "head", "models", "targets", "flags", "asked"}
         assert {key: bot.get(key) for key in same} == {key: before.get(key) for key in same}, f"{file}: {name}"
         (step,) = [step for step in measuring["steps"] if step["uses"] == BOT]
         assert step["timeout-minutes"] < measuring["timeout-minutes"], "so that a hanging compiler is a failure"
@@ -240,7 +243,7 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
         actions = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
         assert not any("run" in step for step in job["steps"]), f"{where}: there is no script to write a value into"
         checkouts = [each for action, each in zip(actions, given, strict=True) if action == "actions/checkout"]
-        data = [each for each in checkouts if "ref" in each]
+        data = [each for each in checkouts if each.get("ref", PINNED) != PINNED]
         assert len(checkouts) - len(data) == ((file, name) not in WITHOUT_BOT), where
         assert all(each["persist-credentials"] is False for each in checkouts), where
         assert all((each["ref"], each["path"]) == ("code-size-data", ".code-size-data") for each in data), where
@@ -290,6 +293,22 @@ def test_nothing_that_a_pull_request_or_a_person_measures_reaches_the_cache_of_t
         assert not by_hand or excluded, f"{file}: {name}"
         assert not triggers(of(file)) & {"workflow_run", "pull_request_target", "issue_comment"}, f"{file}: {name}"
     assert {(file, name) for file, name, _ in used("actions/cache/restore@")} == {("code-size.yml", "measure-manual")}
+
+
+def test_a_comment_is_read_by_the_bot_alone_and_a_command_shares_no_cache_and_cancels_nothing() -> None:
+    workflow = of("code-size-commands.yml")
+    assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
+    made = workflow["jobs"]
+    starts = "github.event.issue.pull_request && startsWith(github.event.comment.body, '/code-size')"
+    assert made["gate"]["if"] == starts and str(made).count("github.event") == starts.count("github.event")
+    assert [step["uses"].partition("@")[0] for step in made["gate"]["steps"]] == ["actions/checkout", "OWNER/REPO"]
+    assert "ref" not in made["gate"]["steps"][0]["with"], "the default branch, which strangers cannot change"
+    for name, job in made.items():
+        assert job["concurrency"]["cancel-in-progress"] is False
+        assert job["concurrency"]["group"].endswith("-${{ github.run_id }}")
+        assert "actions/cache" not in str(job)
+        first = job["steps"][0]["with"]
+        assert name == "gate" or first["ref"] == PINNED
 
 
 def test_the_trusted_half_follows_every_workflow_that_measures_for_forks() -> None:

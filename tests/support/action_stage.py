@@ -28,6 +28,7 @@ from github_runner import (
     runner_variables,
 )
 
+from bot.cli.commented import read_command
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError
@@ -38,7 +39,7 @@ from bot.system.processes import Cancel
 
 MODEL = "// model {}\nfunc.func @main()\n"
 Files = Mapping[str, str | None]
-AFTER_MEASURING = ("prepare", "report", "store", "post", "pages", "weekly")
+AFTER_MEASURING = ("prepare", "report", "store", "post", "pages", "weekly", "gate")
 """The commands that get a token."""
 
 
@@ -154,13 +155,13 @@ class Stage:
         return DirectoryStore(self.home / "store")
 
     def run(
-        self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", asked: str = "auto", **inputs: str
+        self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", wanted: str = "auto", **inputs: str
     ) -> Ran:
         """The action, once, as the one job of a workflow, in a checkout of `sha` alone.
 
         A job that may compile gets no token.
         """
-        command = inputs.get("command", "auto") if asked == "auto" else asked
+        command = inputs.get("command", "auto") if wanted == "auto" else wanted
         if command not in AFTER_MEASURING and event != "workflow_run":
             inputs = {**inputs, "github_token": ""}
         self.runs += 1
@@ -179,7 +180,7 @@ class Stage:
         os.chdir(workspace)
         try:
             with redirect_stdout(printed):
-                code, error = act(environ, asked, news, self.cancel()), ""
+                code, error = act(environ, wanted, news, self.cancel(), read_command), ""
         except BotError as problem:
             code, error = problem.exit_code, problem.line
         finally:

@@ -59,6 +59,15 @@ def queue_ref(number: int, base: str) -> str:
     return f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"
 
 
+def comment_event(comment: Payload, number: int, locked: bool = False) -> Payload:
+    """Somebody wrote a comment on a pull request; `comment`: as GitHub answers with it."""
+    payload = event("issue_comment.created")
+    payload["issue"].update(number=number, locked=locked, pull_request={"url": f"{comment['url']}/{number}"})
+    payload["comment"].update(comment)
+    payload["sender"].update(login=comment["user"]["login"])
+    return payload
+
+
 def run_event(
     run_id: int, head: str, conclusion: str = "success", fork: str = "mallory/repo", started_at: str = LATE
 ) -> Payload:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from github_runner import REPOSITORY, Payload, Run, input_variables, outputs, ru
 from places import ROOT
 
 BOT = "OWNER/REPO@v1"
+_SHA = re.compile(r"[0-9a-f]{40}")
 _EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
 
 
@@ -72,10 +73,14 @@ class Play:
         loaded: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "workflows" / self.file).read_text())
         return loaded
 
-    def play(self, event: str, payload: Payload, sha: str, ref: str, *jobs: str) -> Run:
-        """Run these jobs, one after the other; the run of the bot in the last one."""
-        self.run_id += 1
-        self.results.clear()
+    def play(self, event: str, payload: Payload, sha: str, ref: str, *jobs: str, after: Sequence[str] = ()) -> Run:
+        """Run these jobs, one after the other; the run of the bot in the last one.
+
+        `after`: the jobs of the same run that have ended.
+        """
+        if not after:
+            self.run_id += 1
+            self.results.clear()
         for name in jobs:
             job = self.workflow["jobs"][name]
             permissions = job["permissions"]
@@ -121,6 +126,8 @@ class Play:
             shutil.copytree(artifact, machine.workspace / given["path"], symlinks=True)
         if step["uses"].startswith(BOT):
             self.runs[name] = self.bot(machine, given, event, payload, sha, ref)
+            made = self.runs[name].outputs.items()
+            machine.outputs |= {f"steps.{step.get('id')}.outputs.{output}": text for output, text in made}
             return self.runs[name].code == 0
         return True
 
@@ -149,7 +156,9 @@ class Play:
         top = machine.workspace / given.get("path", "")
         top.mkdir(exist_ok=True)
         depth = given.get("fetch-depth", "1")
-        wanted = f"refs/heads/{given['ref']}" if "ref" in given else sha
+        wanted = given.get("ref", sha)
+        if not _SHA.fullmatch(wanted):
+            wanted = f"refs/heads/{wanted}"
         options = [] if depth == "0" else [f"--depth={depth}"]
         options += [f"--filter={given['filter']}"] if "filter" in given else []
         as_reader = ("-c", f"http.extraheader={header_of(machine.token)}")

@@ -312,6 +312,11 @@ def _checked_body(request: Request) -> str:
     return body
 
 
+@route("GET", r"/issues/comments/(\d+)", _ISSUES)
+def get_comment(state: State, _request: Request, number: str) -> Reply:
+    return Reply(200, comment(state, known(state.comments, number)))
+
+
 @route("PATCH", r"/issues/comments/(\d+)", _ISSUES)
 def update_comment(state: State, request: Request, number: str) -> Reply:
     one = known(state.comments, number)

@@ -172,6 +172,12 @@ class FakeGitHub:
         with self.lock:
             return self.state.add_comment(issue, login, body).id
 
+    def edit_comment(self, comment_id: int, body: str) -> None:
+        """Somebody writes another text into a comment."""
+        with self.lock:
+            edited = self.state.comments[comment_id]
+            edited.body, edited.updated_at = body, self.state.now()
+
     def delete_comment(self, comment_id: int) -> None:
         with self.lock:
             del self.state.comments[comment_id]
