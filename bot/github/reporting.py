@@ -123,7 +123,8 @@ def _with_acceptance(
     people = sorted({finding.accepted for finding in verdict.findings if finding.accepted})
     if not people:
         return report, push.snapshot
-    accepted = Accepted(", ".join(people))
+    reasons = sorted({finding.reason for finding in verdict.findings if finding.accepted and finding.reason})
+    accepted = Accepted(", ".join(people), "; ".join(reasons))
     return structs.replace(report, verdict=verdict), structs.replace(push.snapshot, accepted=accepted)
 
 
