@@ -1,4 +1,4 @@
-"""What deduplication does to one build: the regions that fusion formed, and the executables that are left of them."""
+"""What deduplication does to one build: regions before it, and executables after it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,20 @@ class Deduplication(Small, frozen=True):
         return None if self.reason else difference(self.executables, self.regions)
 
 
-def deduplication_of(cell: Cell | None, regions: Value, executables: Value, *, varies: bool) -> Deduplication:
-    """What deduplication did to a build.
+def deduplication_of(
+    cell: Cell | None,
+    regions: Value,
+    executables: Value,
+    *,
+    varies: bool,
+) -> Deduplication:
+    """Return what deduplication did to a build.
 
-    `regions`, `executables`: the metrics of the cell as they are shown; `varies`: whether the build is known to be
-    non-deterministic, so that the code of one compile is not that of all.
+    Args:
+        cell: the build on one side; None where the side does not have it.
+        regions: its dispatch regions, as they are shown.
+        executables: its executables, as they are shown.
+        varies: whether the build is non-deterministic: one compile's code is not that of all.
     """
     if cell is None or not cell.measured:
         reason = _unmeasured(cell)
@@ -85,12 +94,14 @@ def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
 
 
 def code_sizes(cell: Cell) -> dict[str, int | None]:
-    """Executable → code of all its entry points, in bytes; None where one of them is not known."""
+    """Return executable → code of all its entry points, in bytes; None where one is not known."""
     sizes: dict[str, int | None] = {}
     for dispatch in cell.dispatches:
         before = sizes.get(dispatch.executable, 0)
-        is_known = before is not None and dispatch.code_bytes is not None
-        sizes[dispatch.executable] = (before or 0) + (dispatch.code_bytes or 0) if is_known else None
+        if before is None or dispatch.code_bytes is None:
+            sizes[dispatch.executable] = None
+        else:
+            sizes[dispatch.executable] = before + dispatch.code_bytes
     return sizes
 
 

@@ -1,4 +1,4 @@
-"""Deduplication before and after: how many regions it folds in each build, and what a change does to that."""
+"""Deduplication before and after: how many regions of each build it folds."""
 
 from __future__ import annotations
 
@@ -65,9 +65,17 @@ class _Build:
 
     @property
     def counts(self) -> tuple[int, int, int, int] | None:
-        """Regions and folded regions of base, then of head; None where a side does not have one exact value."""
+        """Regions and folded regions of base, then of head; None where one has no exact value."""
         base, head = (_exact(side) for side in (self.base, self.head))
-        return None if base is None or head is None else (*base, *head)
+        if base is None or head is None:
+            return None
+        return (*base, *head)
+
+    @property
+    def is_changed(self) -> bool:
+        """True where both sides are known and have other numbers."""
+        counts = self.counts
+        return counts is not None and counts[:2] != counts[2:]
 
 
 def _exact(side: Deduplication) -> tuple[int, int] | None:
@@ -95,16 +103,20 @@ def _build(delta: CellDelta) -> _Build:
 
 
 def folded_line(facts: Facts, limits: Limits) -> Sentence:
-    """Return ``18 fewer regions are folded: 68 % → 61 % in `m` on every target``; empty where nothing changed."""
-    changed = [build for build in _builds(facts) if build.counts and build.counts[:2] != build.counts[2:]]
+    """Return ``18 fewer regions are folded: 68 % → 61 % in `m` on every target``.
+
+    Empty where nothing changed.
+    """
+    changed = [build for build in _builds(facts) if build.is_changed]
     directions = by(changed, _direction)
-    parts = [_direction_words(facts, directions[sign], limits) for sign in (-1, 1, 0) if sign in directions]
+    signs = [sign for sign in (-1, 1, 0) if sign in directions]
+    parts = [_direction_words(facts, directions[sign], limits) for sign in signs]
     said = phrase(strong("Deduplication:"), " ", joined(parts, "; "), ".") if parts else ()
     return Sentence(said, name="folded")
 
 
 def _direction(build: _Build) -> int:
-    """Return -1 where head folds fewer regions than base, 1 where it folds more, 0 where it folds as many."""
+    """Return -1 where head folds fewer regions than base, 1 for more, 0 for as many."""
     _, before, _, after = build.counts or (0, 0, 0, 0)
     return (after > before) - (after < before)
 
@@ -114,10 +126,14 @@ def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> 
 
     Targets on which a model has the same counts compile the same program, which counts once.
     """
-    programs = {(build.delta.key.model, build.counts): build.counts for build in builds if build.counts}
+    programs = {}
+    for build in builds:
+        if build.counts is not None:
+            programs[build.delta.key.model, build.counts] = build.counts
     columns = zip(*programs.values(), strict=True)
     regions_before, before, regions_after, after = map(sum, columns)
-    where = cells_phrase(facts, [build.delta.key for build in builds], min(limits.names, _MOST_NAMES))
+    keys = [build.delta.key for build in builds]
+    where = cells_phrase(facts, keys, min(limits.names, _MOST_NAMES))
     moved = _moved_words(after - before, regions_before, regions_after)
     base, head = _share_texts([_share(before, regions_before), _share(after, regions_after)])
     return phrase(f"{moved}: {base} → {head} in ", where)
@@ -134,7 +150,7 @@ def _moved_words(change: int, regions_before: int, regions_after: int) -> str:
 
 
 def deduplication_table(facts: Facts, limits: Limits) -> Fold:
-    """Return the fold with a row for each build: first those in which deduplication changed, then the others."""
+    """Return the fold with a row for each build: first those that changed, then the others."""
     builds = sorted(_builds(facts), key=_rank)
     footnotes = Footnotes(limits.failures)
     shown = fair_in_order(builds, lambda build: build.delta.key.model, limits.changed)
@@ -148,11 +164,12 @@ def deduplication_table(facts: Facts, limits: Limits) -> Fold:
         css="deduplication",
     )
     blocks = (Sentence(_ABOUT, small=True), table, List(footnotes.listed(), small=True))
-    return Fold(f"Deduplication: {plural(len(builds), 'build')}", blocks if builds else (), name="deduplication")
+    title = f"Deduplication: {plural(len(builds), 'build')}"
+    return Fold(title, blocks if builds else (), name="deduplication")
 
 
 def _rank(build: _Build) -> tuple[int, CellKey]:
-    """Return what sorts builds: the most changed one first, then by name; the same when the sides are swapped."""
+    """Return what sorts builds: the most changed one first, on swapped sides too, then by name."""
     regions_before, before, regions_after, after = build.counts or (0, 0, 0, 0)
     return -abs(after - before) - abs(regions_after - regions_before), build.delta.key
 
@@ -165,7 +182,7 @@ def _row(facts: Facts, build: _Build, footnotes: Footnotes) -> Row:
         *facts.names(build.delta.key),
         _together(amount(side.regions, "count") for side in sides),
         _together(amount(side.executables, "count") for side in sides),
-        _together(amount(side.folded, "count") + footnotes.mark(_note(side.reason)) for side in sides),
+        _together(_folded_count(side, footnotes) for side in sides),
         _together(share_texts(sides)),
         _together(_near_count(side, footnotes) for side in sides),
         f"{code} of {text_form}" if text_form and code[-1] == "B" else code,
@@ -173,13 +190,17 @@ def _row(facts: Facts, build: _Build, footnotes: Footnotes) -> Row:
 
 
 def _note(reason: str) -> str:
-    """Return a reason as failed builds show it: one line, without the folder where the compiler ran."""
+    """Return the first line of a reason, without the folder where the compiler ran."""
     return trimmed(reason, 1)[0]
 
 
 def _together(texts: Iterable[str]) -> str:
     """Return base and head, or one text where they are equal."""
     return " → ".join(dict.fromkeys(texts))
+
+
+def _folded_count(side: Deduplication, footnotes: Footnotes) -> str:
+    return amount(side.folded, "count") + footnotes.mark(_note(side.reason))
 
 
 def _near_count(side: Deduplication, footnotes: Footnotes) -> str:
@@ -198,7 +219,7 @@ def _near_code(side: Deduplication, footnotes: Footnotes) -> str:
 
 
 def folded_shares(cells: Sequence[Cell]) -> list[str]:
-    """Return which share of its regions each measurement of one build folds: `68 %`, `61..68 %`, `n/a`."""
+    """Return the share of folded regions of each cell: `68 %`, `61..68 %`, `n/a`."""
     return share_texts([_deduplication(cell) for cell in cells])
 
 
@@ -218,11 +239,11 @@ def _deduplication(cell: Cell) -> Deduplication:
 
 
 def share_texts(sides: Sequence[Deduplication]) -> list[str]:
-    """Return which share of its regions each side folds, with as many digits as tell the shares apart."""
+    """Return the share of folded regions of each side, with the digits that tell them apart."""
     return _share_texts([_share(side.folded, side.regions) for side in sides])
 
 
-Share = tuple[Fraction, Fraction] | str  # its smallest and its largest value; a word where there is none
+Share = tuple[Fraction, Fraction] | str  # its smallest and its largest value, or a word
 
 
 def _share(folded: Value, regions: Value) -> Share:

@@ -15,7 +15,7 @@ _LIMIT_OPTION = LIFTED_LIMIT_FLAG.partition("=")[0]
 
 
 def gate_headers(sums: Sums) -> list[str]:
-    """Return the header of the gate's column; none without the metric, or where no gate limits the target.
+    """Return the header of the gate's column; none where nothing is known of the gate.
 
     The header has the compiler's default limit, unless a build has a limit of its own.
     """
@@ -41,8 +41,9 @@ def gate_words(cell: Cell) -> str:
 
 
 def refused_words(sums: Sums, variant: str) -> str:
-    """Return `refuses 1 of 4 builds`, of a variant's builds that are in the sums; `n/a` where one is not known."""
-    cells = [cell for (model, name), cell in sums.cells.items() if name == variant and model in sums.models]
+    """Return `refuses 1 of 4 builds`, of a variant's builds in the sums; `n/a` where one is unknown."""
+    keys = [(model, variant) for model in sums.models]
+    cells = [sums.cells[key] for key in keys if key in sums.cells]
     words = [gate_words(cell) for cell in cells]
     if not words or UNKNOWN in words:
         return UNKNOWN

@@ -9,6 +9,7 @@ import pytest
 from alone_stage import AloneStage, compile_setup, measured
 from ladder_models import EMBEDDING_NORM, POINTWISE
 from reduction_models import MAXIMA, SUMS
+from replacing import replace
 
 from bot.cli.main import main
 from bot.compiler.compiling import CompileSetup
@@ -61,7 +62,11 @@ def test_a_pass_of_one_flag_is_named_by_both_orders_and_both_ways(tmp_path: Path
     """
     plain = side_of(tmp_path / "plain", setup, MAXIMA)
     fast = side_of(tmp_path / "fast", setup, MAXIMA, "--iree-llvmcpu-use-fast-min-max-ops")
-    proof, swapped = proof_between(plain, fast), proof_between(fast, plain)
+    ladder = measured_ladder(plain, fast, both_orders=True)
+    assert isinstance(ladder, Ladder)
+    assert ladder.back is not None
+    other_way = replace(ladder, head=ladder.base, base=ladder.head, climb=ladder.back, back=ladder.climb)
+    proof, swapped = prove_pass(plain, fast, ladder), prove_pass(fast, plain, other_way)
     assert (proof.status, swapped.status) == (PROVED, PROVED)
     assert proof.lone_passes == ((), ("iree-codegen-replace-slow-min-max-ops",))
     assert proof.last_pass == "arith-expand"
