@@ -31,7 +31,7 @@ AGAIN = "(measure it again with this version of code-size-bot)"
         (("merge", "--out", "x.json"), "notes.txt", "is not a snapshot: it is not JSON, or was cut off: "),
         (("explain",), "base.json", "is not a report that this version reads: its schema is 'code-size-snapshot/1', "),
         (("explain",), "cut.json", "is not a report: it is not JSON, or was cut off: Input data was truncated"),
-        (("plan", "--shards", "2", "--config"), "base.json", "cells: unknown key (known: baseline, "),
+        (("plan", "--shards", "2", "--config"), "base.json", "cells: unknown key (known: after_merge, baseline, "),
     ],
 )
 def test_another_file_in_place_of_what_is_wanted(
