@@ -235,8 +235,9 @@ class RootCause(Small, frozen=True):
     suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first
     # what the experiments on its dispatches say together
     proof: Proof = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)
-    # phase → bytes of the change that it carries, of the dispatches with a ladder, where no single phase carries each
+    # phase → bytes of the change that it carries, of the dispatches with a ladder; of causes in code generation alone
     parts: Mapping[str, Amount] = {}
+    divided: Count = 0  # how many dispatches `parts` are of
 
 
 class StepCause(Record, frozen=True):

@@ -40,6 +40,8 @@ PHASE_NAMES = {
     BACK_END: "the back end",
 }
 """Phase → its name as the subject of a sentence."""
+SEVERAL_PHASES = "several phases"
+"""How the words of a root cause begin whose change no single phase carries."""
 MOST_REASON = 2_000
 
 

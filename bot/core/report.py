@@ -153,7 +153,7 @@ def _dispatch(one: DispatchDelta) -> dict[str, Any]:
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
     return {
-        **_flat(root, "total", "by_cell", "passed", "looked_up", "suspects", "proof", "parts"),
+        **_flat(root, "total", "by_cell", "passed", "looked_up", "suspects", "proof", "parts", "divided"),
         "bytes": root.total,
         "example": _flat(root.example),
         "pass": root.passed.name if root.passed else None,

@@ -21,7 +21,7 @@ from bot.core.explanation import (
     Tally,
     moved_bytes,
 )
-from bot.core.ladder import PHASE_NAMES, parts_words
+from bot.core.ladder import PHASE_NAMES, SEVERAL_PHASES, Carried, parts_words
 from bot.core.parting import NOT_TRACED
 from bot.core.program_proof import EXPERIMENT_WORDS, FORMS_REGIONS
 from bot.core.proof import PARTLY, PROVED, REFUTED, Proof, joint_proof
@@ -192,7 +192,7 @@ def _described(cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, 
     if isinstance(what, _Phases):
         if len(what.names) == 1:
             return f"{PHASE_NAMES[what.names[0]]} changed"
-        return f"several phases: {parts_words(parts)}"
+        return f"{SEVERAL_PHASES}: {parts_words(parts)}"
     if cause == "strategy":
         return _turned_words(what, traits)
     if cause == "codegen":
@@ -312,7 +312,8 @@ def _root_cause(
     total = _tally([one.change_bytes for one in members])
     passed = [(one, one.delta.passed) for one in members if isinstance(one.delta, DispatchDelta) and one.delta.passed]
     traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
-    parts = _parts(members) if cause == "codegen" else {}
+    divided = _divided(members) if cause == "codegen" else []
+    parts = _parts(divided)
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
         what=_described(cause, what, Counter(one.trait for one in members), parts),
@@ -330,16 +331,21 @@ def _root_cause(
         traced=(len(traced), sum(traced)),
         proof=_proof(what, members),
         parts=parts,
+        divided=len(divided),
     )
 
 
-def _parts(members: Sequence[_Member]) -> dict[str, int]:
-    """Return phase → the bytes that it carries in all members together."""
+def _divided(members: Sequence[_Member]) -> list[Carried]:
+    """Return the phases that carry the change of each member with a whole ladder."""
+    found = [carried_by(member.delta) for member in members if isinstance(member.delta, DispatchDelta)]
+    return [carried for carried in found if carried is not None]
+
+
+def _parts(divided: Sequence[Carried]) -> dict[str, int]:
+    """Return phase → the bytes that it carries in all of them together."""
     sums = Counter[str]()
-    for member in members:
-        by_phase = carried_by(member.delta) if isinstance(member.delta, DispatchDelta) else None
-        if by_phase is not None:
-            sums.update(by_phase.parts)
+    for carried in divided:
+        sums.update(carried.parts)
     return {phase: size for phase, size in sums.items() if size}
 
 
@@ -349,7 +355,7 @@ def _proof(what: Hashable, members: Sequence[_Member]) -> Proof:
         moved_bytes = sum(abs(member.change_bytes) for member in members)
         return Proof(what.experiment, restored_bytes=None, moved_bytes=moved_bytes, members=len(members))
     claims = [claim_of(member.delta) for member in members if isinstance(member.delta, DispatchDelta)]
-    return joint_proof(claims, _NO_DISPATCH)
+    return joint_proof(claims, untried_why="" if claims else _NO_DISPATCH)
 
 
 def _tally(changes: Sequence[int]) -> Tally:

@@ -73,16 +73,16 @@ def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int,
     return f"{STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
 
 
-def phase_proof_words(proof: Proof, phases: int, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
+def phase_proof_words(proof: Proof, is_mixture: bool, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
     """Return how much of a root cause its phase carries; of several phases only how many dispatches were tried.
 
     Args:
-        phases: how many phases carry the change together.
+        is_mixture: whether several phases carry the change together.
         dispatches: as `cause_proof_words` has it; so are the bytes.
     """
     if not proof.members or proof.restored_bytes is None:
         return untried_words(proof.why)
-    if phases > 1:
+    if is_mixture:
         return f"each phase tried{_of(proof, dispatches)}"
     percent = 100 * proof.restored_bytes // proof.moved_bytes
     noun = _noun(net_bytes, absolute_bytes)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from bot.core.explanation import EARLY_CAUSES, OTHER_TYPES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
-from bot.core.ladder import parts_words
+from bot.core.ladder import SEVERAL_PHASES, parts_words
 from bot.core.parting import NOT_TRACED
 from bot.core.program_proof import FORMS_REGIONS
 from bot.show.addresses import cause_address, cell_address, dispatch_address
@@ -132,10 +132,14 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
         return ""
     total, proof = root.total, root.proof
     if root.parts and root.passed is None:
-        return phase_proof_words(proof, len(root.parts), root.dispatches, total.net_bytes, total.absolute_bytes)
+        is_mixture = root.what.startswith(SEVERAL_PHASES)
+        return phase_proof_words(proof, is_mixture, root.dispatches, total.net_bytes, total.absolute_bytes)
     knobs = 2 if ", with " in root.what else 1
     words = cause_proof_words(proof, knobs, root.dispatches, total.net_bytes, total.absolute_bytes)
-    return f"{words}; by phase: {parts_words(root.parts)}" if root.parts else words
+    if not root.parts:
+        return words
+    of = "" if root.divided == root.dispatches else f" ({root.divided} of {plural(root.dispatches, 'dispatch')})"
+    return f"{words}; by phase: {parts_words(root.parts)}{of}"
 
 
 def unexplained_words(facts: Facts) -> str:

@@ -73,8 +73,15 @@ def no_ladder(delta: DispatchDelta, here: Collection[str]) -> str:
 
 
 def worth_laddering(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause] = ()) -> list[Moved]:
-    """Return the pairs with other code: one example of each root cause first, then all others, by their change."""
-    first = {(root.example.key, root.example.dispatch) for root in roots if (root.share or 0) >= _LEAST_SHARE}
+    """Return the pairs with other code in the order in which they are measured.
+
+    One example of each root cause comes first, by the bytes of the root cause for the work of the ladder. All others
+    follow by their own bytes for this work.
+    """
+    of_roots = {}
+    for root in roots:
+        if (root.share or 0) >= _LEAST_SHARE:
+            of_roots[root.example.key, root.example.dispatch] = root.total.absolute_bytes
     moved = []
     for key, explanation in explanations.items():
         for delta in explanation.dispatches:
@@ -83,8 +90,9 @@ def worth_laddering(explanations: Mapping[CellKey, Explanation], roots: Sequence
 
     def rank(pair: Moved) -> tuple[bool, int, CellKey, str]:
         key, delta = pair
-        is_example = (key, delta.name) in first
-        return not is_example, -abs(moved_bytes(delta) or 0), key, delta.name
+        place = key, delta.name
+        explained_bytes = of_roots.get(place, abs(moved_bytes(delta) or 0))
+        return place not in of_roots, -explained_bytes * 1000 // _work(delta), key, delta.name
 
     return sorted(moved, key=rank)
 
