@@ -19,7 +19,7 @@ from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.ladder import Ladder
 from bot.core.planned import SIDES
-from bot.core.policy import is_local
+from bot.core.policy import is_local, judge
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import COMPILES_OF_LADDER, compile_work, ladder_work
 from bot.explain.carrying import fitting_ladder
@@ -72,27 +72,38 @@ def no_ladder(delta: DispatchDelta, here: Collection[str]) -> str:
     return ""
 
 
-def worth_laddering(explanations: Mapping[CellKey, Explanation], roots: Sequence[RootCause] = ()) -> list[Moved]:
+def worth_laddering(
+    explanations: Mapping[CellKey, Explanation],
+    roots: Sequence[RootCause] = (),
+    failing: Collection[CellKey] = (),
+) -> list[Moved]:
     """Return the pairs with other code in the order in which they are measured.
 
-    One example of each root cause comes first, by the bytes of the root cause for the work of the ladder. All others
-    follow by their own bytes for this work.
+    One example of each root cause in a failing build comes first, then one of each other root cause, then all others.
+    Each group is in the order of the bytes that a ladder explains for its work. An example stands for the bytes of its
+    root cause.
+
+    Args:
+        failing: the builds that fail the check.
     """
-    of_roots = {}
+    of_roots, urgent = {}, set[tuple[CellKey, str]]()
     for root in roots:
+        place = root.example.key, root.example.dispatch
         if (root.share or 0) >= _LEAST_SHARE:
-            of_roots[root.example.key, root.example.dispatch] = root.total.absolute_bytes
+            of_roots[place] = root.total.absolute_bytes
+            if not set(root.cells).isdisjoint(failing):
+                urgent.add(place)
     moved = []
     for key, explanation in explanations.items():
         for delta in explanation.dispatches:
             if moved_bytes(delta) and not no_ladder(delta, SIDES):
                 moved.append((key, delta))
 
-    def rank(pair: Moved) -> tuple[bool, int, CellKey, str]:
+    def rank(pair: Moved) -> tuple[bool, bool, int, CellKey, str]:
         key, delta = pair
         place = key, delta.name
         explained_bytes = of_roots.get(place, abs(moved_bytes(delta) or 0))
-        return place not in of_roots, -explained_bytes * 1000 // _work(delta), key, delta.name
+        return place not in urgent, place not in of_roots, -explained_bytes * 1000 // _work(delta), key, delta.name
 
     return sorted(moved, key=rank)
 
@@ -310,7 +321,9 @@ def laddered(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Wor
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
     roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
-    wanted = within_work(sides, worth_laddering(causes, roots), work_for(sides))
+    verdict = judge(deltas, work.config.thresholds, work.config.states)
+    failing = {finding.key for finding in verdict.failing}
+    wanted = within_work(sides, worth_laddering(causes, roots, failing), work_for(sides))
     can_measure = {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES)
     if not wanted or not can_measure:
         return dict(sides)

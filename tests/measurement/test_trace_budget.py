@@ -102,6 +102,10 @@ def test_an_example_of_each_root_cause_comes_first() -> None:
     assert [delta for _, delta in worth_laddering(explanations)] == deltas
     (root,) = root_causes(diff(side(), side()), {KEY: Explanation("codegen", "", "", dispatches=(deltas[1],))})
     assert worth_laddering(explanations, [root])[0] == (KEY, deltas[1])
+    (other,) = root_causes(diff(side(), side()), {KEY: Explanation("codegen", "", "", dispatches=(deltas[0],))})
+    both = [root, replace(other, cells=())]
+    assert worth_laddering(explanations, both)[0] == (KEY, deltas[0])
+    assert worth_laddering(explanations, both, failing=[KEY])[0] == (KEY, deltas[1]), "what fails comes first"
 
 
 def test_a_proof_costs_a_compile_for_each_value_and_is_left_out_where_it_does_not_fit() -> None:
