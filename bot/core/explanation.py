@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bot.core.proof import NOT_TRIED, KnobProof, Proof
+from bot.core.proof import UNPROVED, KnobProof, Proof
 from bot.core.record import Amount, Count, Record, Small, Value
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import operation_words
@@ -234,7 +234,7 @@ class RootCause(Small, frozen=True):
     looked_up: LookedUp | None = None
     suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first
     # what the experiments on its dispatches say together
-    proof: Proof = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)
+    proof: Proof = UNPROVED
     # phase → bytes of the change that it carries, of the dispatches with a ladder; of causes in code generation alone
     parts: Mapping[str, Amount] = {}
     divided: Count = 0  # how many dispatches `parts` are of

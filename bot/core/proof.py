@@ -125,6 +125,10 @@ class Proof(Record, frozen=True):
     why: str = ""  # why none was tried; empty where one was
 
 
+UNPROVED = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)
+"""What there is to say of a root cause of which no dispatch was tried."""
+
+
 def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
     """Return what the experiments on dispatches of one root cause say together.
 

@@ -13,6 +13,7 @@ from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
 from bot.core.json_text import decoded, require_schema
 from bot.core.policy import Verdict
 from bot.core.program import Family
+from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count, Record, Small, always
 from bot.core.snapshot import CellKey, CompilerInfo, Failure, ModelEdit, Snapshot, filled, lines
 
@@ -220,11 +221,17 @@ class _Verdict(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...]
 
 
-class _Root(msgspec.Struct, frozen=True):
+class RootRow(msgspec.Struct, frozen=True):
+    """One root cause."""
+
     cause: str | None
     what: str
     cells: tuple[CellKey, ...]
     bytes: Tally
+    dispatches: Count = 0
+    pass_name: str | None = msgspec.field(default=None, name="pass")
+    proof: Proof = UNPROVED
+    parts: Mapping[str, Amount] = {}
 
 
 class ReportRow(msgspec.Struct, frozen=True):
@@ -234,7 +241,7 @@ class ReportRow(msgspec.Struct, frozen=True):
     head: _Side
     verdict: _Verdict
     cells: tuple[ReportCellRow, ...]
-    root_causes: tuple[_Root, ...] = ()
+    root_causes: tuple[RootRow, ...] = ()
     changed_defaults: TriedDefaults = ()
 
 

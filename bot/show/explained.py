@@ -11,11 +11,12 @@ from rich.console import Console
 
 from bot.core.delta import MetricDelta
 from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation, PassChange
+from bot.core.ladder import PHASE_WORDS
 from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, code_words, metric_words, own_metrics
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, short_names
-from bot.core.report import Both, DispatchRow, ReportCellRow, ReportRow, report_of
+from bot.core.report import Both, DispatchRow, ReportCellRow, ReportRow, RootRow, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError
@@ -24,6 +25,7 @@ from bot.show.blocks import (
     Code,
     Line,
     List,
+    Phrase,
     Row,
     Sentence,
     Span,
@@ -43,6 +45,7 @@ from bot.show.defaults import tried_lines
 from bot.show.escape import clean, clean_block
 from bot.show.facts import STATE_WORDS
 from bot.show.filters import change, plural, sides, signed
+from bot.show.proofs import proof_line, root_proof_words
 from bot.show.renderers import print_blocks
 from bot.show.why import cause_words, component_row, dispatch_line, family_lines, rest, waterfall, why_words
 
@@ -136,17 +139,22 @@ def _cell(report: ReportRow, cell: ReportCellRow, deltas: tuple[DispatchDelta, .
             rows.append(tuple(map(phrase, words)))
     yield Table(("metric", "base → head", "change"), listed(rows), caption=phrase("Metrics that changed"))
     key = CellKey(cell.model, cell.target)
-    causes = [
-        phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net_bytes)}")
-        for root in report.root_causes
-        if key in root.cells
-    ]
+    causes = [_root_cause(root) for root in report.root_causes if key in root.cells]
     about = "Root causes of this build, with their bytes over all builds"
     yield section(about, List(listed(causes)), name="causes")
     yield section("What deduplication left behind", List(family_lines(cell.families)), name="families")
     versions = {"base": report.base.compiler.version, "head": report.head.compiler.version}
     lines = [Code(f"{clean(about)}\n{clean(command)}") for about, command in reproduction(versions, commands)]
     yield section("To reproduce", *lines, name="reproduce")
+
+
+def _root_cause(root: RootRow) -> Phrase:
+    """Return a root cause with its bytes, and what its experiments say."""
+    tried = ""
+    if root.proof.members:
+        tried = root_proof_words(root.proof, root.what, root.parts, root.pass_name, root.dispatches, root.bytes)
+    ending = f"; {clean(tried)}" if tried else ""
+    return phrase(strong(cause_words(root.cause)), f": {clean(root.what)}: {signed(root.bytes.net_bytes)}{ending}")
 
 
 def _story(why: Explanation, backend: str) -> Iterator[Block]:
@@ -202,13 +210,24 @@ def _dispatch(report: ReportRow, key: CellKey, delta: DispatchDelta, backend: st
         yield Sentence((Span(f"no pass is named: {clean(delta.untraced or NOT_TRACED)}", "warn"),))
     numbers = [(phrase(_label(name, backend)), phrase(one.text)) for name, one in line.numbers.items() if one.known]
     yield Table(("", "base → head"), listed(numbers))
+    yield from _experiments(delta)
     for name, side in (("base", delta.base), ("head", delta.head)):
         yield Sentence(phrase(f"{name}: {side.strategy}" if side and side.strategy else ""))
     text = "\n".join(clean_block(row).replace("\n", " ") for row in delta.diff)
     yield section("The smallest piece that differs", Code(text, language="diff"), name="diff")
-    if delta.passed or delta.untraced:
+    if delta.passed or delta.untraced or delta.attribution:
         names = {"model": key.model, "target": key.target, "dispatch": delta.name}
         for name, compiler in (("base", report.base.compiler), ("head", report.head.compiler)):
             names[name] = compiler.spec.rpartition(RESOLVED)[2] or "SPEC"
         trace = " ".join(("code-size-bot trace", *(f"--{name} {shlex.quote(text)}" for name, text in names.items())))
         yield section("All passes, with the --config of the comparison", Code(clean(trace)), name="trace")
+
+
+def _experiments(delta: DispatchDelta) -> Iterator[Block]:
+    """Show the bytes of a dispatch's change by phase, and the experiment with its configuration."""
+    parts = delta.attribution or {}
+    rows = [(phrase(words), phrase(signed(parts[phase]))) for phase, words in PHASE_WORDS.items() if phase in parts]
+    table = Table(("phase", "change"), listed(rows))
+    yield section("Bytes of the change by phase, by experiment", table, name="phases")
+    if delta.proof is not None:
+        yield Sentence((strong(proof_line(delta.proof)),))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.core.explanation import Tally
+from bot.core.ladder import SEVERAL_PHASES, parts_words
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, Proof
 from bot.show.escape import clean
 from bot.show.filters import plural
@@ -71,6 +73,25 @@ def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int,
         return untried_words(proof.why)
     effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes))
     return f"{STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
+
+
+def root_proof_words(
+    proof: Proof, what: str, parts: Mapping[str, int], pass_name: str | None, dispatches: int, total: Tally
+) -> str:
+    """Return what the experiments say of a root cause; empty for one that counts dispatch regions.
+
+    Args:
+        what: the words of the root cause.
+        parts: phase → bytes, of a root cause in code generation.
+        pass_name: the pass that a trace names; None where none does.
+    """
+    net_bytes, absolute_bytes = total.net_bytes, total.absolute_bytes
+    if parts and pass_name is None:
+        is_mixture = what.startswith(SEVERAL_PHASES)
+        return phase_proof_words(proof, is_mixture, dispatches, net_bytes, absolute_bytes)
+    knobs = 2 if ", with " in what else 1
+    words = cause_proof_words(proof, knobs, dispatches, net_bytes, absolute_bytes)
+    return f"{words}; by phase: {parts_words(parts)}" if parts else words
 
 
 def phase_proof_words(proof: Proof, is_mixture: bool, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from bot.core.explanation import EARLY_CAUSES, OTHER_TYPES, UNATTRIBUTED, Example, LookedUp, RootCause, Suspect
-from bot.core.ladder import SEVERAL_PHASES, parts_words
 from bot.core.parting import NOT_TRACED
 from bot.core.program_proof import FORMS_REGIONS
 from bot.show.addresses import cause_address, cell_address, dispatch_address
@@ -16,7 +15,7 @@ from bot.show.blocks import Limits, Line, Listing, Phrase, Span, code, joined, l
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import UNKNOWN, grew_and_shrank, plural, share, sides, signed
-from bot.show.proofs import cause_proof_words, phase_proof_words
+from bot.show.proofs import root_proof_words
 
 _ENOUGH = 0.9
 _WHAT, _TITLE = 200, 100
@@ -130,16 +129,11 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
     """Return what the experiments say of a root cause; empty where the report has none, or it is no dispatch's code."""
     if not root.dispatches or not any(other.proof.members for other in facts.report.root_causes):
         return ""
-    total, proof = root.total, root.proof
-    if root.parts and root.passed is None:
-        is_mixture = root.what.startswith(SEVERAL_PHASES)
-        return phase_proof_words(proof, is_mixture, root.dispatches, total.net_bytes, total.absolute_bytes)
-    knobs = 2 if ", with " in root.what else 1
-    words = cause_proof_words(proof, knobs, root.dispatches, total.net_bytes, total.absolute_bytes)
-    if not root.parts:
+    passed = root.passed.name if root.passed else None
+    words = root_proof_words(root.proof, root.what, root.parts, passed, root.dispatches, root.total)
+    if not root.parts or passed is None or root.divided == root.dispatches:
         return words
-    of = "" if root.divided == root.dispatches else f" ({root.divided} of {plural(root.dispatches, 'dispatch')})"
-    return f"{words}; by phase: {parts_words(root.parts)}{of}"
+    return f"{words} ({root.divided} of {plural(root.dispatches, 'dispatch')})"
 
 
 def unexplained_words(facts: Facts) -> str:

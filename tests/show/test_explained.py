@@ -20,6 +20,7 @@ from rich.console import Console
 
 from bot.cli.main import main
 from bot.core.program import IDENTICAL, Family
+from bot.core.proof import KnobProof, Proof
 from bot.core.report import Report
 from bot.errors import BotError, InputError, UsageError
 from bot.show.blocks import plain
@@ -211,3 +212,28 @@ def test_where_there_is_room_all_executables_of_a_family_are_named() -> None:
     family = Family("offsets", ("a", "b", "c"), ("offset 0: 1, 2",))
     said = "offsets keep 3 executables apart (a, b, c): offset 0: 1, 2"
     assert [plain(line) for line in family_lines([family], roomy=True)] == [said]
+
+
+def test_experiments_are_shown_with_the_dispatch_and_the_root_cause(tmp_path: Path) -> None:
+    report = make.explained_small()
+    ((key, known),) = report.explanations.items()
+    delta = next(delta for delta in known.dispatches if delta.name == DISPATCH)
+    parts = {"source": 0, "configuration": 990, "mlir": None, "back_end": 10}
+    proof = KnobProof("proved", moved_bytes=1_000, bytes_after=9, restored_bytes=990, knobs=("tile",))
+    tried = replace(delta, attribution=parts, proof=proof)
+    others = tuple(other for other in known.dispatches if other is not delta)
+    roots = tuple(
+        replace(root, proof=Proof("proved", 990, 1_000, 1)) if root.dispatches else root for root in report.root_causes
+    )
+    explained = {key: replace(known, dispatches=(tried, *others))}
+    path = written(tmp_path, replace(report, explanations=explained, root_causes=roots))
+    lines = [" ".join(line.split()) for line in told(path, dispatch=DISPATCH).splitlines()]
+    start = lines.index("phase change")
+    assert lines[start + 2 : start + 6] == [
+        "source ±0",
+        "configuration +990 B",
+        "MLIR code generation n/a",
+        "back end, not divided +10 B",
+    ]
+    assert "configuration tile: proved: with base's value 99 % of the growth disappears" in lines
+    assert "proved: with base's value" in told(path)
