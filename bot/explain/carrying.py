@@ -31,7 +31,7 @@ from bot.core.trace import PROGRAM
 
 LONE = "only one side has the dispatch"
 FAILED = "an experiment failed"
-TRACED_ONLY = "the pass was traced"
+TRACED_ONLY = "a trace names the pass"
 _MIDDLE_END = "Pass"  # how the name of a pass of LLVM's optimizer ends
 
 

@@ -23,7 +23,7 @@ from bot.study.proving_defaults import BuildSide, prove_default
 pytestmark = pytest.mark.compiler
 
 BASE, HEAD = "3.10.0", "3.11.0"
-TRACED = "the pass was traced"
+TRACED = "a trace names the pass"
 REASSOCIATE = "--iree-llvmcpu-reassociate-fp-reductions"
 CONFIG = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
 
