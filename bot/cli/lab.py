@@ -15,7 +15,8 @@ def arguments(parser: Parser) -> None:
     parser.description = (
         f"{parser.description}\n\n"
         "The command measures each variant and compares it with the first one. Some experiments also run and time "
-        "the artifacts. The command writes lab.json, lab.md and lab.html, and below models the models that it made."
+        "the artifacts. The command writes lab.json, lab.md and lab.html. It writes the models that it makes to the "
+        "folder models."
     )
     about = "name of the experiment (default: list all experiments)"
     parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help=about)

@@ -61,7 +61,7 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
         raise UsageError("is missing", where="input github-token", hint="give the action a token")
     unfit = _unfit(hub, comment)
     if unfit:
-        services.show.say(f"nothing is done: {unfit}")
+        services.show.say(f"command ignored: {unfit}")
         return
     require_open_conversation(hub, comment.pull_number)
     with _answered(hub, comment):

@@ -9,7 +9,7 @@ from github.PullRequest import PullRequest
 
 from bot.config.configuration import Config
 from bot.core.after_merge import MergedPull
-from bot.core.publication import Acceptance, is_approval
+from bot.core.publication import Acceptance
 from bot.errors import NetworkError
 from bot.github.delivering import Destination, accepted_on
 from bot.github.opening import Services
@@ -25,7 +25,6 @@ class MergedPulls(NamedTuple):
     """The merged pull requests of some commits, the newest first."""
 
     pulls: tuple[MergedPull, ...] = ()
-    approved: tuple[int, ...] = ()  # the numbers of those with a label that accepts findings
     unasked: int = 0  # how many older commits were not asked
 
 
@@ -46,8 +45,7 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
                 if pull.merged_at is not None and base_ref == branch:
                     found.setdefault(required(pull.number, "number"), pull)
         titled = tuple(MergedPull(number, _title(pull)) for number, pull in found.items())
-        approved = tuple(number for number, pull in found.items() if _is_approved(pull))
-    return MergedPulls(titled, approved, len(commits) - len(asked))
+    return MergedPulls(titled, len(commits) - len(asked))
 
 
 class Merges(NamedTuple):
@@ -64,10 +62,8 @@ def merges_of(services: Services, hub: Hub, config: Config, commits: tuple[str, 
     context = services.context
     try:
         asked = merged_pulls(hub, commits, context.default_branch)
-        acceptance = None
-        if asked.approved:
-            to = Destination(None, context.sha, context.run_id, config)
-            acceptance = accepted_on(hub, asked.approved, to)
+        to = Destination(None, context.sha, context.run_id, config)
+        acceptance = accepted_on(hub, [pull.number for pull in asked.pulls], to)
         return Merges(commits, asked, acceptance)
     except NetworkError as error:
         services.show.say(error.line)
@@ -76,7 +72,3 @@ def merges_of(services: Services, hub: Hub, config: Config, commits: tuple[str, 
 
 def _title(pull: PullRequest) -> str:
     return clean(required(pull.title, "title"), _TITLE_CHARACTERS)
-
-
-def _is_approved(pull: PullRequest) -> bool:
-    return any(is_approval(label.name) for label in pull.labels)

@@ -84,11 +84,13 @@ def _past(branch: StoredBranch) -> Past:
         return Past(point.sha, snapshot, notes)
     sha, oldest = branch.sides[-1]
     reason = point.reason or "the baseline cannot be read"
-    return Past(sha, oldest, (f"n/a over {WINDOW_DAYS} days, because {reason}. The oldest baseline stands for it.",))
+    return Past(
+        sha, oldest, (f"n/a over {WINDOW_DAYS} days, because {reason}. The summary compares with the oldest baseline.",)
+    )
 
 
 def _only_newest(sides: Sequence[tuple[str, Snapshot]]) -> tuple[str, ...]:
-    return (f"the steps are those of the newest {len(sides):,} baselines; the first step has all growth before them",)
+    return (f"the steps are those of the newest {len(sides):,} baselines; the first step includes all earlier growth",)
 
 
 def _between(sides: Sequence[tuple[str, Snapshot]], base_sha: str) -> list[tuple[str, Snapshot]]:

@@ -36,7 +36,7 @@ def tried_words(tried: TriedDefault) -> str:
         return f"{words} · {status}: {trial.why}"
     percent = 100 * trial.restored_bytes // trial.moved_bytes
     where = f"{trial.dispatch} of {trial.model} on {trial.target}"
-    return f"{words} · {status}: with base's value {percent} % of {where} goes back ({signed(trial.moved_bytes)})"
+    return f"{words} · {status}: base's value undoes {percent} % of the change of {where} ({signed(trial.moved_bytes)})"
 
 
 def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
@@ -48,7 +48,7 @@ def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
         else:
             others += 1
     if others:
-        yield f"{plural(others, 'default')} that only head reports: no effect was shown"
+        yield f"{plural(others, 'default')} that only head reports: no trial showed an effect"
 
 
 def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:

@@ -36,7 +36,7 @@ def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
     first = measured.first_apart
     said = "after each of these passes both code generators have the same instructions"
     if first is not None:
-        said = f"measured, not proved: the code generators diverge up to {first.name}"
+        said = f"measured, not proved: the instructions first differ after {first.name}"
     yield Sentence((strong(said),))
 
 

@@ -14,7 +14,7 @@ from bot.show.proofs import STATUS_WORDS, changed_noun, untried_words
 
 _PASS, _REASON, _NAMED = 64, 200, 3
 _CUTS = (
-    "code bytes with base's passes up to a cut and head's passes after it; head's own IR gives head's code at each cut"
+    "code bytes with base's passes up to a cut and head's passes after it; control: head's own IR gives head's own code"
 )
 _SIDES = {BASE_ALONE: ", which only base runs", HEAD_ALONE: ", which only head runs"}
 

@@ -29,14 +29,15 @@ def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
             yield Sentence(clean(proof.passed.why), small=True)
     if proof.no_bytes:
         yield Sentence(f"bytes of the program: n/a, {clean(proof.no_bytes)}")
-    what = "regions count where they differ: those of base and those of head"
+    what = "only regions that one side alone has are counted"
     yield Sentence(f"{what}; the experiment ran a compiler or its passes {proof.compiles:,} times", small=True)
 
 
 def phase_words(proof: ProgramProof) -> str:
-    """Return `phase global-optimization: proved: base's IR after it gives back 3 of 3 regions`."""
+    """Return `phase flow: proved: with base's IR of this phase, head forms 3 of 3 regions as base does`."""
     restored = proof.restored_regions or 0
-    words = f"base's IR of this phase gives back {restored:,} of {plural(proof.regions, 'region')} in head's compiler"
+    regions = f"{restored:,} of {plural(proof.regions, 'region')}"
+    words = f"with base's IR of this phase, head forms {regions} as base does"
     if proof.moved_bytes is not None:
         words += f"; all code of the program: {signed(proof.moved_bytes)} with head's regions"
     return f"phase {proof.phase}: {STATUS_WORDS[proof.status]}: {words}"
@@ -44,15 +45,14 @@ def phase_words(proof: ProgramProof) -> str:
 
 def pass_words(passed: ProgramPassProof, proof: ProgramProof) -> str:
     """Return what the experiment with the pass was, and what it gave."""
-    what = "head with base's pass"
+    what = "with base's pass"
     if passed.why:
-        what = "base's passes up to this one, and head's after it,"
+        what = "with base's passes up to this one"
     elif passed.runs_on == HEAD_ONLY:
-        what = "head without this pass, which base does not have,"
+        what = "without this pass, which base does not have"
     elif passed.runs_on == BASE_ONLY:
-        what = "head with this pass, which only base has,"
-    verb = "give" if passed.why else "gives"
-    words = f"{what} {verb} back {passed.restored_regions:,} of {plural(proof.regions, 'region')}"
+        what = "with this pass, which only base has"
+    words = f"{what}, head forms {passed.restored_regions:,} of {plural(proof.regions, 'region')} as base does"
     if passed.restored_bytes is not None:
         words += f", and changes the program's code by {signed(-passed.restored_bytes)}"
     return f"pass {passed.name}: {STATUS_WORDS[passed.status]}: {words}"

@@ -104,7 +104,7 @@ def phase_proof_words(proof: Proof, is_mixture: bool, dispatches: int, net_bytes
     if not proof.members or proof.restored_bytes is None:
         return untried_words(proof.why)
     if is_mixture:
-        return f"each phase tried{_of(proof, dispatches)}"
+        return f"the experiment ran for each phase{_of(proof, dispatches)}"
     percent = 100 * proof.restored_bytes // proof.moved_bytes
     noun = _noun(net_bytes, absolute_bytes)
     return f"{STATUS_WORDS[proof.status]}: this phase carries {percent} % of the {noun}{_of(proof, dispatches)}"

@@ -140,7 +140,7 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     if traced.pass_proof is not None:
         yield from pass_proof_blocks(traced.pass_proof)
     if traced.ladder is not None and is_large_part(attribution(traced.ladder), LLVM_OPTIMIZER):
-        yield Sentence("LLVM optimizer: not divided, no experiment counts the bytes of its passes")
+        yield Sentence("LLVM optimizer: not divided: there is no experiment for its passes")
     if traced.machine is not None:
         yield from machine_pass_blocks(traced.machine)
     yield from program_blocks(traced.formed)

@@ -73,7 +73,7 @@ def _experiment(base: ProgramSide, head: ProgramSide, *, with_bytes: bool) -> Pr
         restored_regions=restored,
     )
     if proof.status == REFUTED:
-        return ProgramExperiment(_without_pass(proof, "no phase has them by itself"))
+        return ProgramExperiment(_without_pass(proof, "no single phase forms these regions"))
     try:
         found = proved_pass(programs, cut)
     except NoText as stopped:

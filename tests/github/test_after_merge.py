@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from action_stage import MODEL, Ran, Stage
 from github_runner import event, git, push_event
+from replacing import replace
 from test_comment import assert_harmless
 
+from bot.core.publication import Acceptance, decode, encode
 from bot.github import merged_pulls
 
 pytestmark = pytest.mark.slow
@@ -236,6 +238,25 @@ def test_what_was_accepted_on_the_merged_pull_request_fails_nothing(stage: Stage
     assert check["conclusion"] == "neutral" and "Accepted by `alice`" in check["output"]["summary"]
     jobs(stage, merge(stage, LARGEST))
     assert issue_of(stage)["state"] == "open", "more than what was accepted is a regression"
+
+
+def test_what_a_command_accepted_fails_nothing_and_its_reason_stays(stage: Stage) -> None:
+    started(stage)
+    head, merge_sha = stage.open_pull({"models/a.mlir": GROWN})
+    assert stage.pull(head, merge_sha).report.verdict.status == "fail"
+    (comment,) = stage.hub.comments(1)
+    command = stage.hub.add_comment(1, "alice", "/code-size accept as planned")
+    state = decode(comment["body"])
+    assert state is not None
+    accepted = replace(state, acceptance=Acceptance("alice", command, state.findings, "as planned"))
+    lines = comment["body"].split("\n")
+    stage.hub.edit_comment(comment["id"], "\n".join([lines[0], encode(accepted), *lines[2:]]))
+    sha = stage.origin.push_main("Merge 1", {"models/a.mlir": GROWN})
+    stage.hub.merge_pull(1, sha, [git(stage.origin.bare, "rev-parse", f"{sha}^")])
+    ran = jobs(stage, sha)
+    assert ran.outputs["verdict"] == "warn" and stage.hub.issues == [], ran.said
+    check = stage.hub.check_runs[-1]
+    assert "Accepted by `alice`" in check["output"]["summary"] and "as planned" in check["output"]["summary"]
 
 
 HOSTILE_TITLES = (

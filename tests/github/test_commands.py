@@ -168,7 +168,7 @@ def test_a_person_without_write_access_starts_nothing_and_hears_nothing(commands
     ]:
         assert commands.say(body, by=person) == []
         assert list(commands.ran) == ["gate"] and commands.gate.code == 0
-        assert f"nothing is done: {person} has no write access" in commands.gate.said
+        assert f"command ignored: {person} has no write access" in commands.gate.said
     assert commands.hub.check_runs == []
 
 
@@ -193,8 +193,8 @@ def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its
 @pytest.mark.parametrize(
     ("change", "words", "code"),
     [
-        ("deleted", "nothing is done: the comment was deleted", 0),
-        ("edited", "nothing is done: the comment was edited", 0),
+        ("deleted", "command ignored: the comment was deleted", 0),
+        ("edited", "command ignored: the comment was edited", 0),
         ("locked", "the conversation of #1 is locked", 3),
         ("closed", "#1: the pull request is closed", 2),
         ("conflict", "GitHub has no merge commit of its head", 2),

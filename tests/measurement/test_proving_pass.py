@@ -125,7 +125,7 @@ def test_the_code_generators_diverge_where_instructions_are_selected(tmp_path: P
         head = stages[RELEASE].ladder_side(newer, AARCH64)
         measured_passes, swapped = machine_passes(base, head), machine_passes(head, base)
         untried = prove_pass(head, base, ladder_with(Rung(9), Rung(5)))
-    why = "prints its passes without their options, and nobody can run the rest of them (that needs 3.12.0)"
+    why = "prints its passes without their options, so its remaining passes cannot run (needs 3.12.0 or newer)"
     assert untried.status == NOT_TRIED
     assert untried.why.startswith("3.11.0")
     assert untried.why.endswith(why)

@@ -76,7 +76,10 @@ def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
 def test_a_phase_and_several_together() -> None:
     every, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
     assert phase_proof_words(every, False, 21, 1000, 1000) == "proved: this phase carries 99 % of the growth"
-    assert phase_proof_words(some_of_them, True, 21, 1000, 1000) == "each phase tried (2 of 21 dispatches tried)"
+    assert (
+        phase_proof_words(some_of_them, True, 21, 1000, 1000)
+        == "the experiment ran for each phase (2 of 21 dispatches tried)"
+    )
 
 
 @given(some.integers(1, 1 << 40), some.integers(-(1 << 41), 1 << 41), some.sampled_from([1, -1]))
