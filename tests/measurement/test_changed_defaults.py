@@ -110,7 +110,7 @@ def test_a_comparison_tries_changed_defaults(tmp_path: Path) -> None:
     assert (tried["status"], tried["base"], tried["target"]) == ("proved", "true", "llvm-cpu-x86_64")
     assert tried["restored_bytes"] == tried["moved_bytes"] > 100
     assert {changed["tried"]["status"] for changed in found.values()} == {"not-tried"}
-    line = f"default of {REASSOCIATE}: true (found by experiment) → false · proved: with base's value 100 %"
+    line = f"default of {REASSOCIATE}: true (found by experiment) → false · proved: base's value undoes 100 %"
     assert line in (tmp_path / "out/summary.md").read_text(encoding="utf-8")
     explained = bot("explain", "out/report.json", "--model", "m", "--target", "x86_64", cwd=tmp_path).stdout
     assert line in " ".join(explained.split())
