@@ -51,10 +51,10 @@ def fitting_ladder(base: Dispatch | None, head: Dispatch | None, cell: Cell, bas
 
 def carried_by(delta: DispatchDelta) -> Carried | None:
     """Return which phases carry the change of a dispatch; None without a whole ladder."""
-    change_bytes = moved_bytes(delta)
-    if delta.attribution is None or not change_bytes:
+    if delta.attribution is None:
         return None
-    return carried(delta.attribution, change_bytes)
+    change_bytes = moved_bytes(delta)
+    return None if not change_bytes else carried(delta.attribution, change_bytes)
 
 
 def cause_by_experiment(delta: DispatchDelta) -> str | None:

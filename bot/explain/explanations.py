@@ -45,6 +45,7 @@ from bot.explain.phases import (
     Compared,
     cause_of,
     compare,
+    configured_differently,
     dispatch_cause,
     dispatches_have,
     opaque_source,
@@ -338,10 +339,6 @@ def _keeps_region(delta: DispatchDelta) -> bool:
     return delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
 
 
-def _is_configured_differently(delta: DispatchDelta) -> bool:
-    return delta.base is not None and delta.head is not None and strategy_differs(delta.base, delta.head) is True
-
-
 def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool = False) -> Explanation:
     """The explanation with its waterfall, the change of the artifact by cause to the byte; and the cause that it gives.
 
@@ -382,7 +379,7 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
         what = _COUNTED[cause]
         if cause == "fusion" and all(_keeps_region(one) for one in own_dispatches):
             what = "other IR in a region of the same kind"
-        if cause == "codegen" and any(map(_is_configured_differently, own_dispatches)):
+        if cause == "codegen" and any(map(configured_differently, own_dispatches)):
             what = "different code that the configuration does not make"
         words = f"{dispatches_have(len(own_dispatches), every)} {what}"
         return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)

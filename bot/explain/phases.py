@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from bot.core.explanation import code_differs
+from bot.core.explanation import DispatchDelta, code_differs
 from bot.core.metrics import CODE
 from bot.core.program import SOURCES, Program
 from bot.core.snapshot import Cell, Dispatch
@@ -144,6 +144,11 @@ def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
     if base.strategy is None or head.strategy is None:
         return None
     return not same_configuration(base.strategy, head.strategy)
+
+
+def configured_differently(delta: DispatchDelta) -> bool:
+    """Return whether the sides are known to configure a dispatch differently."""
+    return delta.base is not None and delta.head is not None and strategy_differs(delta.base, delta.head) is True
 
 
 def unconfigured(base: Dispatch, head: Dispatch) -> str:

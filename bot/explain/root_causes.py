@@ -156,7 +156,7 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
         is_pair = delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
         return ("structure" in delta.matched, why), (row.kind if row else None, is_pair)
     if cause == "strategy":
-        changes = _changed_knobs(delta)
+        changes = _needed_knobs(delta)
         return changes, changes
     if cause == "codegen":
         by_phase = carried_by(delta)
@@ -165,11 +165,18 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
     return {"codegen": why, UNKNOWN: delta.note}.get(cause, ""), None
 
 
-def _changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
-    """Return the knobs that differ with their change; only those that are needed, where an experiment says so."""
+def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
+    """Return the knobs that differ with their change; None where a configuration was not read."""
     if delta.base is None or delta.head is None or delta.base.strategy is None or delta.head.strategy is None:
+        return None
+    return _turns(delta.base.strategy, delta.head.strategy)
+
+
+def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
+    """Return the knobs that differ; only those that are needed, where an experiment says so."""
+    changes, proof = changed_knobs(delta), delta.proof
+    if changes is None:
         return ()
-    changes, proof = _turns(delta.base.strategy, delta.head.strategy), delta.proof
     if proof is None:
         return changes
     if proof.status == REFUTED:

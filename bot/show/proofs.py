@@ -113,7 +113,7 @@ def phase_proof_words(proof: Proof, is_mixture: bool, dispatches: int, net_bytes
 def _noun(net_bytes: int, absolute_bytes: int) -> str:
     if abs(net_bytes) != absolute_bytes:
         return CHANGE
-    return GROWTH if net_bytes > 0 else SHRINKAGE
+    return changed_noun(net_bytes)
 
 
 def _of(proof: Proof, dispatches: int) -> str:

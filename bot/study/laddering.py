@@ -24,8 +24,8 @@ from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import COMPILES_OF_LADDER, compile_work, ladder_work
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import changed_models, explanations
-from bot.explain.phases import strategy_differs
-from bot.explain.root_causes import root_causes, turned
+from bot.explain.phases import configured_differently
+from bot.explain.root_causes import changed_knobs, root_causes
 from bot.show.filters import plural
 from bot.study.ladder import measured_ladder
 from bot.study.prepare import Work
@@ -129,7 +129,7 @@ def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int
         if not left.take(cost):
             continue
         paid.add(key)
-        with_proof = configuration_differs(delta) and left.take(_proof_work(delta))
+        with_proof = configured_differently(delta) and left.take(_proof_work(delta))
         chosen.append(Wanted(key, delta, both_orders=False, with_proof=with_proof))
     largest = sorted(chosen, key=lambda wanted: -abs(moved_bytes(wanted.delta) or 0))
     twice = {wanted.place for wanted in largest[:BOTH_ORDERS] if left.take(_other_order_work(wanted.delta))}
@@ -164,20 +164,8 @@ def _other_order_work(delta: DispatchDelta) -> int:
 
 def _proof_work(delta: DispatchDelta) -> int:
     """Return the work of leaving out one differing knob after the other: as many compiles as that takes at most."""
-    compiles = min(MOST_COMPILES, LEAST_COMPILES + len(differing(delta)))
+    compiles = min(MOST_COMPILES, LEAST_COMPILES + len(changed_knobs(delta) or ()))
     return _work(delta) * compiles // COMPILES_OF_LADDER
-
-
-def differing(delta: DispatchDelta) -> Mapping[str, str]:
-    """Return the knobs that differ, as far as both configurations were read."""
-    if delta.base is None or delta.head is None or delta.base.strategy is None or delta.head.strategy is None:
-        return {}
-    return turned(delta.base.strategy, delta.head.strategy)
-
-
-def configuration_differs(delta: DispatchDelta) -> bool:
-    """Return whether the sides are known to configure a dispatch differently."""
-    return delta.base is not None and delta.head is not None and strategy_differs(delta.base, delta.head) is True
 
 
 def with_ladders(
@@ -200,8 +188,8 @@ def with_ladders(
         resources.progress.stage("attributing", len(missing), "dispatch")
         with opened(tracers, plans, resources) as open_tracers:
             _measure(missing, sides, open_tracers, ladders, resources)
-    if "head" in here:
-        _keep(here["head"], sides["head"], ladders, resources)
+        measured = {one.place: ladders[one.place] for one in missing if one.place in ladders}
+        _keep(here["head"], sides["head"], measured, resources)
     shown = {one.place: _as_asked(ladders[one.place], one) for one in wanted if one.place in ladders}
     return {**sides, "head": _with_those(sides["head"], shown)}
 
@@ -318,14 +306,15 @@ def laddered(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Wor
 
     They may cost a quarter of the work of compiling both sides.
     """
+    if not {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES):
+        return dict(sides)
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
     roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
     wanted = within_work(sides, worth_laddering(causes, roots, failing), work_for(sides))
-    can_measure = {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES)
-    if not wanted or not can_measure:
+    if not wanted:
         return dict(sides)
     work.show.say(f"attributing the changes of {plural(len(wanted), 'dispatch')} to the compiler's phases")
     with work.resources() as resources:

@@ -18,8 +18,9 @@ from bot.core.trace import PROGRAM
 from bot.errors import NoVerdict, UsageError
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import explanations
+from bot.explain.phases import configured_differently
 from bot.study.comparison import BothSides, both_sides
-from bot.study.laddering import Wanted, configuration_differs, no_ladder, with_ladders
+from bot.study.laddering import Wanted, no_ladder, with_ladders
 from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
@@ -50,7 +51,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
-    wanted = Wanted(key, delta, both_orders=True, with_proof=configuration_differs(delta))
+    wanted = Wanted(key, delta, both_orders=True, with_proof=configured_differently(delta))
     with both.work.resources() as resources, side_tracers(both.plans, resources) as tracers:
         sides = with_ladders(both.plans, both.sides, [wanted], resources, tracers)
         sides = with_traces(both.plans, sides, [(key, delta)], resources, tracers=tracers, with_bytes=True)
