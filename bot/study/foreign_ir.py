@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from bot.compiler.compiling import CompileSetup
 from bot.compiler.diagnostics import reason
+from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Failure
 from bot.errors import InputError
 from bot.study.compiling_alone import AloneCode, compile_from, run_in
 from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 
-_GENERIC = "--mlir-print-op-generic"
-_LOCAL = "--mlir-print-local-scope"  # Without aliases a piece of the text can be moved to another text.
-_UNTHREADED = "--mlir-disable-threading"
+GENERIC = "--mlir-print-op-generic"
+LOCAL = "--mlir-print-local-scope"  # Without aliases a piece of the text can be moved to another text.
 
 _VARIANT = re.compile(r"hal\.executable\.variant\b")
 _MODULE = re.compile(r"builtin\.module( attributes \{[^\n]*\})? \{\n")
@@ -77,21 +77,25 @@ def run_tool(
         return Failure("option", f"{name} cannot be started: {error.strerror or error}")
 
 
-def printed(setup: CompileSetup, text: str, *, is_generic: bool = False) -> str | Failure:
-    """Return the text as the compiler's own `iree-opt` prints it, without aliases."""
-    options = (_GENERIC,) if is_generic else ()
-    with temporary_directory("printed-", setup.session.scratch) as directory:
+def optimized(setup: CompileSetup, text: str, options: Sequence[str]) -> str | Failure:
+    """Return the text as the compiler's own `iree-opt` leaves it with these options."""
+    with temporary_directory("optimized-", setup.session.scratch) as directory:
         source = directory / "source.mlir"
         source.write_text(text, encoding="utf-8")
-        out = directory / "printed.mlir"
-        arguments = ("-", *options, _LOCAL, _UNTHREADED, "-o", str(out))
-        failed = run_tool(setup, "iree-opt", arguments, directory, source)
+        out = directory / "result.mlir"
+        failed = run_tool(setup, "iree-opt", ("-", *options, UNTHREADED, "-o", out.name), directory, source)
         if failed is not None:
             return failed
         try:
             return read_bounded(out, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
-        except InputError as error:
-            return Failure("read", error.what)
+        except (InputError, OSError) as error:
+            return Failure("read", f"the IR cannot be read: {error}")
+
+
+def printed(setup: CompileSetup, text: str, *, is_generic: bool = False) -> str | Failure:
+    """Return the text as the compiler's own `iree-opt` prints it, without aliases."""
+    options = (GENERIC, LOCAL) if is_generic else (LOCAL,)
+    return optimized(setup, text, options)
 
 
 def compile_foreign(

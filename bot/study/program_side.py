@@ -17,8 +17,8 @@ from bot.core.snapshot import Failure
 from bot.errors import InputError
 from bot.readers.pass_runs import PassRun, pass_runs, pipeline_of
 from bot.study.compiling_alone import program_bytes
-from bot.study.foreign_ir import printed, run_tool
-from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
+from bot.study.foreign_ir import LOCAL, optimized, printed, run_tool
+from bot.system.files import temporary_directory
 
 FLOW = PROGRAM_PHASES[-1]
 _ELIDED = ("--mlir-elide-elementsattrs-if-larger=8", "--mlir-elide-resource-strings-if-larger=8")
@@ -112,16 +112,7 @@ class ProgramSide:
     def _optimized(self, text: str, runs: Sequence[PassRun]) -> str | Failure:
         self.compiles += 1
         pipeline = (f"--pass-pipeline={pipeline_of(runs)}",) if runs else ()
-        with temporary_directory("passes-", self.setup.session.scratch) as directory:
-            path, out = _written(directory, text), directory / "out.mlir"
-            arguments = ("-", *pipeline, "--mlir-print-local-scope", UNTHREADED, "-o", str(out))
-            failed = run_tool(self.setup, "iree-opt", arguments, directory, path)
-            if failed is not None:
-                return failed
-            try:
-                return read_bounded(out, "the program's IR", MOST_READ_BYTES).decode("utf-8", "replace")
-            except (InputError, OSError):
-                return Failure("read", "the IR that the passes leave cannot be read")
+        return optimized(self.setup, text, (*pipeline, LOCAL))
 
     def code_bytes(self, text: str) -> int:
         """Compile a program from `flow` to the end for this side's device; return the bytes of all its code."""

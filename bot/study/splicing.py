@@ -18,18 +18,17 @@ from bot.core.snapshot import Failure
 from bot.errors import InputError
 from bot.readers.printed_ir import PrintedPass, Translation, pipeline_text, printed_translation
 from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS, AloneCode, compile_from, run_in
-from bot.study.foreign_ir import NamedText, run_tool, transplanted, with_fixes, without_pipeline
+from bot.study.foreign_ir import GENERIC, LOCAL, NamedText, optimized, transplanted, with_fixes, without_pipeline
 from bot.study.ladder import LadderSide
-from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
+from bot.system.files import temporary_directory
 from bot.system.processes import Outcome, run
 
 _TREE, _HELP, _SOURCE, _RESULT = "passes", "help.txt", "source.mlir", "result.mlir"
-_GENERIC = "--mlir-print-op-generic"
 _PRINTED = (
     "--mlir-print-ir-after-all",
     "--mlir-print-ir-module-scope",
-    "--mlir-print-local-scope",
-    _GENERIC,
+    LOCAL,
+    GENERIC,
     f"--mlir-print-ir-tree-dir={_TREE}",
     UNTHREADED,
 )
@@ -201,20 +200,11 @@ class Splicer:
     def _run(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
         if not passes:
             return text
-        setup = self.side.setup
         pipeline = pipeline_text(_runnable(passes, self._known.bufferizations), self._idle)
-        with temporary_directory("spliced-", setup.session.scratch) as directory:
-            source, result = directory / _SOURCE, directory / _RESULT
-            source.write_text(text, encoding="utf-8")
-            arguments = (f"--pass-pipeline={pipeline}", *self._options, UNTHREADED, _GENERIC, "-", "-o", _RESULT)
-            failed = run_tool(setup, "iree-opt", arguments, directory, source)
-            if failed is not None:
-                self.compiles += 1
-                return failed
-            try:
-                return read_bounded(result, "the IR", MOST_READ_BYTES).decode("utf-8", "replace")
-            except (InputError, OSError) as error:
-                return Failure("read", f"the IR cannot be read: {error}")
+        result = optimized(self.side.setup, text, (f"--pass-pipeline={pipeline}", *self._options, GENERIC))
+        if isinstance(result, Failure):
+            self.compiles += 1
+        return result
 
 
 def _known_options(argv: Sequence[str], known: frozenset[str]) -> Iterator[str]:
