@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
+from itertools import takewhile
 from pathlib import Path
 
+from bot.readers.pass_pipeline import module_pipeline
 from bot.readers.passes import LONGEST_LINE_BYTES
 from bot.system.trees import files_below
 
@@ -87,15 +88,4 @@ def _run_of(path: Path, directory: Path) -> PassRun | None:
 
 def pipeline_of(runs: Sequence[PassRun]) -> str:
     """Return what runs these passes in their order, for `--pass-pipeline`."""
-    return f"builtin.module({_nested(runs, depth=1)})"
-
-
-def _nested(runs: Sequence[PassRun], depth: int) -> str:
-    parts = list[str]()
-    for anchor, group in groupby(runs, key=lambda run: run.anchors[depth : depth + 1]):
-        members = list(group)
-        if anchor:
-            parts.append(f"{anchor[0]}({_nested(members, depth + 1)})")
-        else:
-            parts += [f"{run.name}{run.options}" for run in members]
-    return ",".join(parts)
+    return module_pipeline([(run.anchors[1:], f"{run.name}{run.options}") for run in runs])

@@ -10,12 +10,13 @@ operation: `// -----// IR Dump After CSEPass: cse ('func.func' operation: @name)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 from bot.core.pass_cuts import Step
+from bot.readers.pass_pipeline import module_pipeline
 from bot.system.files import MOST_READ_BYTES, read_bounded
 from bot.system.trees import files_below
 
@@ -144,20 +145,10 @@ def pipeline_text(passes: Sequence[tuple[str, str]], idle: Sequence[str] = ()) -
     """
     nested = [(_nesting(operation), text) for operation, text in passes]
     never_run = [f"builtin.module({name})" for name in idle]  # there is no module directly in the outer one
-    return f"builtin.module({','.join([*_nested(nested, 0), *never_run])})"
+    return module_pipeline(nested, never_run)
 
 
 def _nesting(operation: str) -> tuple[str, ...]:
     if operation in _AROUND:
         return _AROUND[: _AROUND.index(operation) + 1]
     return (*_AROUND, operation)
-
-
-def _nested(passes: Sequence[tuple[tuple[str, ...], str]], depth: int) -> Iterator[str]:
-    """Yield the pipelines of neighbours on the same operation as one, which keeps the order."""
-    for operation, neighbours in groupby(passes, lambda item: item[0][depth : depth + 1]):
-        inner = list(neighbours)
-        if operation:
-            yield f"{operation[0]}({','.join(_nested(inner, depth + 1))})"
-        else:
-            yield from (text for _, text in inner)
