@@ -1,9 +1,11 @@
 """What a release does beside building: checks its tag, tells its notes, and gives it an action that builds nothing.
 
-`publish` makes one commit on top of the tagged one. It differs from it in one line of action.yml: `image: Dockerfile`
-becomes the image that was built from the tagged commit, by its digest. The tag vX.Y.Z moves onto that commit, and so
-does vX, if no later X.* is released. Branches stay where they are: there the action is built from its Dockerfile.
-A version that was published with another image is left alone: what people have pinned does not change.
+`publish` makes one commit on top of the tagged one. It differs from it in one line of
+action.yml: `image: Dockerfile` becomes the image that was built from the tagged commit,
+by its digest. The tag vX.Y.Z moves onto that commit, and so does vX, if no later X.* is
+released. Branches stay where they are: there the action is built from its Dockerfile. A
+version that was published with another image is left alone: what people have pinned
+does not change.
 
 Only the standard library and git are used; .github/workflows/release.yml runs it.
 """
@@ -20,7 +22,10 @@ from pathlib import Path
 _TAG = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 _IMAGE = re.compile(r"ghcr\.io/[a-z0-9._-]+/[a-z0-9._-]+@sha256:[0-9a-f]{64}")
 _BUILT = re.compile(r"^( +image: )Dockerfile$", re.MULTILINE)
-_NAME, _MAIL = "github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com"
+_NAME, _MAIL = (
+    "github-actions[bot]",
+    "41898282+github-actions[bot]@users.noreply.github.com",
+)
 
 
 class Refused(Exception):
@@ -33,19 +38,31 @@ def check(top: Path, tag: str) -> str:
     if not match:
         raise Refused(f"{tag!r} is no tag of a release: write vX.Y.Z")
     version = tag.removeprefix("v")
-    written = re.search(r'^__version__ = "(.*)"$', (top / "bot/__init__.py").read_text(encoding="utf-8"), re.MULTILINE)
+    written = re.search(
+        r'^__version__ = "(.*)"$',
+        (top / "bot/__init__.py").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     if not written or written[1] != version:
-        raise Refused(f"bot/__init__.py says {written[1] if written else 'nothing'}, the tag {version}")
+        raise Refused(
+            f"bot/__init__.py says {written[1] if written else 'nothing'}, the tag"
+            f" {version}"
+        )
     notes(top, tag)
     return version
 
 
 def notes(top: Path, tag: str) -> str:
     """What CHANGELOG.md says of the tag's version, whose section has a date."""
-    version, text = tag.removeprefix("v"), (top / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, text = (
+        tag.removeprefix("v"),
+        (top / "CHANGELOG.md").read_text(encoding="utf-8"),
+    )
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, _, rest = section.partition("\n")
-        if re.fullmatch(rf"\[{re.escape(version)}\] - \d{{4}}-\d{{2}}-\d{{2}}", heading):
+        if re.fullmatch(
+            rf"\[{re.escape(version)}\] - \d{{4}}-\d{{2}}-\d{{2}}", heading
+        ):
             return rest.strip() + "\n"
     raise Refused(f"CHANGELOG.md has no section '## [{version}] - YYYY-MM-DD'")
 
@@ -60,11 +77,17 @@ def released(action: str, image: str) -> str:
     return text
 
 
-def git(top: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+def git(
+    top: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> str:
     """What one git command prints."""
     argv = ["git", "-C", str(top), *arguments]
     done = subprocess.run(
-        argv, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, text=True, check=False
+        argv,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise Refused(f"git {arguments[0]} failed")
@@ -76,12 +99,18 @@ def publish(top: Path, tag: str, image: str) -> str:
     check(top, tag)
     source = git(top, "rev-parse", "HEAD")
     made = _commit(top, source, tag, image)
-    listed = (line.split("\t") for line in git(top, "ls-remote", "origin", "refs/tags/v*").splitlines())
+    listed = (
+        line.split("\t")
+        for line in git(top, "ls-remote", "origin", "refs/tags/v*").splitlines()
+    )
     refs = {ref: sha for sha, ref in listed}
     mine = f"refs/tags/{tag}"
     stands_at = refs.get(f"{mine}^{{}}") or refs.get(mine)
     if stands_at not in (source, made):
-        raise Refused(f"{tag} stands at {stands_at or 'nothing'}, not at {source}: take the next version")
+        raise Refused(
+            f"{tag} stands at {stands_at or 'nothing'}, not at {source}: take the next"
+            " version"
+        )
     moved = [mine, *([_major(tag)] if _is_latest(tag, refs) else [])]
     leases = [f"--force-with-lease={ref}:{refs.get(ref, '')}" for ref in moved]
     git(top, "push", "--atomic", *leases, "origin", *(f"{made}:{ref}" for ref in moved))
@@ -91,12 +120,28 @@ def publish(top: Path, tag: str, image: str) -> str:
 def _commit(top: Path, source: str, tag: str, image: str) -> str:
     """A commit on top of `source` that depends on nothing but its arguments: published again, it is the same."""
     action = top / "action.yml"
-    action.write_text(released(git(top, "show", f"{source}:action.yml") + "\n", image), encoding="utf-8")
+    action.write_text(
+        released(git(top, "show", f"{source}:action.yml") + "\n", image),
+        encoding="utf-8",
+    )
     git(top, "add", "action.yml")
     when = git(top, "show", "--no-patch", "--format=%cI", source)
-    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _identity(when).items()}
+    who = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in _identity(when).items()
+    }
     words = f"{tag}: the action uses its published image"
-    return git(top, "commit-tree", git(top, "write-tree"), "-p", source, "-m", words, environment=who)
+    return git(
+        top,
+        "commit-tree",
+        git(top, "write-tree"),
+        "-p",
+        source,
+        "-m",
+        words,
+        environment=who,
+    )
 
 
 def _identity(when: str) -> dict[str, str]:
@@ -116,12 +161,16 @@ def _is_latest(tag: str, refs: Mapping[str, str]) -> bool:
     """Whether no tag of the same major version is later."""
     own = _numbers(tag)
     others = [numbers for ref in refs if (numbers := _numbers(ref))]
-    return own is not None and own == max(numbers for numbers in [own, *others] if numbers[0] == own[0])
+    return own is not None and own == max(
+        numbers for numbers in [own, *others] if numbers[0] == own[0]
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one step of the release."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("step", choices=("check", "notes", "publish"))
     parser.add_argument("tag")
     parser.add_argument("--image", default="", help="for publish: NAME@DIGEST")

@@ -1,9 +1,17 @@
-"""`python -m bot` is `code-size-bot`; a Python that is too old for it can still read this file, and says so."""
+"""`python -m bot` is `code-size-bot`.
+
+A Python that is too old for it can still read this file, and says so.
+"""
 
 import sys
 
-if sys.version_info < (3, 10):  # noqa: UP036 - whoever starts it from a checkout was asked by no installer
-    sys.stderr.write("Python 3.10 or newer is needed, this is " + ".".join(map(str, sys.version_info[:3])) + "\n")
+# No installer checked the version for someone who starts the program from a checkout.
+if sys.version_info < (3, 10):  # noqa: UP036
+    sys.stderr.write(
+        "Python 3.10 or newer is needed, this is "
+        + ".".join(map(str, sys.version_info[:3]))
+        + "\n"
+    )
     sys.exit(2)
 
 from bot.start import run

@@ -1,7 +1,7 @@
 """The error tree: what went wrong, where, and how to fix it; one exit code per class.
 
-`bot.cli.main` prints what reaches it as one line. Any other exception is a bug of the program, and becomes an
-`InternalError`.
+`bot.cli.main` prints what reaches it as one line. Any other exception is a bug of the
+program, and becomes an `InternalError`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ class BotError(Exception):
 
     def rename(self, said: Callable[[str], str]) -> None:
         """Replace names in the message, in place; the other attributes of a subclass stay."""
-        self.what, self.where, self.hint = said(self.what), said(self.where), said(self.hint)
+        self.what, self.where, self.hint = (
+            said(self.what),
+            said(self.where),
+            said(self.hint),
+        )
         self.args = (self.line,)
 
     @property
@@ -36,7 +40,9 @@ class BotError(Exception):
         place = f"{self.where}: " if self.where else ""
         advice = f" ({self.hint})" if self.hint else ""
         text = " ".join(f"{place}{self.what}{advice}".split())
-        return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+        return "".join(
+            char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text
+        )
 
 
 class UsageError(BotError):
@@ -76,10 +82,15 @@ class NetworkError(BotError):
 
     exit_code = 3
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", permission: str = "") -> None:
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", permission: str = ""
+    ) -> None:
         self.permission = permission
         super().__init__(
-            what, where=where, hint=hint or (f"give the job `permissions: {permission}`" if permission else "")
+            what,
+            where=where,
+            hint=hint
+            or (f"give the job `permissions: {permission}`" if permission else ""),
         )
 
 
@@ -114,7 +125,10 @@ class InternalError(BotError):
         """
         words = "" if public else " ".join(str(error).split())[:_SAID_CHARS]
         what = f"internal error: {type(error).__name__}{words and f': {words}'}"
-        hint = "please report it with the traceback: set CODE_SIZE_TRACEBACK=1 and run again"
+        hint = (
+            "please report it with the traceback: set CODE_SIZE_TRACEBACK=1 and run"
+            " again"
+        )
         return cls(what, where=_raised_at(error.__traceback__), hint=hint)
 
 

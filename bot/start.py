@@ -11,13 +11,18 @@ _INTERRUPTED = 130
 
 def _end_at_once(number: int, _frame: object) -> None:
     """End the program during start-up: nothing runs yet, and nothing is written."""
-    os.write(2, f"code-size-bot: ended by {signal.Signals(number).name} during start-up\n".encode())
+    os.write(
+        2,
+        f"code-size-bot: ended by {signal.Signals(number).name} during start-up\n".encode(),
+    )
     os._exit(_INTERRUPTED)
 
 
 def run() -> int:
     """Run the program; a signal ends it with 130 at any time, because 1 means that the verdict is fail."""
-    handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup has it
+    handled = [
+        number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN
+    ]  # as nohup has it
     for number in handled:
         signal.signal(number, _end_at_once)
     from bot.cli.main import main
@@ -25,7 +30,10 @@ def run() -> int:
 
     try:
         code = main()
-    except (Interrupted, KeyboardInterrupt):  # a second signal, while the program told of the first one
+    except (
+        Interrupted,
+        KeyboardInterrupt,
+    ):  # a second signal, while the program told of the first one
         code = _INTERRUPTED
     for number in handled:  # what was asked for is done
         signal.signal(number, signal.SIG_IGN)

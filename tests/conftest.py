@@ -23,14 +23,18 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # The same examples in every run, so that a red test is red for everyone.
-settings.register_profile("repeatable", derandomize=True, max_examples=60, deadline=None)
+settings.register_profile(
+    "repeatable", derandomize=True, max_examples=60, deadline=None
+)
 settings.load_profile("repeatable")
 
-# What a shell says of its window and its colours would decide how the output that tests read is drawn.
+# What a shell says of its window and its colours would decide how the output that tests
+# read is drawn.
 for setting in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(setting, None)
 
-# Started in the background, a shell leaves SIGINT ignored, and every child inherits that: Ctrl-C could not be tested.
+# Started in the background, a shell leaves SIGINT ignored, and every child inherits
+# that: Ctrl-C could not be tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # nohup leaves SIGHUP ignored in the same way, and the program then ignores it as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -56,7 +60,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if isinstance(report.longrepr, tuple)
     )
     for reason, count in sorted(reasons.items()):
-        terminalreporter.write_line(f"not run: {reason} ({count} {'test' if count == 1 else 'tests'})")
+        terminalreporter.write_line(
+            f"not run: {reason} ({count} {'test' if count == 1 else 'tests'})"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +72,9 @@ def compiler_root() -> Path:
     if root is None:
         resolve("3.13.0", default_cache(), Cancel(), print)
         root = find_compiler_root()
-    return root or needs.missing("no compiler with bindings for this Python; name one in CODE_SIZE_TEST_COMPILER")
+    return root or needs.missing(
+        "no compiler with bindings for this Python; name one in CODE_SIZE_TEST_COMPILER"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,10 @@
 """The figures of a snapshot against the compiler's own tools, over all cells: `python -m against_compiler`.
 
-The printed command of each cell is run once more with dumps. `iree-dump-module` has the artifact's parts, the
-compiler's statistics the counts of the schedule, `readelf` sections and functions of CPU and AMD code, `llvm-readelf`
-the registers of AMD kernels. `ptxas` assembles the PTX, and says what its machine code takes, which `readelf` measures.
-`spirv-val` looks at the SPIR-V, whether it is what it is taken for.
+The printed command of each cell is run once more with dumps. `iree-dump-module` has the
+artifact's parts, the compiler's statistics the counts of the schedule, `readelf`
+sections and functions of CPU and AMD code, `llvm-readelf` the registers of AMD kernels.
+`ptxas` assembles the PTX, and says what its machine code takes, which `readelf`
+measures. `spirv-val` looks at the SPIR-V, whether it is what it is taken for.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def of_figures(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 def of_metric(who: str, cell: Cell, metric: str, value: int | None) -> Compared:
     """A metric of the cell."""
-    return Compared(who, f"`{metric}`", str(cell.key), written(cell.value(metric)), written(value))
+    return Compared(
+        who, f"`{metric}`", str(cell.key), written(cell.value(metric)), written(value)
+    )
 
 
 def written(*values: int | None) -> str:
@@ -93,17 +96,27 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         return
     text = sum(section_bytes(path, ".text") for path in linked)
     told = cell.parts.get(f"{EXECUTABLES}text", 0)
-    yield Compared("readelf", "`.text` of all executables", str(cell.key), f"{told:,}", f"{text:,}")
+    yield Compared(
+        "readelf", "`.text` of all executables", str(cell.key), f"{told:,}", f"{text:,}"
+    )
     sizes = functions(device_files(seen.folder, ".o", ".hsaco"))
     for one in cell.dispatches:
         size, other = one.code_bytes, sizes.get(same(one.name))
         where = f"{cell.key}, {one.name}"
-        yield Compared("readelf", "code of a dispatch function", where, written(size), written(other))
+        yield Compared(
+            "readelf",
+            "code of a dispatch function",
+            where,
+            written(size),
+            written(other),
+        )
 
 
 def functions(paths: Iterable[Path]) -> dict[str, int]:
     """Dispatch function → its size by `readelf`."""
-    found = {name: size for path in paths for name, size in function_bytes(path).items()}
+    found = {
+        name: size for path in paths for name, size in function_bytes(path).items()
+    }
     return {same(name): size for name, size in found.items() if DISPATCH.search(name)}
 
 
@@ -115,49 +128,95 @@ def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     found = {same(name): one for path in objects for name, one in kernels(path).items()}
     for metric, (key, take) in NOTES.items():
         known = [one[key] for one in found.values() if key in one]
-        yield of_metric("llvm-readelf", cell, metric, take(known) if known and len(known) == len(found) else None)
+        yield of_metric(
+            "llvm-readelf",
+            cell,
+            metric,
+            take(known) if known and len(known) == len(found) else None,
+        )
     for one in cell.dispatches:
         told = (one.vgprs, one.sgprs, one.agprs, one.vgpr_spills, one.sgpr_spills)
         other = [found.get(same(one.name), {}).get(key) for key, _ in NOTES.values()]
         where = f"{cell.key}, {one.name}"
-        yield Compared("llvm-readelf", "registers and spills of a kernel", where, written(*told), written(*other))
+        yield Compared(
+            "llvm-readelf",
+            "registers and spills of a kernel",
+            where,
+            written(*told),
+            written(*other),
+        )
 
 
 def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """Each PTX module assembled, and what `ptxas` says of its functions."""
     modules = {path: assembled(path) for path in device_files(seen.folder, ".ptx")}
     for path, made in modules.items():
-        yield Compared("ptxas", "assembled modules", f"{cell.key}, {path.name}", "", made.complaint[:300])
+        yield Compared(
+            "ptxas",
+            "assembled modules",
+            f"{cell.key}, {path.name}",
+            "",
+            made.complaint[:300],
+        )
     if not modules or any(made.complaint for made in modules.values()):
         return
-    said = [(same(name), count) for made in modules.values() for name, count in made.registers.items()]
+    said = [
+        (same(name), count)
+        for made in modules.values()
+        for name, count in made.registers.items()
+    ]
     names, registers = sorted(name for name, _ in said), dict(said)
     told = " ".join(sorted(same(one.name) for one in cell.dispatches))
-    yield Compared("ptxas", "names of all entry points", str(cell.key), told, " ".join(names))
-    yield of_metric("ptxas", cell, "registers_max", max(registers.values(), default=None))
-    yield of_metric("ptxas", cell, "spill_bytes", sum(made.spill_bytes for made in modules.values()))
+    yield Compared(
+        "ptxas", "names of all entry points", str(cell.key), told, " ".join(names)
+    )
+    yield of_metric(
+        "ptxas", cell, "registers_max", max(registers.values(), default=None)
+    )
+    yield of_metric(
+        "ptxas", cell, "spill_bytes", sum(made.spill_bytes for made in modules.values())
+    )
     for one in cell.dispatches:
         where, other = f"{cell.key}, {one.name}", registers.get(same(one.name))
-        yield Compared("ptxas", "registers of an entry point", where, written(one.registers), written(other))
+        yield Compared(
+            "ptxas",
+            "registers of an entry point",
+            where,
+            written(one.registers),
+            written(other),
+        )
 
 
 def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """The machine code that `ptxas` made: all of it, and that of each dispatch function."""
-    modules, cubins = (device_files(seen.folder, suffix) for suffix in (".ptx", ".cubin"))
+    modules, cubins = (
+        device_files(seen.folder, suffix) for suffix in (".ptx", ".cubin")
+    )
     if not cubins or len(cubins) != len(modules):
         return
-    who, code = "readelf, of what ptxas makes", [one for path in cubins for one in machine_code(path).items()]
+    who, code = (
+        "readelf, of what ptxas makes",
+        [one for path in cubins for one in machine_code(path).items()],
+    )
     yield of_metric(who, cell, "sass_bytes", sum(size for _, size in code))
     sizes = {same(name): size for name, size in code}
     for one in cell.dispatches:
         where, other = f"{cell.key}, {one.name}", sizes.get(same(one.name))
-        yield Compared(who, "machine code of an entry point", where, written(one.sass_bytes), written(other))
+        yield Compared(
+            who,
+            "machine code of an entry point",
+            where,
+            written(one.sass_bytes),
+            written(other),
+        )
 
 
 def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """Each SPIR-V module looked at."""
     for path in device_files(seen.folder, ".spv"):
-        yield Compared("spirv-val", "valid modules", f"{cell.key}, {path.name}", "", invalid(path))
+        yield Compared(
+            "spirv-val", "valid modules", f"{cell.key}, {path.name}", "", invalid(path)
+        )
 
 
 def missing_tools() -> dict[str, str]:
@@ -171,14 +230,24 @@ def missing_tools() -> dict[str, str]:
     return found
 
 
-def of_cell(cell: Cell, binary: Path, home: Path, missing: Iterable[str]) -> list[Found]:
-    """All comparisons of a cell; where the compiler gives one of several artifacts, it is asked anew."""
+def of_cell(
+    cell: Cell, binary: Path, home: Path, missing: Iterable[str]
+) -> list[Found]:
+    """All comparisons of a cell.
+
+    Where the compiler gives one of several artifacts, it is asked anew.
+    """
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="against-") as name:
             seen = compiled(cell.command, binary, home, Path(name))
             if seen.digest == cell.artifact_digest:
                 return list(all_of(cell, seen, set(missing)))
-    return [Unread(str(cell.key), f"{TRIES} runs of its command did not give the measured artifact")]
+    return [
+        Unread(
+            str(cell.key),
+            f"{TRIES} runs of its command did not give the measured artifact",
+        )
+    ]
 
 
 def all_of(cell: Cell, seen: Compiled, missing: set[str]) -> Iterator[Found]:
@@ -188,7 +257,10 @@ def all_of(cell: Cell, seen: Compiled, missing: set[str]) -> Iterator[Found]:
         try:
             yield from compare(cell, seen) if missing.isdisjoint(tools) else ()
         except subprocess.CalledProcessError as error:
-            yield Unread(str(cell.key), f"{Path(error.cmd[0]).name} ended with exit code {error.returncode}")
+            yield Unread(
+                str(cell.key),
+                f"{Path(error.cmd[0]).name} ended with exit code {error.returncode}",
+            )
 
 
 COMPARED: Mapping[Callable[[Cell, Compiled], Iterator[Compared]], tuple[str, ...]] = {
@@ -206,17 +278,37 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
     figures = [one for one in found if isinstance(one, Compared)]
     counts = Counter((one.who, one.what, one.equal) for one in figures)
     kinds = list(dict.fromkeys((one.who, one.what) for one in figures))
-    rows = [[*kind, f"{counts[(*kind, True)]:,}", f"{counts[(*kind, False)]:,}"] for kind in sorted(kinds)]
+    rows = [
+        [*kind, f"{counts[(*kind, True)]:,}", f"{counts[(*kind, False)]:,}"]
+        for kind in sorted(kinds)
+    ]
     whole = Counter(one.equal for one in figures)
-    yield f"{len(figures):,} figures compared: {whole[True]:,} equal, {whole[False]:,} different."
+    yield (
+        f"{len(figures):,} figures compared: {whole[True]:,} equal, {whole[False]:,}"
+        " different."
+    )
     yield from ("", *table(["tool", "figure", "equal", "different"], rows, left=2), "")
     yield from (f"- {name} was left out: {why}" for name, why in missing.items())
-    yield from (f"- not compared: `{one.where}`, {plain(one.why)}" for one in found if isinstance(one, Unread))
-    unequal = Counter((one.who, one.what, one.bot, one.other) for one in figures if not one.equal)
-    first = {(one.who, one.what, one.bot, one.other): one.where for one in reversed(figures)}
-    for key, count in sorted(unequal.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]:
+    yield from (
+        f"- not compared: `{one.where}`, {plain(one.why)}"
+        for one in found
+        if isinstance(one, Unread)
+    )
+    unequal = Counter(
+        (one.who, one.what, one.bot, one.other) for one in figures if not one.equal
+    )
+    first = {
+        (one.who, one.what, one.bot, one.other): one.where for one in reversed(figures)
+    }
+    for key, count in sorted(unequal.items(), key=lambda item: (-item[1], item[0]))[
+        :SHOWN
+    ]:
         who, what, told, other = key
-        said = f"the bot has {told[:80]}, {who} has {other[:80]}" if told else f"{who} prints: {plain(other[:200])}"
+        said = (
+            f"the bot has {told[:80]}, {who} has {other[:80]}"
+            if told
+            else f"{who} prints: {plain(other[:200])}"
+        )
         yield f"- {count} of {plain(what)}, such as `{first[key]}`: {said}"
     if len(unequal) > SHOWN:
         yield f"- and {len(unequal) - SHOWN} more"
@@ -225,9 +317,21 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
 def compiler(work: Work) -> Section:
     """The section of the page, over all measured cells of one release."""
     out = work.folder("compiler") / "snapshot.json"
-    words = ["measure", "--compiler", PAIR[1], "--jobs", str(work.jobs), "--out", str(out)]
+    words = [
+        "measure",
+        "--compiler",
+        PAIR[1],
+        "--jobs",
+        str(work.jobs),
+        "--out",
+        str(out),
+    ]
     require(work.program(words, out.parent), words)
-    cells = [cell for cell in from_json(out.read_text(encoding="utf-8")).cells if cell.measured]
+    cells = [
+        cell
+        for cell in from_json(out.read_text(encoding="utf-8")).cells
+        if cell.measured
+    ]
     missing, binary = missing_tools(), work.binary(PAIR[1])
 
     def asked(cell: Cell) -> list[Found]:
@@ -237,8 +341,15 @@ def compiler(work: Work) -> Section:
     with ThreadPoolExecutor(work.jobs) as pool:
         found = [one for cell in pool.map(asked, cells) for one in cell]
     heading = "## The figures beside those of the compiler's own tools"
-    about = f"IREE {PAIR[1]}, suite {work.suite}: {len(cells)} measured builds. Each command ran once more with dumps."
-    unsound = [one for one in found if isinstance(one, Unread) or not (one.equal or one.who == "spirv-val")]
+    about = (
+        f"IREE {PAIR[1]}, suite {work.suite}: {len(cells)} measured builds. Each"
+        " command ran once more with dumps."
+    )
+    unsound = [
+        one
+        for one in found
+        if isinstance(one, Unread) or not (one.equal or one.who == "spirv-val")
+    ]
     return Section([heading, "", about, *lines(found, missing)], not unsound)
 
 

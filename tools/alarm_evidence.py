@@ -1,9 +1,11 @@
 """Every alarm of the default thresholds over release steps, flags and edits, judged: `python -m alarm_evidence`.
 
-An alarm is true where the printed commands of both sides, run anew in a shell, give figures that break the rule by the
-same measure: growth above what the level allowed, a value above the limit, a command that fails on head alone. The
-figures are those of the compiler's own tools where a metric has such a source (`compiler_figures`), else those of the
-cell measured alone, from an empty cache. An alarm that these do not bear out is false.
+An alarm is true where the printed commands of both sides, run anew in a shell, give
+figures that break the rule by the same measure: growth above what the level allowed, a
+value above the limit, a command that fails on head alone. The figures are those of the
+compiler's own tools where a metric has such a source (`compiler_figures`), else those
+of the cell measured alone, from an empty cache. An alarm that these do not bear out is
+false.
 """
 
 from __future__ import annotations
@@ -29,7 +31,14 @@ from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES
 from bot.core.snapshot import from_json
 
 SECOND_SOURCE = frozenset(
-    {*STATISTICS, "artifact_bytes", "executable_bytes", "vm_bytes", "rodata_bytes", "unattributed_bytes"}
+    {
+        *STATISTICS,
+        "artifact_bytes",
+        "executable_bytes",
+        "vm_bytes",
+        "rodata_bytes",
+        "unattributed_bytes",
+    }
 )
 Answer = Literal["true", "false", "not judged"]
 
@@ -39,7 +48,9 @@ class Anew:
     """A side of a cell, run anew."""
 
     ran: bool  # whether the printed command gave an artifact, at the compiler's own limits
-    figures: Mapping[str, int | None] = field(default_factory=dict)  # metric → value; None is not known
+    figures: Mapping[str, int | None] = field(
+        default_factory=dict
+    )  # metric → value; None is not known
 
 
 @dataclass(frozen=True)
@@ -86,12 +97,16 @@ def _shown(value: int | None) -> str:
 # Run anew.
 
 
-def figures_of(seen: Compiled, metrics: Iterable[str], measured: Mapping[str, int | None]) -> dict[str, int | None]:
+def figures_of(
+    seen: Compiled, metrics: Iterable[str], measured: Mapping[str, int | None]
+) -> dict[str, int | None]:
     """Each metric by its second source where it has one."""
     return {name: seen.figures.get(name, measured.get(name)) for name in metrics}
 
 
-def anew(work: Work, one: Comparison, cell: Mapping[str, Any], side: str, metrics: set[str]) -> Anew:
+def anew(
+    work: Work, one: Comparison, cell: Mapping[str, Any], side: str, metrics: set[str]
+) -> Anew:
     """Run the printed command of a side; measure the cell alone for what only the bot can read."""
     command, binary = cell["command"][side], work.binary(one.compilers[side])
     if not command:
@@ -102,8 +117,16 @@ def anew(work: Work, one: Comparison, cell: Mapping[str, Any], side: str, metric
         (Path(name) / "whole").mkdir()
         seen = compiled(command, binary, home, Path(name) / "whole")
         limited = command.replace(LIFTED_LIMIT_FLAG, "")
-        ran = seen.ran if limited == command else compiled(limited, binary, home, Path(name) / "gated").ran
-        rest = measured_alone(work, one, cell, side, Path(name)) if metrics - SECOND_SOURCE else {}
+        ran = (
+            seen.ran
+            if limited == command
+            else compiled(limited, binary, home, Path(name) / "gated").ran
+        )
+        rest = (
+            measured_alone(work, one, cell, side, Path(name))
+            if metrics - SECOND_SOURCE
+            else {}
+        )
         return Anew(ran, figures_of(seen, metrics, rest))
 
 
@@ -112,9 +135,21 @@ def measured_alone(
 ) -> Mapping[str, int | None]:
     """The metrics of a cell that is measured by itself, from an empty cache."""
     out = scratch / "alone.json"
-    words = ["measure", "--compiler", one.compilers[side], "--jobs", "1", "--out", str(out), *one.words[side]]
+    words = [
+        "measure",
+        "--compiler",
+        one.compilers[side],
+        "--jobs",
+        "1",
+        "--out",
+        str(out),
+        *one.words[side],
+    ]
     words += [f"--model={cell['model']}", f"--target={cell['target']}"]
-    require(replace(work, selectors=()).program(words, scratch, work.empty_cache(scratch)), words)
+    require(
+        replace(work, selectors=()).program(words, scratch, work.empty_cache(scratch)),
+        words,
+    )
     (found,) = from_json(out.read_text(encoding="utf-8")).cells
     return found.metrics
 
@@ -128,35 +163,63 @@ def judged(work: Work, one: Comparison) -> list[Alarm]:
             findings[name_of(finding)].append(finding)
     cells = [cell for cell in report["cells"] if name_of(cell) in findings]
     with ThreadPoolExecutor(work.jobs) as pool:
-        found = pool.map(lambda cell: of_cell(work, one, cell, findings[name_of(cell)]), cells)
+        found = pool.map(
+            lambda cell: of_cell(work, one, cell, findings[name_of(cell)]), cells
+        )
         return [alarm for alarms in found for alarm in alarms]
 
 
-def of_cell(work: Work, one: Comparison, cell: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> list[Alarm]:
-    """The alarms of a cell. What was judged is kept, so that an interrupted run goes on behind it."""
-    asked = json.dumps([one.name, name_of(cell), cell["command"], findings], sort_keys=True)
-    kept = work.folder("alarms", "judged") / f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
+def of_cell(
+    work: Work,
+    one: Comparison,
+    cell: Mapping[str, Any],
+    findings: Sequence[Mapping[str, Any]],
+) -> list[Alarm]:
+    """The alarms of a cell.
+
+    What was judged is kept, so that an interrupted run goes on behind it.
+    """
+    asked = json.dumps(
+        [one.name, name_of(cell), cell["command"], findings], sort_keys=True
+    )
+    kept = (
+        work.folder("alarms", "judged")
+        / f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
+    )
     if not kept.is_file():
         work.say(f"{one.name}: {len(findings)} alarms of {name_of(cell)}")
         partly = kept.with_suffix(".part")
-        partly.write_text(json.dumps(answers(work, one, cell, findings)), encoding="utf-8")
+        partly.write_text(
+            json.dumps(answers(work, one, cell, findings)), encoding="utf-8"
+        )
         partly.replace(kept)
     alarms = []
-    for finding, (answer, said) in zip(findings, json.loads(kept.read_text(encoding="utf-8")), strict=True):
+    for finding, (answer, said) in zip(
+        findings, json.loads(kept.read_text(encoding="utf-8")), strict=True
+    ):
         what = f"{finding['metric'] or finding['limit']} {finding['actual']}"
-        alarms.append(Alarm(one.kind, one.name, name_of(cell), finding["level"], what, answer, said))
+        alarms.append(
+            Alarm(
+                one.kind, one.name, name_of(cell), finding["level"], what, answer, said
+            )
+        )
     return alarms
 
 
 def answers(
-    work: Work, one: Comparison, cell: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]
+    work: Work,
+    one: Comparison,
+    cell: Mapping[str, Any],
+    findings: Sequence[Mapping[str, Any]],
 ) -> list[tuple[Answer, str]]:
     """Both sides of a cell run anew, and what that says of its alarms."""
     metrics = {finding["metric"] for finding in findings if finding["metric"]}
     try:
         base, head = (anew(work, one, cell, side, metrics) for side in SIDES)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        return [("not judged", f"{type(error).__name__}: {error}"[:200]) for _ in findings]
+        return [
+            ("not judged", f"{type(error).__name__}: {error}"[:200]) for _ in findings
+        ]
     return [answered(finding, base, head) for finding in findings]
 
 
@@ -165,26 +228,56 @@ def answers(
 
 def count_row(words: Sequence[str], cells: int, found: Sequence[Alarm]) -> list[str]:
     """A line of the table: alarms by level and by judgement."""
-    levels, answers = Counter(one.level for one in found), Counter(one.answer for one in found)
-    counts = (cells, levels["fail"], levels["warn"], answers["true"], answers["false"], answers["not judged"])
+    levels, answers = (
+        Counter(one.level for one in found),
+        Counter(one.answer for one in found),
+    )
+    counts = (
+        cells,
+        levels["fail"],
+        levels["warn"],
+        answers["true"],
+        answers["false"],
+        answers["not judged"],
+    )
     return [*words, *(f"{count:,}" for count in counts)]
 
 
-def lines(cells: Mapping[tuple[str, str], int], found: Sequence[Alarm]) -> Iterator[str]:
+def lines(
+    cells: Mapping[tuple[str, str], int], found: Sequence[Alarm]
+) -> Iterator[str]:
     """Counts for each comparison and for all, and every alarm that is not true by its name."""
     rows = []
     for (kind, name), count in cells.items():
         own = [one for one in found if (one.kind, one.comparison) == (kind, name)]
-        rows.append(count_row([kind, f"`{name}`" if kind == "flags" else plain(name)], count, own))
-    rows.append(count_row(["**all**", f"{len(cells)} comparisons"], sum(cells.values()), found))
-    head = ["kind", "comparison", "builds", "fail", "warn", "true", "false", "not judged"]
+        rows.append(
+            count_row(
+                [kind, f"`{name}`" if kind == "flags" else plain(name)], count, own
+            )
+        )
+    rows.append(
+        count_row(["**all**", f"{len(cells)} comparisons"], sum(cells.values()), found)
+    )
+    head = [
+        "kind",
+        "comparison",
+        "builds",
+        "fail",
+        "warn",
+        "true",
+        "false",
+        "not judged",
+    ]
     yield from (*table(head, rows, left=2), "")
     for answer in ("false", "not judged"):
         alike: dict[tuple[str, str], list[str]] = {}
         for one in (one for one in found if one.answer == answer):
             said = f"{one.level}, {plain(one.what)}; {plain(one.said)}"
             alike.setdefault((plain(one.comparison), said), []).append(f"`{one.cell}`")
-        yield from (f"- {answer}: {where}, {', '.join(names)}: {said}" for (where, said), names in alike.items())
+        yield from (
+            f"- {answer}: {where}, {', '.join(names)}: {said}"
+            for (where, said), names in alike.items()
+        )
 
 
 def alarms(work: Work) -> Section:
@@ -196,13 +289,17 @@ def alarms(work: Work) -> Section:
             cells[one.kind, one.name] = len(one.report()["cells"])
             found += judged(work, one)
     about = (
-        f"Suite {work.suite}, thresholds of `configs/default.yml`. Flags and edits use IREE {PAIR[1]}. The printed "
-        "commands of both sides run again for each finding. The finding is true if the new figures break the rule too. "
-        "The figures come from the compiler's own tools, if these have the metric. Otherwise the build is measured "
-        "alone, from an empty cache."
+        f"Suite {work.suite}, thresholds of `configs/default.yml`. Flags and edits use"
+        f" IREE {PAIR[1]}. The printed commands of both sides run again for each"
+        " finding. The finding is true if the new figures break the rule too. The"
+        " figures come from the compiler's own tools, if these have the metric."
+        " Otherwise the build is measured alone, from an empty cache."
     )
     heading = "## Findings at the default thresholds"
-    return Section([heading, "", about, "", *lines(cells, found)], not any(one.answer == "false" for one in found))
+    return Section(
+        [heading, "", about, "", *lines(cells, found)],
+        not any(one.answer == "false" for one in found),
+    )
 
 
 if __name__ == "__main__":

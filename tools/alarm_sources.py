@@ -1,4 +1,7 @@
-"""What alarms are looked for in: release steps, flags that change something, and edits of models; each a comparison."""
+"""What alarms are looked for in: release steps, flags that change something, and edits of models.
+
+Each a comparison.
+"""
 
 from __future__ import annotations
 
@@ -42,27 +45,48 @@ class Comparison:
     name: str
     out: Path  # the report's directory
     compilers: Mapping[str, str]  # side → release
-    words: Mapping[str, Sequence[str]]  # side → what `measure` needs beside the compiler to measure that side
+    words: Mapping[
+        str, Sequence[str]
+    ]  # side → what `measure` needs beside the compiler to measure that side
     homes: Mapping[str, Path]  # side → where the printed paths may be relative to
 
     def report(self) -> Mapping[str, Any]:
         """Its `report.json`."""
-        found: Mapping[str, Any] = json.loads((self.out / "report.json").read_text(encoding="utf-8"))
+        found: Mapping[str, Any] = json.loads(
+            (self.out / "report.json").read_text(encoding="utf-8")
+        )
         return found
 
 
-def of_steps(work: Work, part: str = "alarms", whole: tuple[str, str] = PAIR) -> Iterator[Comparison]:
+def of_steps(
+    work: Work, part: str = "alarms", whole: tuple[str, str] = PAIR
+) -> Iterator[Comparison]:
     """The steps between neighbours, and `whole` where both of its releases are asked for.
 
     A release that cannot be had, or gives no verdict, leaves the other steps alone.
     """
     config = ["--config", str(work.config)]
     steps = list(pairwise(work.releases))
-    for base, head in dict.fromkeys([*([whole] if set(whole) <= set(work.releases) else []), *steps]):
+    for base, head in dict.fromkeys(
+        [*([whole] if set(whole) <= set(work.releases) else []), *steps]
+    ):
         out = work.folder(part) / f"{work.suite}-{base}-{head}"
         if compared(work, out, base, head):
-            homes, words = dict.fromkeys(SIDES, work.config.parent), {"base": config, "head": config}
-            yield Comparison("release steps", f"{base} → {head}", out, {"base": base, "head": head}, words, homes)
+            homes, words = (
+                dict.fromkeys(SIDES, work.config.parent),
+                {
+                    "base": config,
+                    "head": config,
+                },
+            )
+            yield Comparison(
+                "release steps",
+                f"{base} → {head}",
+                out,
+                {"base": base, "head": head},
+                words,
+                homes,
+            )
 
 
 def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
@@ -77,8 +101,13 @@ def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
         config = ["--config", str(work.config)]
         words = {"base": config, "head": [*config, f"--flags={flag}"]}
         homes = dict.fromkeys(SIDES, work.config.parent)
-        one = Comparison("flags", flag, out, dict.fromkeys(SIDES, PAIR[1]), words, homes)
-        if any(cell["state"] not in ("same", "broken", "unmeasured") for cell in one.report()["cells"]):
+        one = Comparison(
+            "flags", flag, out, dict.fromkeys(SIDES, PAIR[1]), words, homes
+        )
+        if any(
+            cell["state"] not in ("same", "broken", "unmeasured")
+            for cell in one.report()["cells"]
+        ):
             changing += 1
             yield one
 
@@ -98,14 +127,21 @@ def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
     """A model before and after each edit, on all targets."""
     for number, edit in enumerate(edits):
         home = work.folder("alarms", f"edit-{number}")
-        configs = {side: written(home / side, edit.model, text) for side, text in zip(SIDES, edit.texts, strict=True)}
+        configs = {
+            side: written(home / side, edit.model, text)
+            for side, text in zip(SIDES, edit.texts, strict=True)
+        }
         out = work.folder("alarms") / f"edited-{number}"
         pair = [f"--config={configs['base']}", f"--head-config={configs['head']}"]
-        replace(work, selectors=work.targets).compared(out, "--compiler", PAIR[1], *pair)
+        replace(work, selectors=work.targets).compared(
+            out, "--compiler", PAIR[1], *pair
+        )
         words = {side: ["--config", str(path)] for side, path in configs.items()}
         homes = {side: path.parent for side, path in configs.items()}
         name = f"{edit.model}: {edit.name}"
-        yield Comparison("edits", name, out, dict.fromkeys(SIDES, PAIR[1]), words, homes)
+        yield Comparison(
+            "edits", name, out, dict.fromkeys(SIDES, PAIR[1]), words, homes
+        )
 
 
 def written(home: Path, name: str, text: str) -> Path:

@@ -1,9 +1,10 @@
 """How fast is the bot against the loop it replaces? One run on this machine: `make bench`.
 
-The plain loop is `xargs -P$(nproc)` over the printed command lines with the native binary, each as often as the cold
-run compiled it: what is known not to repeat itself is compiled six times. Both are whole runs with wall-clock times on
-the same machine, one after the other; what counts are the ratios. The loop makes artifacts alone, the cold run measures
-everything besides.
+The plain loop is `xargs -P$(nproc)` over the printed command lines with the native
+binary, each as often as the cold run compiled it: what is known not to repeat itself is
+compiled six times. Both are whole runs with wall-clock times on the same machine, one
+after the other; what counts are the ratios. The loop makes artifacts alone, the cold
+run measures everything besides.
 """
 
 from __future__ import annotations
@@ -87,32 +88,52 @@ def run_measure(request: Request) -> Run:
     return Run(time.monotonic() - began, _cpu_seconds() - before, show.cpu_ms, snapshot)
 
 
-def plain_loop(snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int) -> float:
-    """Seconds for `xargs` over the printed lines; each line runs in a shell of its own, as anyone would."""
+def plain_loop(
+    snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int
+) -> float:
+    """Seconds for `xargs` over the printed lines.
+
+    Each line runs in a shell of its own, as anyone would.
+    """
     lines = [cell.command for cell in snapshot.cells if cell.command]
     script = scratch / "lines.txt"
     texts = [
         line.replace("iree-compile -", f"{binary} -", 1)
-        .replace(f"-o {cell.key.model}.vmfb", f"-o {scratch}/{cell.key.model}.{cell.key.target}.{number}.vmfb")
+        .replace(
+            f"-o {cell.key.model}.vmfb",
+            f"-o {scratch}/{cell.key.model}.{cell.key.target}.{number}.vmfb",
+        )
         .rpartition("< ")[0]
         + f"< {models / cell.key.model}.mlir > /dev/null 2>&1; true"
-        for line, cell in zip(lines, (cell for cell in snapshot.cells if cell.command), strict=True)
+        for line, cell in zip(
+            lines, (cell for cell in snapshot.cells if cell.command), strict=True
+        )
         for number in range(cell.compiles)
     ]
     script.write_bytes(b"\0".join(text.encode() for text in texts))
     began = time.monotonic()
     with open(script, "rb") as source:
-        subprocess.run(["xargs", "-0", f"-P{jobs}", "-I{}", "sh", "-c", "{}"], stdin=source, check=True)
+        subprocess.run(
+            ["xargs", "-0", f"-P{jobs}", "-I{}", "sh", "-c", "{}"],
+            stdin=source,
+            check=True,
+        )
     return time.monotonic() - began
 
 
 def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], int]:
     """Cells of which the loop's first artifact is none that was seen, and how many were compared."""
-    other, compared = list[CellKey](), [cell for cell in snapshot.cells if cell.artifact_digest]
+    other, compared = (
+        list[CellKey](),
+        [cell for cell in snapshot.cells if cell.artifact_digest],
+    )
     for cell in compared:
         path = scratch / f"{cell.key.model}.{cell.key.target}.0.vmfb"
         seen = {cell.artifact_digest, *(one.artifact_digest for one in cell.others)}
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() not in seen:
+        if (
+            not path.is_file()
+            or hashlib.sha256(path.read_bytes()).hexdigest() not in seen
+        ):
             other.append(cell.key)
     return other, len(compared)
 
@@ -128,29 +149,53 @@ class PullRequest:
 def pull_request(request: Request) -> PullRequest:
     """The quick suite's head against a base measured before, from an empty cache, as two commands on one machine.
 
-    That is what a pull request with a stored baseline computes; fetching the compiler, git and GitHub are not in it.
+    That is what a pull request with a stored baseline computes; fetching the compiler,
+    git and GitHub are not in it.
     """
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         scratch = Path(name)
         base, head = str(scratch / "base.json"), str(scratch / "head.json")
-        argv = ["measure", "--config", str(QUICK), "--compiler", request.specs["head"], "--jobs", str(request.jobs)]
+        argv = [
+            "measure",
+            "--config",
+            str(QUICK),
+            "--compiler",
+            request.specs["head"],
+            "--jobs",
+            str(request.jobs),
+        ]
         _run(*argv, "--cache", str(scratch / "first"), "--out", base)
         resolve(request.specs["head"], scratch / "second", Cancel(), print)
         before, began = _cpu_seconds(), time.monotonic()
         _run(*argv, "--cache", str(scratch / "second"), "--out", head)
-        _run("report", "--config", str(QUICK), "--base", base, "--head", head, "--out", str(scratch / "out"))
+        _run(
+            "report",
+            "--config",
+            str(QUICK),
+            "--base",
+            base,
+            "--head",
+            head,
+            "--out",
+            str(scratch / "out"),
+        )
         return PullRequest(_cpu_seconds() - before, (time.monotonic() - began) / 60)
 
 
 def _run(*argv: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "bot", *argv], stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", *argv], stdout=subprocess.DEVNULL, check=False
+    )
     if done.returncode not in (0, 1):
         raise SystemExit(f"{argv[0]} ended with exit code {done.returncode}")
 
 
 def _cpu_seconds() -> float:
     """Of this process and those that it started and that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [
+        resource.getrusage(who)
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
@@ -170,25 +215,46 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
     """All figures, as they are measured: (what, measured, bound)."""
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         scratch = Path(name)
-        toolchain = resolve(COMPILER, default_cache(), Cancel(), lambda line: print(f"  {line}", file=sys.stderr))
+        toolchain = resolve(
+            COMPILER,
+            default_cache(),
+            Cancel(),
+            lambda line: print(f"  {line}", file=sys.stderr),
+        )
         cache = scratch / "cache"
         request = Request(
-            specs={"head": str(toolchain.binary)}, config=config, jobs=jobs, cache=cache, out=scratch / "head.json"
+            specs={"head": str(toolchain.binary)},
+            config=config,
+            jobs=jobs,
+            cache=cache,
+            out=scratch / "head.json",
         )
-        resolve(str(toolchain.binary), cache, Cancel(), print)  # hashes the library once, as any second run finds it
+        resolve(
+            str(toolchain.binary), cache, Cancel(), print
+        )  # hashes the library once, as any second run finds it
         cold = run_measure(request)
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        loop_seconds = plain_loop(cold.snapshot, toolchain.binary, config.parent / "models", scratch, jobs)
+        loop_seconds = plain_loop(
+            cold.snapshot, toolchain.binary, config.parent / "models", scratch, jobs
+        )
         yield from _cold_rows(cold, loop_seconds, jobs)
         yield from _equal_rows(*other_artifacts(cold.snapshot, scratch))
         warm = run_measure(request)
         yield "warm run / cold run", f"{warm.seconds / cold.seconds:.4f}", "≤ 0.002"
         yield _changed_row(cold, request, scratch)
         pull = pull_request(request)
-    yield "pull request: measure the quick suite's head, report", f"{pull.cpu_seconds:.0f} CPU s", ""
+    yield (
+        "pull request: measure the quick suite's head, report",
+        f"{pull.cpu_seconds:.0f} CPU s",
+        "",
+    )
     yield "  of it on this machine", f"{pull.minutes:.1f} min", ""
     yield from report_bench.rows(cold.snapshot)
-    yield "dearest start / python -c 'import argparse', CPU", f"{max(start_bench.ratios().values()):.2f}", "≤ 2"
+    yield (
+        "dearest start / python -c 'import argparse', CPU",
+        f"{max(start_bench.ratios().values()):.2f}",
+        "≤ 2",
+    )
     yield from page_bench.rows()
     yield "peak memory of the cold run's own process", f"{peak_mib:.0f} MiB", ""
 
@@ -196,21 +262,39 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
 def _cold_rows(cold: Run, loop_seconds: float, jobs: int) -> Iterator[Row]:
     cells = [cell for cell in cold.snapshot.cells if cell.status != "unsupported"]
     compiles = sum(cell.compiles for cell in cells)
-    yield f"cold run, {len(cells)} cells, {compiles} compiles", f"{cold.seconds:.1f} s", ""
+    yield (
+        f"cold run, {len(cells)} cells, {compiles} compiles",
+        f"{cold.seconds:.1f} s",
+        "",
+    )
     yield "plain loop over the same lines", f"{loop_seconds:.1f} s", ""
     yield "cold run / plain loop", f"{cold.seconds / loop_seconds:.2f}", "≤ 1.00"
-    yield "CPU time / (threads × wall)", f"{cold.cpu_seconds / (jobs * cold.seconds):.3f}", "≥ 0.97"
+    yield (
+        "CPU time / (threads × wall)",
+        f"{cold.cpu_seconds / (jobs * cold.seconds):.3f}",
+        "≥ 0.97",
+    )
 
 
 def _equal_rows(other: Sequence[CellKey], compared: int) -> Iterator[Row]:
-    yield "artifacts equal to the loop's", f"{compared - len(other)} of {compared}", "all"
+    yield (
+        "artifacts equal to the loop's",
+        f"{compared - len(other)} of {compared}",
+        "all",
+    )
     yield from ((f"  not that of {key}", "", "") for key in other)
 
 
 def _changed_row(cold: Run, request: Request, scratch: Path) -> Row:
     """One model of about an average share of the cost gets another comment."""
     compiled = sum(cold.cpu_ms.values())
-    changed = min(cold.cpu_ms, key=lambda model: (abs(cold.cpu_ms[model] / compiled - 1 / len(cold.cpu_ms)), model))
+    changed = min(
+        cold.cpu_ms,
+        key=lambda model: (
+            abs(cold.cpu_ms[model] / compiled - 1 / len(cold.cpu_ms)),
+            model,
+        ),
+    )
     assert request.config is not None
     _changed_suite(request.config, scratch, changed)
     again = run_measure(replace(request, config=scratch / "config.yml"))
@@ -224,7 +308,12 @@ def main() -> int:
     parser.add_argument("--config", type=Path, default=Path("configs/quick.yml"))
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
-    table = Table("what", "measured", "bound", title=f"{arguments.config}, IREE {COMPILER}, {arguments.jobs} threads")
+    table = Table(
+        "what",
+        "measured",
+        "bound",
+        title=f"{arguments.config}, IREE {COMPILER}, {arguments.jobs} threads",
+    )
     for row in bench(arguments.config, arguments.jobs):
         print(*row, sep="\t", file=sys.stderr, flush=True)  # a later row may fail
         table.add_row(*row)

@@ -1,12 +1,15 @@
 """Each member of each root cause held against the words of its cause, by something that shares no code with the bot.
 
-`python -m cause_members REPORT_DIR --base IREE_COMPILE --head IREE_COMPILE --home DIR`, with the native compilers of
-both sides and the directory that the printed commands are relative to.
+`python -m cause_members REPORT_DIR --base IREE_COMPILE --head IREE_COMPILE --home DIR`,
+with the native compilers of both sides and the directory that the printed commands are
+relative to.
 
-A knob: `report.json` has the configuration of every member, which is parsed here anew; that of the largest members is
-taken from the compilers' own dumps, too. A pass: the largest members are compiled alone by both compilers with their IR
-printed, whose operations are counted here anew; before the pass the sides have to be at most half as far apart as after
-it, and after it to differ by just the operations that the report has.
+A knob: `report.json` has the configuration of every member, which is parsed here anew;
+that of the largest members is taken from the compilers' own dumps, too. A pass: the
+largest members are compiled alone by both compilers with their IR printed, whose
+operations are counted here anew; before the pass the sides have to be at most half as
+far apart as after it, and after it to differ by just the operations that the report
+has.
 """
 
 from __future__ import annotations
@@ -30,14 +33,23 @@ from cause_reading import Function, functions, same
 from evidence_work import home_of
 
 SIDES = ("base", "head")
-KNOB = re.compile(r"(\w+) (.+? → .+?|.+ in \d+ configurations? (?:fewer|more))(?:, with ([\w, ]+))?")
+KNOB = re.compile(
+    r"(\w+) (.+? → .+?|.+ in \d+ configurations? (?:fewer|more))(?:, with ([\w, ]+))?"
+)
 PASS = re.compile(r"(.+?): ([\d,]+)(?: to ([\d,]+))? (.+) (more|fewer)")
 MLIR_HEADER = re.compile(r"// -----// IR Dump After \S+?:? \(?([\w-]+)")
-LLVM_HEADER = re.compile(r"\*\*\* IR Dump (Before|After) (.+?)(?: \(([\w-]+)\))?(?: on .*)? \*\*\*")
+LLVM_HEADER = re.compile(
+    r"\*\*\* IR Dump (Before|After) (.+?)(?: \(([\w-]+)\))?(?: on .*)? \*\*\*"
+)
 OPERATION = re.compile(r'(?:^|= |\{ )\s*"?([a-z_]\w*\.[\w.]+)')
 INSTRUCTION = re.compile(r"(?:^|= )(?:\d+B)?\s*(?:[a-z][\w-]* )*([A-Z]\w+)")
-LLVM_INSTRUCTION = re.compile(r"^  (?:%\S+ = )?(?:(?:tail|musttail|notail) )?(call .*?@llvm\.[\w.]+|[a-z]\w+)")
-TYPES = re.compile(r"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
+LLVM_INSTRUCTION = re.compile(
+    r"^  (?:%\S+ = )?(?:(?:tail|musttail|notail) )?(call .*?@llvm\.[\w.]+|[a-z]\w+)"
+)
+TYPES = re.compile(
+    r"(?:vector|tensor|memref)<[^<>,]*|<\d+ x"
+    r" \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b"
+)
 SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
 NO_CODE = re.compile(
     r"\W(?:llvm\.)?(?:intr\.)?(?:assume|lifetime\.\w+)\b|IMPLICIT_DEF|KILL|CFI_INSTR|LIFETIME_|assume_"
@@ -66,12 +78,17 @@ class Member:
 
     @property
     def change_bytes(self) -> int:
-        """Head's code − base's; 0 where it is the same; of one that a side alone has, its whole executable."""
+        """Head's code − base's.
+
+        0 where it is the same; of one that a side alone has, its whole executable.
+        """
         base, head = self.row["base"], self.row["head"]
         if not (base and head):
             one = head or base
             size = one.get("executable_bytes")
-            return ((one["code_bytes"] if size is None else size) or 0) * (1 if head else -1)
+            return ((one["code_bytes"] if size is None else size) or 0) * (
+                1 if head else -1
+            )
         same_code = base["code"] is not None and base["code"] == head["code"]
         return 0 if same_code else (head["code_bytes"] or 0) - (base["code_bytes"] or 0)
 
@@ -90,14 +107,19 @@ class Checked:
     compiled: int = 0  # how many of these were compiled anew, and fit
     alone: int = 0  # of the members of a knob, how many have no other knob that differs
     false: list[str] = field(default_factory=list)  # members that do not fit, and why
-    open: list[str] = field(default_factory=list)  # members that could not be compiled anew, and why
+    open: list[str] = field(
+        default_factory=list
+    )  # members that could not be compiled anew, and why
 
 
 # Knobs
 
 
 def knob_values(text: str) -> dict[str, list[str]]:
-    """Name → its values in order, of a configuration; the first word without a name is the `pipeline`."""
+    """Name → its values in order, of a configuration.
+
+    The first word without a name is the `pipeline`.
+    """
     values, words = defaultdict[str, list[str]](list), []
     at = 0
     while at < len(text):
@@ -126,7 +148,10 @@ def knob_values(text: str) -> dict[str, list[str]]:
 
 
 def knob_problem(words: str, base: str, head: str) -> str:
-    """Why the words of a knob's cause are not true of these two configurations; empty where they are."""
+    """Why the words of a knob's cause are not true of these two configurations.
+
+    Empty where they are.
+    """
     claim = KNOB.fullmatch(words)
     if claim is None:
         return "the words name no knob"
@@ -138,23 +163,43 @@ def knob_problem(words: str, base: str, head: str) -> str:
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
     if counted := re.fullmatch(r"(.+) in (\d+) configurations? (fewer|more)", claim[2]):
         changed, other_way = (gone, come) if counted[3] == "fewer" else (come, gone)
-        fits = changed.total() == int(counted[2]) and set(changed) == set(counted[1].split("; ")) and not other_way
+        fits = (
+            changed.total() == int(counted[2])
+            and set(changed) == set(counted[1].split("; "))
+            and not other_way
+        )
     elif re.fullmatch(r"-?\d+ → -?\d+(?: and -?\d+ → -?\d+)*", claim[2]):
         numbers = [re.findall(r"-?\d+", "; ".join(side)) for side in (old, new)]
-        pairs = {f"{one} → {other}" for one, other in zip(*numbers, strict=False) if one != other}
-        fits = len(numbers[0]) == len(numbers[1]) and pairs == set(claim[2].split(" and "))
+        pairs = {
+            f"{one} → {other}"
+            for one, other in zip(*numbers, strict=False)
+            if one != other
+        }
+        fits = len(numbers[0]) == len(numbers[1]) and pairs == set(
+            claim[2].split(" and ")
+        )
     else:
-        sides = [[] if one == "not set" else one.split("; ") for one in claim[2].split(" → ", 1)]
+        sides = [
+            [] if one == "not set" else one.split("; ")
+            for one in claim[2].split(" → ", 1)
+        ]
         fits = [Counter(old), Counter(new)] == [Counter(side) for side in sides]
     return (
-        "" if fits else f"{claim[1]} is {'; '.join(old) or 'not set'} on base and {'; '.join(new) or 'not set'} on head"
+        ""
+        if fits
+        else (
+            f"{claim[1]} is {'; '.join(old) or 'not set'} on base and"
+            f" {'; '.join(new) or 'not set'} on head"
+        )
     )
 
 
 def is_alone(words: str, base: str, head: str) -> bool:
     """Whether nothing else than the knob of these words differs."""
     left, right = knob_values(base), knob_values(head)
-    return {name for name in {**left, **right} if left.get(name) != right.get(name)} == {words.split()[0]}
+    return {
+        name for name in {**left, **right} if left.get(name) != right.get(name)
+    } == {words.split()[0]}
 
 
 # The members of a cause
@@ -163,8 +208,9 @@ def is_alone(words: str, base: str, head: str) -> bool:
 def members_of(report: Mapping[str, Any]) -> list[Checked]:
     """The root causes with a knob or a pass, and the dispatches that fit the words of each.
 
-    A dispatch that several knobs fit belongs to the pipeline, else to the cause with most bytes, as the report has it.
-    Where the members do not add up to what the cause counts, those that are missing are false.
+    A dispatch that several knobs fit belongs to the pipeline, else to the cause with
+    most bytes, as the report has it. Where the members do not add up to what the cause
+    counts, those that are missing are false.
     """
     checked = [Checked(root) for root in report["root_causes"] if named(root)]
     by_weight = sorted(
@@ -183,16 +229,30 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
                 continue
             for one in by_weight:
                 near = {backends.get(target) for target in one.root["targets"]}
-                if row["cause"] == one.root["cause"] and backends.get(cell["target"]) in near and fits(one.root, row):
+                if (
+                    row["cause"] == one.root["cause"]
+                    and backends.get(cell["target"]) in near
+                    and fits(one.root, row)
+                ):
                     one.members.append(Member(cell, row))
                     break
     for one in checked:
         for target, tally in one.root["by_target"].items():
-            sizes = [member.change_bytes for member in one.members if member.cell["target"] == target]
-            sums = {"deltas": len(sizes), "net": sum(sizes), "absolute": sum(map(abs, sizes))}
+            sizes = [
+                member.change_bytes
+                for member in one.members
+                if member.cell["target"] == target
+            ]
+            sums = {
+                "deltas": len(sizes),
+                "net": sum(sizes),
+                "absolute": sum(map(abs, sizes)),
+            }
             one.true += min(len(sizes), tally["deltas"])
             missing = max(tally["deltas"] - len(sizes), int(sums != tally))
-            one.false += [f"{target}: {sums} fit the words, the report has {tally}"] * missing
+            one.false += [
+                f"{target}: {sums} fit the words, the report has {tally}"
+            ] * missing
     return checked
 
 
@@ -210,16 +270,25 @@ def named(root: Mapping[str, Any]) -> bool:
 def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     """Whether the report's own row of a dispatch says what the cause says."""
     if root["cause"] == "strategy":
-        return not knob_problem(root["what"], row["base"]["strategy"] or "", row["head"]["strategy"] or "")
+        return not knob_problem(
+            root["what"], row["base"]["strategy"] or "", row["head"]["strategy"] or ""
+        )
     claim = PASS.fullmatch(root["what"])
     operations = row.get("operations")
     if claim is None or not operations or row.get("pass") != claim[1]:
         return False
-    largest = max(operations, key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]))
+    largest = max(
+        operations,
+        key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]),
+    )
     name = REGION if REGION in operations else largest
-    least, most = (int((number or claim[2]).replace(",", "")) for number in (claim[2], claim[3]))
+    least, most = (
+        int((number or claim[2]).replace(",", "")) for number in (claim[2], claim[3])
+    )
     count = operations[name]
-    fits_count = bool((count > 0) == (claim[5] == "more") and least <= abs(count) <= most)
+    fits_count = bool(
+        (count > 0) == (claim[5] == "more") and least <= abs(count) <= most
+    )
     return fits_count and bool(name == claim[4])
 
 
@@ -239,22 +308,36 @@ class Compilers:
         words = shlex.split(cell["command"][side])
         return words[words.index("iree-compile") + 2 : words.index("-o")]
 
-    def dumped(self, cell: Mapping[str, Any], side: str, phase: str, option: str) -> Path:
+    def dumped(
+        self, cell: Mapping[str, Any], side: str, phase: str, option: str
+    ) -> Path:
         """The printed command up to a phase, with a dump option; the directory that it filled."""
         line, binary = cell["command"][side], self.binaries[side]
-        out = self.scratch / hashlib.sha256(f"{binary} {phase} {line}".encode()).hexdigest()[:16]
+        out = (
+            self.scratch
+            / hashlib.sha256(f"{binary} {phase} {line}".encode()).hexdigest()[:16]
+        )
         if not out.is_dir():
             with tempfile.TemporaryDirectory(dir=self.scratch) as name:
                 made = f"{binary} - --compile-to={phase} {option}={name}/dump"
-                line = line.replace("iree-compile -", made, 1).replace(f"-o {cell['model']}.vmfb", "-o /dev/null")
+                line = line.replace("iree-compile -", made, 1).replace(
+                    f"-o {cell['model']}.vmfb", "-o /dev/null"
+                )
                 home = home_of(line, self.homes[side])
-                subprocess.run(["sh", "-c", line], cwd=home, capture_output=True, check=True)
+                subprocess.run(
+                    ["sh", "-c", line], cwd=home, capture_output=True, check=True
+                )
                 (Path(name) / "dump").rename(out)
         return out
 
     def function(self, member: Member, side: str) -> Function:
         """What the compiler's dumps have as the source and the configuration of a dispatch."""
-        out = self.dumped(member.cell, side, "executable-configurations", "--dump-compilation-phases-to")
+        out = self.dumped(
+            member.cell,
+            side,
+            "executable-configurations",
+            "--dump-compilation-phases-to",
+        )
         sources, configured = (
             next(out.glob(f"*.executable-{phase}.mlir")).read_text(encoding="utf-8")
             for phase in ("sources", "configurations")
@@ -264,22 +347,40 @@ class Compilers:
 
     def dumps(self, member: Member, side: str, options: Sequence[str]) -> Iterator[str]:
         """The lines that a compile of the dispatch alone prints."""
-        out = self.dumped(member.cell, side, "executable-sources", "--iree-hal-dump-executable-sources-to")
-        wanted = re.compile(rf"hal\.executable (?:public |private )?@{re.escape(member.row[side]['executable'])}\s")
+        out = self.dumped(
+            member.cell,
+            side,
+            "executable-sources",
+            "--iree-hal-dump-executable-sources-to",
+        )
+        wanted = re.compile(
+            r"hal\.executable (?:public |private"
+            rf" )?@{re.escape(member.row[side]['executable'])}\s"
+        )
         source = next(
-            path for path in sorted(out.glob("*.mlir")) if wanted.search(path.read_text(encoding="utf-8")[:4096])
+            path
+            for path in sorted(out.glob("*.mlir"))
+            if wanted.search(path.read_text(encoding="utf-8")[:4096])
         )
         command = [
             *(str(self.binaries[side]), str(source), *self.flags(member.cell, side)),
-            *("--compile-from=executable-sources", "--compile-mode=hal-executable", "--mlir-disable-threading"),
+            *(
+                "--compile-from=executable-sources",
+                "--compile-mode=hal-executable",
+                "--mlir-disable-threading",
+            ),
             *(*options, "-o", "/dev/null"),
         ]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as process:
             assert process.stderr is not None
             for line in process.stderr:
                 yield line[:65536].decode(errors="replace").rstrip("\n")
             if process.wait():
-                raise ValueError(f"the traced compile of {side} ended with {process.returncode}")
+                raise ValueError(
+                    f"the traced compile of {side} ended with {process.returncode}"
+                )
 
 
 State = tuple[str, Counter[str]]  # A pass, and the operations with their types after it
@@ -287,7 +388,9 @@ State = tuple[str, Counter[str]]  # A pass, and the operations with their types 
 
 def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
     """The function after each pass that printed it."""
-    opening = re.compile(rf"( *)(?:func|llvm|spirv|vm)\.func\b[^@]*@{re.escape(function)}\(.*\{{$")
+    opening = re.compile(
+        rf"( *)(?:func|llvm|spirv|vm)\.func\b[^@]*@{re.escape(function)}\(.*\{{$"
+    )
     name, closing, counts = "", "", Counter[str]()
     for line in lines:
         if header := MLIR_HEADER.match(line):
@@ -297,15 +400,22 @@ def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
             closing = ""
         elif closing:
             tail = " ".join(dict.fromkeys(TYPES.findall(line.rpartition(" : ")[2])))
-            counts.update(f"{one} {tail}".strip() for one in OPERATION.findall(line) if not NO_CODE.search(f" {one}"))
+            counts.update(
+                f"{one} {tail}".strip()
+                for one in OPERATION.findall(line)
+                if not NO_CODE.search(f" {one}")
+            )
         elif name and (function_at := opening.match(line)):
             closing, counts = function_at[1] + "}", Counter()
 
 
-def llvm_states(lines: Iterable[str], function: str) -> Iterator[tuple[str, str, Counter[str]]]:
+def llvm_states(
+    lines: Iterable[str], function: str
+) -> Iterator[tuple[str, str, Counter[str]]]:
     """`Before` or `After`, the pass, and the function there."""
     opening = re.compile(
-        rf'(?:# Machine code for function {re.escape(function)}:|define [^@]*@"?{re.escape(function)}"?\()'
+        rf"(?:# Machine code for function {re.escape(function)}:|define"
+        rf' [^@]*@"?{re.escape(function)}"?\()'
     )
     when = name = closing = ""
     form, counts = INSTRUCTION, Counter[str]()
@@ -317,12 +427,17 @@ def llvm_states(lines: Iterable[str], function: str) -> Iterator[tuple[str, str,
             closing = ""
         elif closing and (item := form.search(line)) and not NO_CODE.search(f" {line}"):
             is_machine = form is INSTRUCTION
-            plain = item[1] if is_machine else SUFFIX.sub("", item[1].rpartition("@")[2])
+            plain = (
+                item[1] if is_machine else SUFFIX.sub("", item[1].rpartition("@")[2])
+            )
             types = "" if is_machine else " ".join(dict.fromkeys(TYPES.findall(line)))
             counts[f"{plain} {types}".strip()] += 1
         elif name and opening.match(line):
             form = INSTRUCTION if line.startswith("#") else LLVM_INSTRUCTION
-            closing, counts = ("# End machine code" if line.startswith("#") else "}"), Counter()
+            closing, counts = (
+                ("# End machine code" if line.startswith("#") else "}"),
+                Counter(),
+            )
 
 
 def by_name(counts: Mapping[str, int]) -> Counter[str]:
@@ -344,48 +459,103 @@ def bare(name: str) -> str:
 
 
 def pass_problem(member: Member, compilers: Compilers) -> str:
-    """Why the pass that the report names does not part the two compiles of a dispatch; empty where it does."""
+    """Why the pass that the report names does not part the two compiles of a dispatch.
+
+    Empty where it does.
+    """
     name, operations = member.row["pass"], member.row["operations"]
-    mlir = ["--mlir-print-ir-after-all", "--mlir-print-ir-after-change", "--mlir-elide-elementsattrs-if-larger=8"]
+    mlir = [
+        "--mlir-print-ir-after-all",
+        "--mlir-print-ir-after-change",
+        "--mlir-elide-elementsattrs-if-larger=8",
+    ]
     entries = {side: member.row[side]["name"] for side in SIDES}
-    states = {side: list(mlir_states(compilers.dumps(member, side, mlir), entries[side])) for side in SIDES}
+    states = {
+        side: list(mlir_states(compilers.dumps(member, side, mlir), entries[side]))
+        for side in SIDES
+    }
     if any(bare(one) == bare(name) for side in SIDES for one, _ in states[side]):
         return _mlir_problem(states, name, operations)
     known = PASSES_OF_LLVM.get(name, name)
-    spelled = ",".join({known, known.replace("-", ""), "prolog-epilog" if known == "prologepilog" else known})
+    spelled = ",".join(
+        {
+            known,
+            known.replace("-", ""),
+            "prolog-epilog" if known == "prologepilog" else known,
+        }
+    )
     around = [f"--print-before={spelled}", f"--print-after={spelled}"]
     found = {}
     for side in SIDES:
         options = [*around, f"--filter-print-funcs={entries[side]}"]
         found[side] = [
             one
-            for one in llvm_states(compilers.dumps(member, side, options), entries[side])
+            for one in llvm_states(
+                compilers.dumps(member, side, options), entries[side]
+            )
             if bare(one[1]) == bare(name)
         ]
-    pairs = {side: list(zip(found[side][::2], found[side][1::2], strict=False)) for side in SIDES}
+    pairs = {
+        side: list(zip(found[side][::2], found[side][1::2], strict=False))
+        for side in SIDES
+    }
     if not all(pairs.values()):
-        raise ValueError(f"{name} was printed on {sum(map(bool, pairs.values()))} sides")
+        raise ValueError(
+            f"{name} was printed on {sum(map(bool, pairs.values()))} sides"
+        )
     problems = [
         _problem(before[2], other_before[2], after[2], other_after[2], operations)
-        for (before, after), (other_before, other_after) in zip(pairs["base"], pairs["head"], strict=False)
+        for (before, after), (other_before, other_after) in zip(
+            pairs["base"], pairs["head"], strict=False
+        )
     ]
     return "" if "" in problems else problems[-1]
 
 
-def _mlir_problem(states: Mapping[str, list[State]], name: str, operations: Mapping[str, int]) -> str:
-    """At each time that the pass runs; where one side has no such pass, that is as after the last common one."""
-    places = {side: [at for at, (one, _) in enumerate(states[side]) if bare(one) == bare(name)] for side in SIDES}
+def _mlir_problem(
+    states: Mapping[str, list[State]], name: str, operations: Mapping[str, int]
+) -> str:
+    """At each time that the pass runs.
+
+    Where one side has no such pass, that is as after the last common one.
+    """
+    places = {
+        side: [
+            at for at, (one, _) in enumerate(states[side]) if bare(one) == bare(name)
+        ]
+        for side in SIDES
+    }
     problems = []
     for number in range(max(map(len, places.values()))):
-        now = {side: places[side][number] if number < len(places[side]) else None for side in SIDES}
+        now = {
+            side: places[side][number] if number < len(places[side]) else None
+            for side in SIDES
+        }
         for side, other in (SIDES, SIDES[::-1]):
             at = now[other]
             if now[side] is None and at is not None:
                 names = {bare(one) for one, _ in states[side]}
-                last = next((one for one, _ in reversed(states[other][:at]) if bare(one) in names), None)
-                count = sum(bare(one) == bare(last or "") for one, _ in states[other][:at])
-                same_pass = [place for place, (one, _) in enumerate(states[side]) if bare(one) == bare(last or "")]
-                now[side] = -1 - same_pass[min(count, len(same_pass)) - 1] if same_pass else None
+                last = next(
+                    (
+                        one
+                        for one, _ in reversed(states[other][:at])
+                        if bare(one) in names
+                    ),
+                    None,
+                )
+                count = sum(
+                    bare(one) == bare(last or "") for one, _ in states[other][:at]
+                )
+                same_pass = [
+                    place
+                    for place, (one, _) in enumerate(states[side])
+                    if bare(one) == bare(last or "")
+                ]
+                now[side] = (
+                    -1 - same_pass[min(count, len(same_pass)) - 1]
+                    if same_pass
+                    else None
+                )
         after, before = [], []
         for side in SIDES:
             at = now[side]
@@ -393,7 +563,11 @@ def _mlir_problem(states: Mapping[str, list[State]], name: str, operations: Mapp
                 return f"{name}: {side} is not comparable"
             place = at if at >= 0 else -1 - at
             after.append(states[side][place][1])
-            before.append(states[side][place - (at >= 0)][1] if place or at < 0 else Counter[str]())
+            before.append(
+                states[side][place - (at >= 0)][1]
+                if place or at < 0
+                else Counter[str]()
+            )
         problems.append(_problem(before[0], before[1], after[0], after[1], operations))
     if "" in problems and not distance(states["base"][-1][1], states["head"][-1][1]):
         return "the sides meet again before LLVM"
@@ -412,21 +586,28 @@ def _problem(
         if (seen := sides[1][name] - sides[0][name]) != count:
             return f"{name} differs by {seen:+,}, not by {count:+,}"
     before, after = distance(base_before, head_before), distance(base, head)
-    return f"{before:,} operations are apart before it, {after:,} after it" if 2 * before > after else ""
+    return (
+        f"{before:,} operations are apart before it, {after:,} after it"
+        if 2 * before > after
+        else ""
+    )
 
 
 def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Checked]:
     """All root causes of a report with a knob or a pass.
 
-    `out`: the directory with `report.json`; `most`: so many members of passes are compiled anew, and as many of knobs:
-    the largest of each cause first.
+    `out`: the directory with `report.json`; `most`: so many members of passes are
+    compiled anew, and as many of knobs: the largest of each cause first.
     """
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     checked = members_of(report)
     for one in checked:
         one.members.sort(key=lambda member: (-abs(member.change_bytes), str(member)))
         if one.root["cause"] == "strategy":
-            pairs = [[member.row[side]["strategy"] or "" for side in SIDES] for member in one.members]
+            pairs = [
+                [member.row[side]["strategy"] or "" for side in SIDES]
+                for member in one.members
+            ]
             one.alone = sum(is_alone(one.root["what"], *pair) for pair in pairs)
         elif one.root["cause"] == "codegen":
             changed = [
@@ -442,27 +623,39 @@ def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Che
             if one.root["cause"] == cause
             for rank, member in enumerate(one.members)
         ]
-        chosen = [(one, member) for *_, one, member in sorted(ranked, key=lambda place: place[:3])[:most]]
+        chosen = [
+            (one, member)
+            for *_, one, member in sorted(ranked, key=lambda place: place[:3])[:most]
+        ]
         with ThreadPoolExecutor(jobs) as pool:
             for (one, member), problem in zip(
-                chosen, pool.map(lambda two: anew(two[0], two[1], compilers), chosen), strict=True
+                chosen,
+                pool.map(lambda two: anew(two[0], two[1], compilers), chosen),
+                strict=True,
             ):
                 if problem is None:
                     one.compiled += 1
                 else:
-                    (one.open if problem.startswith("?") else one.false).append(f"{member}: {problem}")
+                    (one.open if problem.startswith("?") else one.false).append(
+                        f"{member}: {problem}"
+                    )
     return checked
 
 
 def anew(one: Checked, member: Member, compilers: Compilers) -> str | None:
-    """What both compilers say against what is said of a member, `?` where nothing could be had; None: nothing."""
+    """What both compilers say against what is said of a member, `?` where nothing could be had.
+
+    None: nothing.
+    """
     try:
         if one.root["cause"] == "codegen":
             return pass_problem(member, compilers) or None
         base, head = (compilers.function(member, side) for side in SIDES)
         if base.source != head.source:
             return "its source differs, too"
-        texts = [" | ".join(dict.fromkeys(side.settings)) for side in (base, head)]  # each once, as the report has them
+        texts = [
+            " | ".join(dict.fromkeys(side.settings)) for side in (base, head)
+        ]  # each once, as the report has them
         return knob_problem(one.root["what"], *texts) or None
     except (OSError, ValueError, StopIteration, subprocess.CalledProcessError) as error:
         return f"?{type(error).__name__}: {error}"[:300]
@@ -470,27 +663,45 @@ def anew(one: Checked, member: Member, compilers: Compilers) -> str | None:
 
 def main() -> int:
     """Print a line for each root cause; 1 where a member does not fit."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     for side in SIDES:
-        parser.add_argument(f"--{side}", type=Path, required=True, metavar="IREE_COMPILE")
+        parser.add_argument(
+            f"--{side}", type=Path, required=True, metavar="IREE_COMPILE"
+        )
     parser.add_argument("--home", type=Path, default=Path.cwd())
-    parser.add_argument("--most", type=int, default=20, help="members of passes, and of knobs, that are compiled anew")
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=20,
+        help="members of passes, and of knobs, that are compiled anew",
+    )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--scratch", type=Path, help="where dumps are kept (default: nowhere)")
+    parser.add_argument(
+        "--scratch", type=Path, help="where dumps are kept (default: nowhere)"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="members-") as name:
         scratch = given.scratch or Path(name)
         scratch.mkdir(parents=True, exist_ok=True)
         binaries = {side: getattr(given, side).resolve() for side in SIDES}
         checked = check(
-            given.out, Compilers(binaries, dict.fromkeys(SIDES, given.home), scratch), given.most, given.jobs
+            given.out,
+            Compilers(binaries, dict.fromkeys(SIDES, given.home), scratch),
+            given.most,
+            given.jobs,
         )
     for one in checked:
-        alone = f", {one.alone} differ in nothing else" if one.root["cause"] == "strategy" else ""
+        alone = (
+            f", {one.alone} differ in nothing else"
+            if one.root["cause"] == "strategy"
+            else ""
+        )
         print(
-            f"{one.true} of {one.root['bytes']['deltas']} members, {one.compiled} compiled anew, {len(one.false)} false"
-            f"{alone}: {one.root['what']}"
+            f"{one.true} of {one.root['bytes']['deltas']} members, {one.compiled}"
+            f" compiled anew, {len(one.false)} false{alone}: {one.root['what']}"
         )
         for line in (*one.false, *one.open):
             print(f"    {line}")

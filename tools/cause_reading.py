@@ -11,9 +11,13 @@ DISPATCH = re.compile(r"_dispatch_\d+")
 ALIAS = re.compile(r"#[A-Za-z]\w*(?![\w.])")
 FUNCTION = re.compile(r'^( *)func\.func (?:\w+ )?@"?([^"(]+)"?\(')
 SETTING = re.compile(r"(?:translation_info|lowering_config|compilation_info) = ")
-OPERATION = re.compile(r"(?:^|= )\s*((?:linalg|arith|math|tensor|scf|iree_linalg_ext|iree_encoding)\.[\w.]+)")
+OPERATION = re.compile(
+    r"(?:^|="
+    r" )\s*((?:linalg|arith|math|tensor|scf|iree_linalg_ext|iree_encoding)\.[\w.]+)"
+)
 TENSOR = re.compile(r"tensor<[^<>]*>")
-# The releases spell one pipeline in two ways: LLVMGPUTileAndFuse is #iree_gpu.pipeline<TileAndFuse>.
+# The releases spell one pipeline in two ways: LLVMGPUTileAndFuse is
+# #iree_gpu.pipeline<TileAndFuse>.
 PIPELINE = re.compile(r"#\w+\.(?:\w+_)?pipeline<(\w+)>")
 OLD_PIPELINE = re.compile(r"pipeline = (?:LLVMGPU|SPIRV|CPU)(\w+)")
 
@@ -23,7 +27,9 @@ class Function:
     """A dispatch function as the IR has it."""
 
     name: str
-    source: frozenset[tuple[str, int]]  # its operations and tensor types before configuration, counted
+    source: frozenset[
+        tuple[str, int]
+    ]  # its operations and tensor types before configuration, counted
     settings: tuple[str, ...]  # its configuration, spelled alike for both releases
 
 
@@ -77,14 +83,19 @@ def expanded(text: str, names: Mapping[str, str]) -> str:
 
 def plain(setting: str) -> str:
     """A setting without what only the release's spelling makes: pipelines' long names, dialect prefixes."""
-    setting = PIPELINE.sub(r"\1", setting).replace("#iree_codegen.vmvx_pipeline", "VMVXDefault")
+    setting = PIPELINE.sub(r"\1", setting).replace(
+        "#iree_codegen.vmvx_pipeline", "VMVXDefault"
+    )
     return re.sub(r"#iree_\w+\.", "#", OLD_PIPELINE.sub(r"pipeline = \1", setting))
 
 
 def settings(body: list[str], names: Mapping[str, str]) -> tuple[str, ...]:
     """All configuration attributes of a function in the order of its operations."""
     text = "\n".join(body)
-    return tuple(plain(expanded(value(text[found.end() :]), names)) for found in SETTING.finditer(text))
+    return tuple(
+        plain(expanded(value(text[found.end() :]), names))
+        for found in SETTING.finditer(text)
+    )
 
 
 def source(body: list[str]) -> frozenset[tuple[str, int]]:
@@ -102,5 +113,6 @@ def functions(sources: str, configurations: str) -> list[Function]:
     """The dispatch functions of a module, from the dumps before and after configuration."""
     names, configured = aliases(configurations), dict(bodies(configurations))
     return [
-        Function(same(name), source(body), settings(configured.get(name, []), names)) for name, body in bodies(sources)
+        Function(same(name), source(body), settings(configured.get(name, []), names))
+        for name, body in bodies(sources)
     ]

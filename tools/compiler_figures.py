@@ -48,9 +48,12 @@ TOOLS = ("readelf", "llvm-readelf", "ptxas", "spirv-val")
 class Compiled:
     """What a printed command gave."""
 
-    folder: Path  # has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed
+    # has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed
+    folder: Path
     digest: str = ""
-    figures: Mapping[str, int] = field(default_factory=dict)  # metric → the value by the tool that `TOOL_OF` names
+    figures: Mapping[str, int] = field(
+        default_factory=dict
+    )  # metric → the value by the tool that `TOOL_OF` names
 
     @property
     def ran(self) -> bool:
@@ -61,13 +64,26 @@ class Compiled:
 def listing(path: Path) -> str:
     """What the runtime's own tool says of a module's segments."""
     beside = Path(sys.executable).parent / "iree-dump-module"
-    tool = str(beside) if beside.is_file() else shutil.which("iree-dump-module") or "iree-dump-module"
-    return subprocess.run([tool, "--output=metadata", str(path)], capture_output=True, text=True, check=True).stdout
+    tool = (
+        str(beside)
+        if beside.is_file()
+        else shutil.which("iree-dump-module") or "iree-dump-module"
+    )
+    return subprocess.run(
+        [tool, "--output=metadata", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def executable_bytes(vm: str) -> int:
     """The bytes of all executables in the dump of the VM phase."""
-    lines = (line for line in vm.splitlines() if "vm.rodata private" in line[:80] and EXECUTABLE.search(line[:600]))
+    lines = (
+        line
+        for line in vm.splitlines()
+        if "vm.rodata private" in line[:80] and EXECUTABLE.search(line[:600])
+    )
     return sum(int(LENGTH.findall(line[-80:])[-1]) for line in lines)
 
 
@@ -79,23 +95,33 @@ def tool_of(metric: str) -> str:
 def compiled(command: str, binary: Path, home: Path, folder: Path) -> Compiled:
     """Run a printed command in a shell with dumps, and read what it gave."""
     dumps = [f"{name}={folder / str(number)}" for number, name in enumerate(DUMPS)]
-    dumps += [f"--iree-hal-dump-executable-intermediates-to={folder / '2'}"] * ("llvm-cpu" in command)
+    dumps += [f"--iree-hal-dump-executable-intermediates-to={folder / '2'}"] * (
+        "llvm-cpu" in command
+    )
     dumps += ["--iree-scheduling-dump-statistics-format=json"]
     dumps += [f"--iree-scheduling-dump-statistics-file={folder / 'statistics.json'}"]
     line = command.replace("iree-compile -", f"{binary} - {' '.join(dumps)}", 1)
     line = re.sub(r"-o \S+\.vmfb", f"-o {folder / 'a.vmfb'}", line, count=1)
-    done = subprocess.run(["sh", "-c", line], cwd=home, capture_output=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=home, capture_output=True, check=False
+    )
     artifact = folder / "a.vmfb"
     if done.returncode or not artifact.is_file():
         return Compiled(folder)
-    return Compiled(folder, hashlib.sha256(artifact.read_bytes()).hexdigest(), dict(figures(folder)))
+    return Compiled(
+        folder, hashlib.sha256(artifact.read_bytes()).hexdigest(), dict(figures(folder))
+    )
 
 
 def figures(folder: Path) -> Iterator[tuple[str, int]]:
     """Metrics that have a second source, and what that says."""
     yield from segments(folder)
     statistics = folder / "statistics.json"
-    totals = json.loads(statistics.read_text(encoding="utf-8"))["stream-aggregate"] if statistics.is_file() else {}
+    totals = (
+        json.loads(statistics.read_text(encoding="utf-8"))["stream-aggregate"]
+        if statistics.is_file()
+        else {}
+    )
     for metric, (group, key) in STATISTICS.items():
         if isinstance(value := totals.get(group, {}).get(key), int):
             yield metric, value
@@ -105,12 +131,26 @@ def segments(folder: Path) -> Iterator[tuple[str, int]]:
     """The artifact's parts: by `iree-dump-module`, and which segments are executables by the IR of the VM phase."""
     told, whole = listing(folder / "a.vmfb"), (folder / "a.vmfb").stat().st_size
     bytecode = re.search(r"^ *Bytecode: (\d+) bytes", told, re.MULTILINE)
-    data = sum(map(int, re.findall(r"^ *\.rodata\[ *\d+\] +\w+ +(\d+) bytes", told, re.MULTILINE)))
+    data = sum(
+        map(
+            int,
+            re.findall(r"^ *\.rodata\[ *\d+\] +\w+ +(\d+) bytes", told, re.MULTILINE),
+        )
+    )
     host = int(bytecode[1]) if bytecode else 0
-    (vm,) = (path for path in (folder / "0").iterdir() if path.name.split(".")[-2] == "vm")
+    (vm,) = (
+        path for path in (folder / "0").iterdir() if path.name.split(".")[-2] == "vm"
+    )
     executables = executable_bytes(vm.read_text(encoding="utf-8"))
-    yield from (("artifact_bytes", whole), ("vm_bytes", host), ("executable_bytes", executables))
-    yield from (("rodata_bytes", data - executables), ("unattributed_bytes", whole - host - data))
+    yield from (
+        ("artifact_bytes", whole),
+        ("vm_bytes", host),
+        ("executable_bytes", executables),
+    )
+    yield from (
+        ("rodata_bytes", data - executables),
+        ("unattributed_bytes", whole - host - data),
+    )
 
 
 def device_files(folder: Path, *suffixes: str) -> list[Path]:
@@ -128,25 +168,47 @@ def section_bytes(path: Path, name: str) -> int:
 
 def sections(path: Path) -> list[tuple[str, int]]:
     """All sections with their sizes by `readelf`."""
-    rows = re.findall(r"\] (\S+) +[A-Z_]+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) ", output("readelf", "-SW", str(path)))
+    rows = re.findall(
+        r"\] (\S+) +[A-Z_]+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) ",
+        output("readelf", "-SW", str(path)),
+    )
     return [(section, int(size, 16)) for section, size in rows]
 
 
 def function_bytes(path: Path) -> dict[str, int]:
-    """Function → its size by `readelf`, which writes six digits in hexadecimal; one of two tables counts once."""
-    row = re.compile(r"^ *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) FUNC .* (\S+)$", re.MULTILINE)
-    return {name: int(size, 0) for size, name in row.findall(output("readelf", "-sW", str(path)))}
+    """Function → its size by `readelf`, which writes six digits in hexadecimal.
+
+    One of two tables counts once.
+    """
+    row = re.compile(
+        r"^ *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) FUNC .* (\S+)$", re.MULTILINE
+    )
+    return {
+        name: int(size, 0)
+        for size, name in row.findall(output("readelf", "-sW", str(path)))
+    }
 
 
 def machine_code(cubin: Path) -> dict[str, int]:
     """Function → the size of its section of machine code by `readelf`."""
-    return {name.removeprefix(".text."): size for name, size in sections(cubin) if name.startswith(".text.")}
+    return {
+        name.removeprefix(".text."): size
+        for name, size in sections(cubin)
+        if name.startswith(".text.")
+    }
 
 
 def kernels(path: Path) -> dict[str, dict[str, Any]]:
     """Kernel → its metadata in an AMD code object, as `llvm-readelf` prints it."""
-    told = output("llvm-readelf", "--notes", str(path)).partition("---\n")[2].partition("\n...")[0]
-    return {str(one[".name"]): one for one in (yaml.safe_load(told) or {}).get("amdhsa.kernels", ())}
+    told = (
+        output("llvm-readelf", "--notes", str(path))
+        .partition("---\n")[2]
+        .partition("\n...")[0]
+    )
+    return {
+        str(one[".name"]): one
+        for one in (yaml.safe_load(told) or {}).get("amdhsa.kernels", ())
+    }
 
 
 # ptxas and spirv-val
@@ -164,18 +226,32 @@ class Assembled:
 
 def assembled(path: Path) -> Assembled:
     """Let `ptxas` compile a module; the machine code is then beside it, as `.cubin`."""
-    target = re.search(r"^\.target (sm_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    target = re.search(
+        r"^\.target (sm_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     if target is None:
         return Assembled(complaint="it names no target")
-    command = (tool("ptxas"), f"-arch={target[1]}", "-v", str(path), "-o", str(path.with_suffix(".cubin")))
+    command = (
+        tool("ptxas"),
+        f"-arch={target[1]}",
+        "-v",
+        str(path),
+        "-o",
+        str(path.with_suffix(".cubin")),
+    )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     if done.returncode:
         return Assembled(complaint=said.strip() or f"exit code {done.returncode}")
     _, *told = re.split(r"Compiling entry function '(\S+)'", said)
-    used = [(name, re.search(r"Used (\d+) registers", text)) for name, text in zip(told[::2], told[1::2], strict=True)]
+    used = [
+        (name, re.search(r"Used (\d+) registers", text))
+        for name, text in zip(told[::2], told[1::2], strict=True)
+    ]
     spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
-    return Assembled({name: int(count[1]) for name, count in used if count}, sum(map(int, spilled)))
+    return Assembled(
+        {name: int(count[1]) for name, count in used if count}, sum(map(int, spilled))
+    )
 
 
 def invalid(path: Path) -> str:
@@ -190,12 +266,19 @@ def invalid(path: Path) -> str:
 
 def output(name: str, *words: str) -> str:
     """What a tool prints; raises CalledProcessError where it fails."""
-    return subprocess.run((tool(name), *words), capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        (tool(name), *words), capture_output=True, text=True, check=True
+    ).stdout
 
 
 def tool(name: str) -> str:
-    """A tool beside this Python, in a package that brings it, or on PATH; raises FileNotFoundError."""
-    if found := next(filter(None, (shutil.which(name, path=str(place)) for place in places())), None):
+    """A tool beside this Python, in a package that brings it, or on PATH.
+
+    Raises FileNotFoundError.
+    """
+    if found := next(
+        filter(None, (shutil.which(name, path=str(place)) for place in places())), None
+    ):
         return found
     raise FileNotFoundError(f"{name} is not here")
 

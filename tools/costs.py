@@ -1,6 +1,7 @@
 """What a pull request costs: `tools/costs.py` measures a head side of both suites, from an empty cache and again.
 
-The base side is taken as stored, as it is after the first push. Prints the table of docs/speed.md, in 15 minutes.
+The base side is taken as stored, as it is after the first push. Prints the table of
+docs/speed.md, in 15 minutes.
 """
 
 from __future__ import annotations
@@ -25,10 +26,28 @@ MEGABYTE = 1_000_000
 
 def run(config: Path, folder: Path, cores_used: int) -> tuple[float, float]:
     """Wall and CPU minutes of measuring one side."""
-    argv = [sys.executable, "-m", "bot", "measure", "--compiler", RELEASE, "--config", str(config), "--jobs"]
-    argv += [str(cores_used), "--cache", str(folder / "cache"), "--out", str(folder / "head.json")]
+    argv = [
+        sys.executable,
+        "-m",
+        "bot",
+        "measure",
+        "--compiler",
+        RELEASE,
+        "--config",
+        str(config),
+        "--jobs",
+    ]
+    argv += [
+        str(cores_used),
+        "--cache",
+        str(folder / "cache"),
+        "--out",
+        str(folder / "head.json"),
+    ]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run(argv, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        argv, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return (ended - began) / 60, used / 60
@@ -36,20 +55,30 @@ def run(config: Path, folder: Path, cores_used: int) -> tuple[float, float]:
 
 def megabytes(folder: Path, skip: str = "") -> float:
     """Of all files below a folder, but for one of its folders."""
-    files = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
-    kept = (path for path in files if not skip or skip not in path.relative_to(folder).parts)
+    files = (
+        Path(place) / name for place, _, names in os.walk(folder) for name in names
+    )
+    kept = (
+        path for path in files if not skip or skip not in path.relative_to(folder).parts
+    )
     return sum(path.lstat().st_size for path in kept) / MEGABYTE
 
 
 def rows(suite: str, cores_used: int) -> Iterator[str]:
     """A row for the run with an empty cache, the compiler fetched, and one for the same again."""
     with tempfile.TemporaryDirectory() as made:
-        folder, config = Path(made), ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml")
+        folder, config = (
+            Path(made),
+            ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml"),
+        )
         for what in ("cold", "warm"):
             wall, cpu = run(config, folder, cores_used)
             cells = megabytes(folder / "cache", skip="toolchains")
             compiler = megabytes(folder / "cache" / "toolchains")
-            yield f"| {suite}, {what} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} | {compiler:,.0f} |"
+            yield (
+                f"| {suite}, {what} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} |"
+                f" {compiler:,.0f} |"
+            )
 
 
 def main() -> None:
@@ -58,7 +87,10 @@ def main() -> None:
     parser.add_argument("--suite", choices=("quick", "full"), action="append")
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
-    print(f"| head side, {given.jobs} cores | minutes | CPU minutes | MB of cache | MB of compiler |")
+    print(
+        f"| head side, {given.jobs} cores | minutes | CPU minutes | MB of cache | MB of"
+        " compiler |"
+    )
     print("|:--|--:|--:|--:|--:|")
     for suite in given.suite or ("quick", "full"):
         for row in rows(suite, given.jobs):

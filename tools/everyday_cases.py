@@ -1,7 +1,8 @@
 """Everyday pull requests, measured anew: how the cases in tests/fixtures/everyday are made from real compiles.
 
-`PYTHONPATH=tests/support python tools/everyday_cases.py [CASE…]`; without CASE all, which takes half an hour from an
-empty cache. A case is two commits of a small repository, each with models, configuration and pinned compiler.
+`PYTHONPATH=tests/support python tools/everyday_cases.py [CASE…]`; without CASE all,
+which takes half an hour from an empty cache. A case is two commits of a small
+repository, each with models, configuration and pinned compiler.
 """
 
 from __future__ import annotations
@@ -30,10 +31,22 @@ from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
 OLD, NEW = "3.11.0", "3.13.0"
-QUICK = ("bert_l4_f32_s128", "bert_l4_f32_dyn", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa")
+QUICK = (
+    "bert_l4_f32_s128",
+    "bert_l4_f32_dyn",
+    "mobilenet_v1_f32_224",
+    "mobilenet_v1_int8_tosa",
+)
 X86 = "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu"
-_WHO = {f"GIT_{who}_{what}": "everyday" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-_WHEN = {"GIT_AUTHOR_DATE": "2026-01-05T09:00:00Z", "GIT_COMMITTER_DATE": "2026-01-05T09:00:00Z"}
+_WHO = {
+    f"GIT_{who}_{what}": "everyday"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
+_WHEN = {
+    "GIT_AUTHOR_DATE": "2026-01-05T09:00:00Z",
+    "GIT_COMMITTER_DATE": "2026-01-05T09:00:00Z",
+}
 
 
 # The cases.
@@ -68,7 +81,10 @@ def _quick() -> dict[str, str]:
 
 def _wider() -> State:
     """With AVX-512 on x86-64."""
-    return State(_quick(), targets={"llvm-cpu-x86_64": (X86, "--iree-llvmcpu-target-cpu=x86-64-v4")})
+    return State(
+        _quick(),
+        targets={"llvm-cpu-x86_64": (X86, "--iree-llvmcpu-target-cpu=x86-64-v4")},
+    )
 
 
 def _one_flag() -> tuple[State, State]:
@@ -84,20 +100,28 @@ def _improvement() -> tuple[State, State]:
 def _model_edit() -> tuple[State, State]:
     """The classifier of a CNN gives scores between 0 and 1: one operation more."""
     name, kind = "mobilenet_v1_f32_224", "!torch.vtensor<[1,1001],f32>"
-    scores = f"%scores = torch.aten.sigmoid %816 : {kind} -> {kind} loc(#loc118)\n    return %scores : {kind}"
+    scores = (
+        f"%scores = torch.aten.sigmoid %816 : {kind} -> {kind} loc(#loc118)\n    return"
+        f" %scores : {kind}"
+    )
     text = edited(model(name), f"return %816 : {kind}", scores)
     return State(_quick()), State({**_quick(), name: text})
 
 
 def _nothing_changed() -> tuple[State, State]:
-    """A commit that touches no model; some cells are over the stack limit, and some are broken, on both sides."""
+    """A commit that touches no model.
+
+    Some cells are over the stack limit, and some are broken, on both sides.
+    """
     return State(_quick()), State(_quick())
 
 
 def _newly_broken() -> tuple[State, State]:
     """A directory for AMD's device libraries that is not there: one model alone needs a function of theirs."""
     directory = "--iree-rocm-bc-dir=third_party/rocm-device-libs"
-    return State(_quick()), State(_quick(), targets={"rocm": ("--iree-rocm-target=gfx942", directory)})
+    return State(_quick()), State(
+        _quick(), targets={"rocm": ("--iree-rocm-target=gfx942", directory)}
+    )
 
 
 def _everything_broke() -> tuple[State, State]:
@@ -107,7 +131,9 @@ def _everything_broke() -> tuple[State, State]:
 
 def _patch_release() -> tuple[State, State]:
     """The pin is raised by one release, for two models."""
-    models = {name: model(name) for name in ("bert_l4_f32_s128", "mobilenet_v1_f32_224")}
+    models = {
+        name: model(name) for name in ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
+    }
     return State(models, "3.12.0"), State(models)
 
 
@@ -137,13 +163,22 @@ def _text(snapshot: Snapshot) -> list[bytes]:
 
 def _packed(snapshot: Snapshot, common: Iterable[bytes]) -> bytes:
     known = {line: number for number, line in enumerate(common)}
-    text = [b"@%d\n" % known[line] if line in known else line for line in _text(snapshot)]
+    text = [
+        b"@%d\n" % known[line] if line in known else line for line in _text(snapshot)
+    ]
     return lzma.compress(b"".join(text), preset=9 | lzma.PRESET_EXTREME)
 
 
 def keep(found: Mapping[str, tuple[Snapshot, Snapshot]]) -> None:
     """Write the sides of all cases, those that are kept already beside those that were found."""
-    every = {**{case: sides(case) for case in CASES if case not in found and (HERE / case).is_dir()}, **found}
+    every = {
+        **{
+            case: sides(case)
+            for case in CASES
+            if case not in found and (HERE / case).is_dir()
+        },
+        **found,
+    }
     common = _text(every[COMMON.parent.name][0])
     for case, pair in every.items():
         for side, snapshot in zip(SIDES, pair, strict=True):
@@ -163,24 +198,47 @@ def forget() -> None:
 
 
 def _git(home: Path, *words: str) -> None:
-    environment = {**os.environ, **_WHO, **_WHEN, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", "-C", str(home), *words], env=environment, check=True, stdout=subprocess.DEVNULL)
+    environment = {
+        **os.environ,
+        **_WHO,
+        **_WHEN,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    subprocess.run(
+        ["git", "-C", str(home), *words],
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _write(state: State, home: Path) -> None:
     """The repository state's files."""
     targets = {
-        target.name: {"backend": target.backend, "flags": list(state.targets.get(target.name, target.flags))}
+        target.name: {
+            "backend": target.backend,
+            "flags": list(state.targets.get(target.name, target.flags)),
+        }
         | ({"unsupported": target.unsupported} if target.unsupported else {})
         for target in load_config(models=False).targets
     }
     compiler = {"requirements": "requirements.txt"}
-    plain = {"schema": "code-size-config/1", "compiler": compiler, "models": ["models/*.mlir"], "targets": targets}
+    plain = {
+        "schema": "code-size-config/1",
+        "compiler": compiler,
+        "models": ["models/*.mlir"],
+        "targets": targets,
+    }
     (home / "models").mkdir(exist_ok=True)
     for name, text in state.models.items():
         (home / "models" / f"{name}.mlir").write_text(text, encoding="utf-8")
-    (home / "requirements.txt").write_text(f"iree-base-compiler=={state.compiler}\n", encoding="utf-8")
-    (home / "code-size.yml").write_text(json.dumps({**plain, "flags": list(state.flags)}, indent=2), encoding="utf-8")
+    (home / "requirements.txt").write_text(
+        f"iree-base-compiler=={state.compiler}\n", encoding="utf-8"
+    )
+    (home / "code-size.yml").write_text(
+        json.dumps({**plain, "flags": list(state.flags)}, indent=2), encoding="utf-8"
+    )
 
 
 def commits(case: str, scratch: Path) -> dict[str, Path]:

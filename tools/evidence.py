@@ -1,7 +1,7 @@
 """docs/evidence.md, a part at a time: `make evidence` does all of it, `make evidence PART=causes` one part.
 
-A part that was interrupted goes on where it was: cells are in the cache, and what else is needed in `--work`. A part
-that is done begins anew the next time.
+A part that was interrupted goes on where it was: cells are in the cache, and what else
+is needed in `--work`. A part that is done begins anew the next time.
 """
 
 from __future__ import annotations
@@ -45,14 +45,24 @@ def made(part: str, work: Work, out: Path) -> bool:
 
 def main() -> int:
     """Make what was asked for; 1 where something is not as it should be."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     about = "one part; may be repeated (default: all)"
-    parser.add_argument("--part", action="append", choices=PARTS, default=[], help=about)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "evidence.md", metavar="FILE")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, default=[], help=about
+    )
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs" / "evidence.md", metavar="FILE"
+    )
     add_options(parser)
     given = parser.parse_args()
     work = work_of(given)
-    sound = [made(part, work, given.out) for part in PARTS if part in given.part or not given.part]
+    sound = [
+        made(part, work, given.out)
+        for part in PARTS
+        if part in given.part or not given.part
+    ]
     return 0 if all(sound) else 1
 
 

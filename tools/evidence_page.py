@@ -28,8 +28,13 @@ def written(page: str, part: str, lines: Sequence[str], order: Sequence[str]) ->
         before, rest = page.split(begin(part))
         return before + block + rest.split(end(part))[1]
     if counts != (0, 0):
-        raise ValueError(f"the markers of {part} are not one pair: mend the page by hand")
-    later = next((begin(name) for name in order[order.index(part) + 1 :] if begin(name) in page), None)
+        raise ValueError(
+            f"the markers of {part} are not one pair: mend the page by hand"
+        )
+    later = next(
+        (begin(name) for name in order[order.index(part) + 1 :] if begin(name) in page),
+        None,
+    )
     if later is None:
         return f"{page.rstrip()}\n\n{block}\n"
     before, rest = page.split(later, 1)
@@ -41,7 +46,12 @@ def parts(page: str) -> list[str]:
     return re.findall(r"^<!-- begin: (\w+) -->$", page, re.MULTILINE)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
+) -> list[str]:
     """A Markdown table, its first columns aligned to the left and the others to the right."""
     aligned = [":--"] * left + ["--:"] * (len(head) - left)
-    return [f"| {' | '.join(row)} |" if row is not aligned else f"|{'|'.join(row)}|" for row in (head, aligned, *rows)]
+    return [
+        f"| {' | '.join(row)} |" if row is not aligned else f"|{'|'.join(row)}|"
+        for row in (head, aligned, *rows)
+    ]

@@ -1,6 +1,7 @@
 """What all parts of docs/evidence.md work with: compilers, suite, cache, and a directory that outlives an interruption.
 
-Whatever is measured goes through the cache of cells, so that a part that was interrupted goes on where it was.
+Whatever is measured goes through the cache of cells, so that a part that was
+interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ from bot.compiler.toolchain import resolve
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
-SUITES = {"quick": ROOT / "configs" / "quick.yml", "full": ROOT / "configs" / "default.yml"}
+SUITES = {
+    "quick": ROOT / "configs" / "quick.yml",
+    "full": ROOT / "configs" / "default.yml",
+}
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0")
-PAIR = ("3.11.0", "3.13.0")  # What most parts compare; a part that needs one compiler alone takes the second
+PAIR = (
+    "3.11.0",
+    "3.13.0",
+)  # What most parts compare; a part that needs one compiler alone takes the second
 ANSWERED = (0, 1)
 CACHE_LIMIT = "50GiB"
 """A part must not lose its own cells while it runs; the next ordinary run prunes the cache to the usual limit."""
@@ -52,7 +59,9 @@ class Machine:
         if self.processors is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: self.processors])
         if self.memory_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (self.memory_bytes, self.memory_bytes))
+            resource.setrlimit(
+                resource.RLIMIT_AS, (self.memory_bytes, self.memory_bytes)
+            )
 
 
 @dataclass(frozen=True)
@@ -99,14 +108,28 @@ class Work:
         return cache
 
     def program(
-        self, words: Sequence[str], cwd: Path, cache: Path | None = None, machine: Machine | None = None
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        cache: Path | None = None,
+        machine: Machine | None = None,
     ) -> subprocess.Popen[bytes]:
         """The program, as a process of its own, with a configuration among the words or this suite's."""
         has_own = any(word.partition("=")[0].endswith("-config") for word in words)
         chosen = [] if has_own else ["--config", str(self.config)]
         kept = ["--cache", str(cache or self.cache), "--cache-limit", CACHE_LIMIT]
         return subprocess.Popen(
-            [sys.executable, "-m", "bot", words[0], "--quiet", *words[1:], *chosen, *self.selectors, *kept],
+            [
+                sys.executable,
+                "-m",
+                "bot",
+                words[0],
+                "--quiet",
+                *words[1:],
+                *chosen,
+                *self.selectors,
+                *kept,
+            ],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.DEVNULL,
@@ -114,7 +137,10 @@ class Work:
         )
 
     def compared(self, out: Path, *words: str) -> Path:
-        """Compare, and give the directory of the report; raises ValueError where there is no verdict."""
+        """Compare, and give the directory of the report.
+
+        Raises ValueError where there is no verdict.
+        """
         command = ["compare", "--jobs", str(self.jobs), "--out", str(out), *words]
         self.say(shlex.join(command[:1] + list(words)))
         require(self.program(command, out.parent), command)
@@ -123,17 +149,25 @@ class Work:
 
 @lru_cache
 def _binary(release: str, cache: Path) -> Path:
-    return resolve(release, cache, Cancel(), lambda line: print(line, file=sys.stderr)).binary
+    return resolve(
+        release, cache, Cancel(), lambda line: print(line, file=sys.stderr)
+    ).binary
 
 
 def require(process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
     """Wait for the program; raises ValueError where it had no answer."""
     if (code := process.wait()) not in ANSWERED:
-        raise ValueError(f"code-size-bot {shlex.join(words[:1])} ended with exit code {code}: its message is above")
+        raise ValueError(
+            f"code-size-bot {shlex.join(words[:1])} ended with exit code {code}: its"
+            " message is above"
+        )
 
 
 def home_of(command: str, *candidates: Path) -> Path:
-    """The directory that the path in a printed command is relative to; raises ValueError where none has that file."""
+    """The directory that the path in a printed command is relative to.
+
+    Raises ValueError where none has that file.
+    """
     model = shlex.split(command.rpartition(" < ")[2])[0]
     for home in (*candidates, ROOT):
         if (home / model).is_file():
@@ -151,32 +185,72 @@ def plain(text: str) -> str:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that every part has."""
-    parser.add_argument("--suite", choices=sorted(SUITES), default="full", help="which models (default: %(default)s)")
-    parser.add_argument("--config", type=Path, help="a configuration in place of a suite")
-    parser.add_argument("--releases", default=",".join(RELEASES), help="oldest first (default: %(default)s)")
+    parser.add_argument(
+        "--suite",
+        choices=sorted(SUITES),
+        default="full",
+        help="which models (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--config", type=Path, help="a configuration in place of a suite"
+    )
+    parser.add_argument(
+        "--releases",
+        default=",".join(RELEASES),
+        help="oldest first (default: %(default)s)",
+    )
     parser.add_argument("--model", action="append", default=[], metavar="GLOB")
     parser.add_argument("--target", action="append", default=[], metavar="GLOB")
-    parser.add_argument("--jobs", type=int, default=cores(), help="compiles side by side (default: %(default)s)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=cores(),
+        help="compiles side by side (default: %(default)s)",
+    )
     parser.add_argument("--cache", type=Path, default=default_cache(), metavar="DIR")
-    about = "where a part keeps what an interrupted run goes on with (default: %(default)s)"
-    parser.add_argument("--work", type=Path, default=default_cache() / "evidence", metavar="DIR", help=about)
+    about = (
+        "where a part keeps what an interrupted run goes on with (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=default_cache() / "evidence",
+        metavar="DIR",
+        help=about,
+    )
 
 
 def work_of(given: argparse.Namespace) -> Work:
     """What these options ask for."""
     config = (given.config or SUITES[given.suite]).resolve()
-    selectors = [f"--{name}={glob}" for name in ("model", "target") for glob in getattr(given, name)]
+    selectors = [
+        f"--{name}={glob}"
+        for name in ("model", "target")
+        for glob in getattr(given, name)
+    ]
     releases = tuple(filter(None, given.releases.replace(",", " ").split()))
     if len(releases) < 2:
-        raise SystemExit("--releases: name two or more, such as --releases 3.12.0,3.13.0")
+        raise SystemExit(
+            "--releases: name two or more, such as --releases 3.12.0,3.13.0"
+        )
     suite = given.config.name if given.config else given.suite
     home = given.work.resolve()
-    return Work(suite, config, tuple(selectors), releases, given.cache.resolve(), home, given.jobs)
+    return Work(
+        suite,
+        config,
+        tuple(selectors),
+        releases,
+        given.cache.resolve(),
+        home,
+        given.jobs,
+    )
 
 
 def alone(section: Callable[[Work], Section], about: str | None) -> int:
     """The command line of one part: its section goes to standard output."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add_options(parser)
     found = section(work_of(parser.parse_args()))
     print("\n".join(found.lines))

@@ -1,7 +1,7 @@
 """Write docs/example anew: the report of IREE 3.11.0 against 3.13.0 over the quick suite, and pictures of its page.
 
-`tests/fixtures/everyday` has both sides. `--picture` also draws the pictures, which needs a browser and a font with
-colour emoji.
+`tests/fixtures/everyday` has both sides. `--picture` also draws the pictures, which
+needs a browser and a font with colour emoji.
 """
 
 from __future__ import annotations

@@ -27,13 +27,21 @@ def count(number: int | None) -> str:
 
 def percent(part: int | None, whole: int | None) -> str:
     """How much less `part` is than `whole`."""
-    return UNKNOWN if part is None or not whole else f"{100 * (whole - part) / whole:.1f} %"
+    return (
+        UNKNOWN
+        if part is None or not whole
+        else f"{100 * (whole - part) / whole:.1f} %"
+    )
 
 
 def change(cell: FoldCell) -> str:
     """Of the artifact."""
     before, after = cell.artifact_bytes.before, cell.artifact_bytes.after
-    return UNKNOWN if after is None or not before else f"{100 * (after - before) / before:+.1f} %"
+    return (
+        UNKNOWN
+        if after is None or not before
+        else f"{100 * (after - before) / before:+.1f} %"
+    )
 
 
 def steps(models: Sequence[FoldModel]) -> list[str]:
@@ -64,34 +72,86 @@ def cells(audit: FoldAudit) -> Iterator[list[str]]:
             f"{count(sizes.before)} → {count(sizes.after)}",
             change(cell),
             EQUAL[cell.equal],
-            UNKNOWN if price is None else f"{price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]",
+            (
+                UNKNOWN
+                if price is None
+                else f"{price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
+            ),
         ]
 
 
 def others(audit: FoldAudit) -> Iterator[str]:
     """What was not folded, by state."""
     for state in ("nothing-to-fold", "unsupported", "failed"):
-        named = [f"{cell.model} on {cell.target}" for cell in audit.cells if cell.state == state]
+        named = [
+            f"{cell.model} on {cell.target}"
+            for cell in audit.cells
+            if cell.state == state
+        ]
         if named:
-            yield f"- {state.replace('-', ' ')}: {plural(len(named), 'build')}: {', '.join(named)}"
+            yield (
+                f"- {state.replace('-', ' ')}: {plural(len(named), 'build')}:"
+                f" {', '.join(named)}"
+            )
 
 
 def page_lines(audit: FoldAudit) -> list[str]:
     """The part of docs/fold.md."""
-    head = ["model", "target", "executables", "artifact, bytes", "change", "outputs", "run time"]
+    head = [
+        "model",
+        "target",
+        "executables",
+        "artifact, bytes",
+        "change",
+        "outputs",
+        "run time",
+    ]
     names = ", ".join(sorted({cell.target for cell in audit.cells}))
     ran = f" Run on {audit.machine}." if audit.machine else " Nothing was run."
-    about = f"IREE {audit.compiler.version}, {len(audit.models)} models on {names}.{ran}"
-    every = "On each target, over the models that compile there and have something to fold:"
-    totals = table(["target", "models", "executables", "folded", "bytes", "change", "outputs equal"], targets(audit))
+    about = (
+        f"IREE {audit.compiler.version}, {len(audit.models)} models on {names}.{ran}"
+    )
+    every = (
+        "On each target, over the models that compile there and have something to fold:"
+    )
+    totals = table(
+        [
+            "target",
+            "models",
+            "executables",
+            "folded",
+            "bytes",
+            "change",
+            "outputs equal",
+        ],
+        targets(audit),
+    )
     found = table(head, cells(audit), 2)
-    return [about, "", *steps(audit.models), "", every, "", *totals, "", "Each build:", "", *found, "", *others(audit)]
+    return [
+        about,
+        "",
+        *steps(audit.models),
+        "",
+        every,
+        "",
+        *totals,
+        "",
+        "Each build:",
+        "",
+        *found,
+        "",
+        *others(audit),
+    ]
 
 
 def targets(audit: FoldAudit) -> Iterator[list[str]]:
     """A row for each target: sums over its folded cells."""
     for target in sorted({cell.target for cell in audit.cells}):
-        cells = [cell for cell in audit.cells if cell.target == target and cell.state == "folded"]
+        cells = [
+            cell
+            for cell in audit.cells
+            if cell.target == target and cell.state == "folded"
+        ]
         if not cells:
             continue
         numbers = {
@@ -99,7 +159,10 @@ def targets(audit: FoldAudit) -> Iterator[list[str]]:
             for name in ("executables", "artifact_bytes")
             for side in ("before", "after")
         }
-        before, after = numbers["artifact_bytes", "before"], numbers["artifact_bytes", "after"]
+        before, after = (
+            numbers["artifact_bytes", "before"],
+            numbers["artifact_bytes", "after"],
+        )
         equal = sum(cell.equal is True for cell in cells)
         yield [
             target,
@@ -108,13 +171,22 @@ def targets(audit: FoldAudit) -> Iterator[list[str]]:
             count(numbers["executables", "after"]),
             f"{before:,} → {after:,}",
             f"{100 * (after - before) / before:+.1f} %",
-            f"{equal} of {len(cells)}" if any(cell.equal is not None for cell in cells) else "not known",
+            (
+                f"{equal} of {len(cells)}"
+                if any(cell.equal is not None for cell in cells)
+                else "not known"
+            ),
         ]
 
 
 def together(audits: Sequence[FoldAudit]) -> FoldAudit:
-    """Audits of one compiler as one: of a cell that several have, the last counts; of a model's folds the fewest."""
-    cells = {(cell.model, cell.target): cell for audit in audits for cell in audit.cells}
+    """Audits of one compiler as one: of a cell that several have, the last counts.
+
+    Of a model's folds the fewest.
+    """
+    cells = {
+        (cell.model, cell.target): cell for audit in audits for cell in audit.cells
+    }
     if len({audit.compiler.digest for audit in audits}) != 1:
         raise ValueError("audits of several compilers")
     models = {one.model: one for audit in audits for one in audit.models}
@@ -122,20 +194,32 @@ def together(audits: Sequence[FoldAudit]) -> FoldAudit:
     return replace(
         audits[0],
         machine=next((audit.machine for audit in audits if audit.machine), ""),
-        models=tuple(replace(models[name], folded=fewest[name]) for name in sorted(models)),
+        models=tuple(
+            replace(models[name], folded=fewest[name]) for name in sorted(models)
+        ),
         cells=tuple(cells[key] for key in sorted(cells)),
     )
 
 
 def _fewest(model: str, cells: Iterable[FoldCell]) -> int | None:
-    after = [cell.executables.after for cell in cells if cell.model == model and cell.equal is not False]
+    after = [
+        cell.executables.after
+        for cell in cells
+        if cell.model == model and cell.equal is not False
+    ]
     return min((number for number in after if number is not None), default=None)
 
 
 def main(paths: Sequence[str]) -> None:
     """Write them."""
-    audit, page = together([fold_of(Path(path).read_bytes()) for path in paths]), ROOT / "docs" / "fold.md"
-    page.write_text(written(page.read_text(encoding="utf-8"), PART, page_lines(audit), (PART,)), encoding="utf-8")
+    audit, page = (
+        together([fold_of(Path(path).read_bytes()) for path in paths]),
+        ROOT / "docs" / "fold.md",
+    )
+    page.write_text(
+        written(page.read_text(encoding="utf-8"), PART, page_lines(audit), (PART,)),
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The measured tables of docs/lab.md, of a `lab.json` or several: `make lab-tables` makes them.
 
-Of several of one experiment, such as of many models and of many targets, the page has all, and its first table that of
-the most models on its target.
+Of several of one experiment, such as of many models and of many targets, the page has
+all, and its first table that of the most models on its target.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ def part_of(name: str) -> str:
 def drawn(shown: Table) -> list[str]:
     """A table in Markdown, its caption before it."""
     rows = [[md_words(text, md_cell) for text in row] for row in shown.texts]
-    return [md_words(shown.caption, md_code), "", *table(shown.headers, rows, shown.numbers_from), ""]
+    return [
+        md_words(shown.caption, md_code),
+        "",
+        *table(shown.headers, rows, shown.numbers_from),
+        "",
+    ]
 
 
 def listed(lines: Iterable[Phrase]) -> list[str]:
@@ -60,9 +65,15 @@ def page_lines(lab: Lab) -> list[str]:
     every = sums(lab)
     leading = tables(lab, every, _ROWS)[0]
     grown = growths(lab.study, lab.experiment.columns)
-    said = [*growth_answers(grown), *answers(lab, every), *beyond_stack(lab, every, _NAMES)]
+    said = [
+        *growth_answers(grown),
+        *answers(lab, every),
+        *beyond_stack(lab, every, _NAMES),
+    ]
     missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
-    compilers = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
+    compilers = dict.fromkeys(
+        variant.compiler.version for variant in lab.study.variants if variant.compiler
+    )
     models = plural(len({cell.key.model for _, cell in lab.cells}), "model")
     ran = f" Run on {lab.machine}." if lab.machine else ""
     told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
@@ -75,9 +86,16 @@ def page_lines(lab: Lab) -> list[str]:
 def first_lines(labs: Sequence[Lab]) -> list[str]:
     """One line for each experiment: its question, and what was measured."""
     rows = [
-        [f"[{lab.experiment.name}](#{lab.experiment.name})", lab.experiment.question, short_answer(lab)] for lab in labs
+        [
+            f"[{lab.experiment.name}](#{lab.experiment.name})",
+            lab.experiment.question,
+            short_answer(lab),
+        ]
+        for lab in labs
     ]
-    return table(["experiment", "question", f"measured, on {SHOWN_FIRST}"], rows, left=3)
+    return table(
+        ["experiment", "question", f"measured, on {SHOWN_FIRST}"], rows, left=3
+    )
 
 
 def short_answer(lab: Lab) -> str:
@@ -91,18 +109,31 @@ def short_answer(lab: Lab) -> str:
 
 
 def _against(lab: Lab, shown: Sums) -> str:
-    others = [variant.name for variant in shown.variants if variant.name != shown.reference]
+    others = [
+        variant.name for variant in shown.variants if variant.name != shown.reference
+    ]
     told = {name: differences(lab, shown, name) for name in others}
-    moved = sorted((name for name in others if told[name]), key=lambda name: -_size(lab, shown, name))
-    words = [f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]]
+    moved = sorted(
+        (name for name in others if told[name]),
+        key=lambda name: -_size(lab, shown, name),
+    )
+    words = [
+        f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]
+    ]
     known = [name for name in others if shown.value(name, "artifact_bytes") is not None]
-    still, unknown = len(set(known).difference(moved)), len(set(others).difference(known, moved))
+    still, unknown = (
+        len(set(known).difference(moved)),
+        len(set(others).difference(known, moved)),
+    )
     rest = len(moved) - len(words)
     more = [f"{rest} more {'differs' if rest == 1 else 'differ'}"] * bool(rest) + [
         f"nothing changes with {still} more" if words else "nothing changes"
     ] * bool(still)
     more += [f"{unknown} not measured"] * bool(unknown)
-    return f"{plural(len(shown.models), 'model')}, against `{shown.reference}`: {'; '.join([*words, *more])}"
+    return (
+        f"{plural(len(shown.models), 'model')}, against `{shown.reference}`:"
+        f" {'; '.join([*words, *more])}"
+    )
 
 
 def _few(told: Sequence[str]) -> list[str]:
@@ -113,7 +144,10 @@ def _few(told: Sequence[str]) -> list[str]:
 def _size(lab: Lab, shown: Sums, name: str) -> float:
     """The part of the first change that is sure."""
     for column in lab.experiment.columns:
-        before, after = shown.value(shown.variants[0].name, column), shown.value(name, column)
+        before, after = (
+            shown.value(shown.variants[0].name, column),
+            shown.value(name, column),
+        )
         if before and (sure := certain(difference(before, after))):
             return abs(sure) / ends(before)[1]
     return 0.0
@@ -136,12 +170,20 @@ def main(paths: Sequence[str]) -> None:
                 [part_of(each) for each in labs],
             )
     if all(labs.values()):
-        text = written(text, PART, first_lines([max(found, key=_models) for found in labs.values()]), (PART,))
+        text = written(
+            text,
+            PART,
+            first_lines([max(found, key=_models) for found in labs.values()]),
+            (PART,),
+        )
     page.write_text(text, encoding="utf-8")
 
 
 def _models(lab: Lab) -> int:
-    return max((len(each.models) for each in sums(lab) if each.target == SHOWN_FIRST), default=0)
+    return max(
+        (len(each.models) for each in sums(lab) if each.target == SHOWN_FIRST),
+        default=0,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Ten edits of the suite's models, each of a few words, as a person would make them; the same ones in every run."""
+"""Ten edits of the suite's models, each of a few words, as a person would make them.
+
+The same ones in every run.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ class Edit:
 
     name: str
     model: str
-    change: Callable[[str], str]  # text → edited text; raises ValueError where the place is not there once
+    change: Callable[
+        [str], str
+    ]  # text → edited text; raises ValueError where the place is not there once
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -32,7 +37,9 @@ class Edit:
 def added(text: str) -> str:
     """An operation behind the classifier."""
     sigmoid = f"%scores = torch.aten.sigmoid %816 : {CNN_OUT} -> {CNN_OUT}"
-    return edited(text, f"return %816 : {CNN_OUT}", f"{sigmoid}\n    return %scores : {CNN_OUT}")
+    return edited(
+        text, f"return %816 : {CNN_OUT}", f"{sigmoid}\n    return %scores : {CNN_OUT}"
+    )
 
 
 def relu(text: str) -> str:
@@ -43,7 +50,9 @@ def relu(text: str) -> str:
 
 def without_activation(text: str) -> str:
     """The first layer's second product takes what goes into the activation."""
-    return edited(text, "torch.aten.linear %67, %68, %69", "torch.aten.linear %66, %68, %69")
+    return edited(
+        text, "torch.aten.linear %67, %68, %69", "torch.aten.linear %66, %68, %69"
+    )
 
 
 def epsilon(text: str) -> str:
@@ -51,12 +60,16 @@ def epsilon(text: str) -> str:
     found = re.findall(r"%float9\.999990e-13 = torch\.constant\.float \S+", text)
     if len(found) != 1:
         raise ValueError(f"the constant stands there {len(found)} times")
-    return edited(text, f"{found[0]} ", "%float9.999990e-13 = torch.constant.float 1.000000e-05 ")
+    return edited(
+        text, f"{found[0]} ", "%float9.999990e-13 = torch.constant.float 1.000000e-05 "
+    )
 
 
 def log_softmax(text: str) -> str:
     """The logarithm of the first attention's weights."""
-    return edited(text, "%48 = torch.aten.softmax.int", "%48 = torch.aten.log_softmax.int")
+    return edited(
+        text, "%48 = torch.aten.softmax.int", "%48 = torch.aten.log_softmax.int"
+    )
 
 
 def three_layers(text: str) -> str:
@@ -84,7 +97,12 @@ def half(text: str) -> str:
     """A cast that goes through f16."""
     old = "%5 = stablehlo.convert %4 : (tensor<32x10xi1>) -> tensor<32x10xf32>"
     first = "%half = stablehlo.convert %4 : (tensor<32x10xi1>) -> tensor<32x10xf16>"
-    return edited(text, old, f"{first}\n    %5 = stablehlo.convert %half : (tensor<32x10xf16>) -> tensor<32x10xf32>")
+    return edited(
+        text,
+        old,
+        f"{first}\n    %5 = stablehlo.convert %half : (tensor<32x10xf16>) ->"
+        " tensor<32x10xf32>",
+    )
 
 
 def clamped(text: str) -> str:

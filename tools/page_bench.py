@@ -1,8 +1,9 @@
 """How fast does a page of 200 cells open, against a page of as many bytes with nothing but text? In the same browser.
 
-`PYTHONPATH=tests/support python tools/page_bench.py` prints both, and the ratio. Opening is from the navigation to the
-end of loading and the first thing that is painted, whichever is later; of several rounds, by turns, the median counts.
-With PAGEs it opens those in place of a page of its own.
+`PYTHONPATH=tests/support python tools/page_bench.py` prints both, and the ratio.
+Opening is from the navigation to the end of loading and the first thing that is
+painted, whichever is later; of several rounds, by turns, the median counts. With PAGEs
+it opens those in place of a page of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from bot.show.page import html_pieces
 CELLS, ROUNDS = 200, 9
 TIMES = 3  # The bound: the page's time as a multiple of the text's
 LARGEST_BYTES = 5_000_000
-_TEXT = "<p>main_dispatch_0_matmul_128x768x768_f32 1,234 → 5,678 B, as in a table that nobody laid out.</p>\n"
+_TEXT = (
+    "<p>main_dispatch_0_matmul_128x768x768_f32 1,234 → 5,678 B, as in a table that"
+    " nobody laid out.</p>\n"
+)
 _OPENED = """
 async () => {
   const painted = () => performance.getEntriesByType("paint").map((entry) => entry.startTime);
@@ -37,7 +41,10 @@ async () => {
 
 def plain(size: int) -> str:
     """A page of so many bytes that has text alone."""
-    frame = '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Text</title>\n{}</html>'
+    frame = (
+        '<!DOCTYPE html>\n<html lang="en"><meta'
+        ' charset="utf-8"><title>Text</title>\n{}</html>'
+    )
     room = size - len(frame.format("").encode())
     text = _TEXT * (room // len(_TEXT.encode()))
     return frame.format(text + " " * (room - len(text.encode())))
@@ -52,7 +59,9 @@ def opening_ms(browser: Browser, path: Path) -> float:
     return found
 
 
-def measured(browser: Browser, folder: Path, html: str, rounds: int = ROUNDS) -> tuple[int, float, float]:
+def measured(
+    browser: Browser, folder: Path, html: str, rounds: int = ROUNDS
+) -> tuple[int, float, float]:
     """Bytes, and the medians of this page and of one of text alone in milliseconds."""
     pages = {"page": html, "text": plain(len(html.encode()))}
     for name, text in pages.items():
@@ -61,23 +70,41 @@ def measured(browser: Browser, folder: Path, html: str, rounds: int = ROUNDS) ->
     for at in range(rounds + 1):
         for name in pages:
             spent = opening_ms(browser, folder / f"{name}.html")
-            taken[name] += [spent] if at else []  # the first of each fills the browser's own caches
+            taken[name] += (
+                [spent] if at else []
+            )  # the first of each fills the browser's own caches
     return len(html.encode()), median(taken["page"]), median(taken["text"])
 
 
-def rows(rounds: int = ROUNDS, paths: Sequence[Path] = ()) -> list[tuple[str, str, str]]:
+def rows(
+    rounds: int = ROUNDS, paths: Sequence[Path] = ()
+) -> list[tuple[str, str, str]]:
     """For the table of `make bench`: (what, measured, bound)."""
     if not any(map(shutil.which, NAMES)):
         return [(f"page of {CELLS} cells: no Chromium here to open it", "", "")]
     pages = {str(path): path.read_text(encoding="utf-8") for path in paths}
     table: list[tuple[str, str, str]] = []
-    with tempfile.TemporaryDirectory(prefix="code-size-page-") as name, chromium() as browser:
-        for what, html in (pages or {f"page of {CELLS} cells": "".join(html_pieces(repeated_report(CELLS)))}).items():
+    with (
+        tempfile.TemporaryDirectory(prefix="code-size-page-") as name,
+        chromium() as browser,
+    ):
+        for what, html in (
+            pages
+            or {f"page of {CELLS} cells": "".join(html_pieces(repeated_report(CELLS)))}
+        ).items():
             size, page, text = measured(browser, Path(name), html, rounds)
             table += [
-                (f"{what}, size", f"{size / 1e6:.1f} MB", f"≤ {LARGEST_BYTES / 1e6:.0f} MB"),
+                (
+                    f"{what}, size",
+                    f"{size / 1e6:.1f} MB",
+                    f"≤ {LARGEST_BYTES / 1e6:.0f} MB",
+                ),
                 ("  it opens in Chromium in", f"{page:.0f} ms", ""),
-                ("  the same / a page of text of as many bytes", f"{page / text:.1f}", f"≤ {TIMES}"),
+                (
+                    "  the same / a page of text of as many bytes",
+                    f"{page / text:.1f}",
+                    f"≤ {TIMES}",
+                ),
             ]
     return table
 

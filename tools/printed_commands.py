@@ -21,7 +21,10 @@ from bot.core.planned import SIDES
 from bot.core.snapshot import Cell, Snapshot, from_json
 from bot.system.processes import Outcome
 
-SMALL = ("tests/fixtures/binaries/dense.mlir", "tests/fixtures/e2e/models/embedding_norm.mlir")
+SMALL = (
+    "tests/fixtures/binaries/dense.mlir",
+    "tests/fixtures/e2e/models/embedding_norm.mlir",
+)
 FLAGS = (
     "--iree-opt-level=O0",
     "--iree-opt-level=O1",
@@ -75,7 +78,9 @@ class Checked:
     """One printed command, run once more."""
 
     where: str
-    outcome: str  # `equal`; `noise` (what the cell names as another outcome, or comes now and then); `other`
+    # `equal`; `noise` (what the cell names as another outcome, or comes now and then);
+    # `other`
+    outcome: str
     said: str = ""
 
 
@@ -93,25 +98,37 @@ def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
     """What a shell makes of the printed command: the artifact's digest, or the first diagnostics."""
     line = cell.command.replace("iree-compile -", f"{side.binary} -", 1)
     line = line.replace(f"-o {cell.key.model}.vmfb", f"-o {target}")
-    done = subprocess.run(["sh", "-c", line], cwd=side.home, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=side.home, capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         digest = hashlib.sha256(target.read_bytes()).hexdigest()
         target.unlink()
         return digest, ""
-    outcome = Outcome(done.returncode, None, False, without_places(done.stderr), 0, None)
+    outcome = Outcome(
+        done.returncode, None, False, without_places(done.stderr), 0, None
+    )
     return "", failure(outcome, 0).message
 
 
 def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
-    """The printed command against the cell; one that gives something else is asked a few times more."""
+    """The printed command against the cell.
+
+    One that gives something else is asked a few times more.
+    """
     where = f"{side.name} {cell.key}"
-    wanted = (cell.artifact_digest or "", "" if cell.measured or not cell.failure else cell.failure.message)
+    wanted = (
+        cell.artifact_digest or "",
+        "" if cell.measured or not cell.failure else cell.failure.message,
+    )
     known = {other.artifact_digest or "" for other in cell.others}
     seen = []
     for _ in range(6):
         seen.append(ran(cell, side, scratch / f"{number}.vmfb"))
         if seen[-1] == wanted:
-            return Checked(where, "equal" if len(seen) == 1 else "noise", f"after {len(seen)} runs")
+            return Checked(
+                where, "equal" if len(seen) == 1 else "noise", f"after {len(seen)} runs"
+            )
         if seen[-1][0] in known:
             return Checked(where, "noise", "the build lists this result")
     return Checked(where, "other", f"reported {wanted}, gave {seen[-1]}")
@@ -119,33 +136,68 @@ def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
 
 def checked(work: Work, sides: Iterable[Side]) -> list[Checked]:
     """All cells of these sides, a compile per core."""
-    asked = [(cell, side) for side in sides for cell in side.snapshot.cells if cell.command]
+    asked = [
+        (cell, side) for side in sides for cell in side.snapshot.cells if cell.command
+    ]
     work.say(f"{len(asked)} printed commands")
-    with tempfile.TemporaryDirectory(prefix="evidence-") as name, ThreadPoolExecutor(work.jobs) as pool:
-        return list(pool.map(lambda number: check(number, *asked[number], Path(name)), range(len(asked))))
+    with (
+        tempfile.TemporaryDirectory(prefix="evidence-") as name,
+        ThreadPoolExecutor(work.jobs) as pool,
+    ):
+        return list(
+            pool.map(
+                lambda number: check(number, *asked[number], Path(name)),
+                range(len(asked)),
+            )
+        )
 
 
 def sides_of(work: Work) -> list[Side]:
     """The two releases of PAIR."""
-    out = work.compared(work.folder("commands") / "out", "--base", PAIR[0], "--head", PAIR[1])
+    out = work.compared(
+        work.folder("commands") / "out", "--base", PAIR[0], "--head", PAIR[1]
+    )
     sides = []
     for name, release in zip(SIDES, PAIR, strict=True):
         found = from_json((out / f"{name}.json").read_text(encoding="utf-8"))
         command = next(cell.command for cell in found.cells if cell.command)
-        sides.append(Side(name, found, work.binary(release), home_of(command, work.config.parent)))
+        sides.append(
+            Side(
+                name, found, work.binary(release), home_of(command, work.config.parent)
+            )
+        )
     return sides
 
 
 def variations(work: Work, home: Path) -> Iterator[Side]:
-    """Small models under one further flag each, measured by the program; a flag that the release lacks is left out."""
+    """Small models under one further flag each, measured by the program.
+
+    A flag that the release lacks is left out.
+    """
     (home / "models").mkdir(parents=True, exist_ok=True)
     for name in SMALL:
         shutil.copy(ROOT / name, home / "models")
     binary = work.binary(PAIR[1])
     for number, flag in enumerate(FLAGS):
         config, out = home / f"{number}.yml", home / f"{number}.json"
-        config.write_text(json.dumps({"schema": "code-size-config/1", "models": ["models/*.mlir"], "flags": [flag]}))
-        words = ["measure", "--compiler", str(binary), "--config", str(config), "--out", str(out)]
+        config.write_text(
+            json.dumps(
+                {
+                    "schema": "code-size-config/1",
+                    "models": ["models/*.mlir"],
+                    "flags": [flag],
+                }
+            )
+        )
+        words = [
+            "measure",
+            "--compiler",
+            str(binary),
+            "--config",
+            str(config),
+            "--out",
+            str(out),
+        ]
         work.say(f"{number + 1} of {len(FLAGS)}: {flag}")
         if replace(work, selectors=work.targets).program(words, home).wait() == 0:
             yield Side(flag, from_json(out.read_text(encoding="utf-8")), binary, home)
@@ -154,9 +206,19 @@ def variations(work: Work, home: Path) -> Iterator[Side]:
 def table(found: Sequence[Checked]) -> list[str]:
     """Counts, and a line for each command that gave something else."""
     counts = Counter(one.outcome for one in found)
-    lines = [f"{len(found)} commands: {counts['equal']} gave the reported result in the first run"]
-    lines[0] += f", {counts['noise']} are non-deterministic (noise), {counts['other']} gave another result."
-    lines += [f"- {one.outcome}: `{one.where}` ({one.said[:300]})" for one in found if one.outcome != "equal"]
+    lines = [
+        f"{len(found)} commands: {counts['equal']} gave the reported result in the"
+        " first run"
+    ]
+    lines[0] += (
+        f", {counts['noise']} are non-deterministic (noise), {counts['other']} gave"
+        " another result."
+    )
+    lines += [
+        f"- {one.outcome}: `{one.where}` ({one.said[:300]})"
+        for one in found
+        if one.outcome != "equal"
+    ]
     return lines
 
 
@@ -178,8 +240,14 @@ def flags(work: Work) -> Section:
     """Small models under further flags."""
     sides = list(variations(work, work.folder("flags")))
     found = checked(work, sides)
-    about = f"{len(sides)} of {len(FLAGS)} flags, which {PAIR[1]} accepts, with two small models on all targets."
-    return Section(["## The printed command under other flags", "", about, *table(found)], sound(found))
+    about = (
+        f"{len(sides)} of {len(FLAGS)} flags, which {PAIR[1]} accepts, with two small"
+        " models on all targets."
+    )
+    return Section(
+        ["## The printed command under other flags", "", about, *table(found)],
+        sound(found),
+    )
 
 
 if __name__ == "__main__":

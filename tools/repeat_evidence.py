@@ -1,7 +1,8 @@
 """The same comparison twice, and a compiler against itself from machines that differ: nothing may be found.
 
-`python -m repeat_evidence` compares the second release of PAIR with itself: a side that was measured with one job is
-the base of runs from other folders, with caches of their own, on other numbers of processors and with less memory.
+`python -m repeat_evidence` compares the second release of PAIR with itself: a side that
+was measured with one job is the base of runs from other folders, with caches of their
+own, on other numbers of processors and with less memory.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ class Place:
 BASE = Place("where the base was measured", "one", 1)
 PLACES = (
     Place("another folder and cache, 2 jobs", "another/folder", 2),
-    Place("a third folder, 1 processor, 8 GiB of memory a process", "a/third/folder", 1, Machine(1, 8 << 30)),
+    Place(
+        "a third folder, 1 processor, 8 GiB of memory a process",
+        "a/third/folder",
+        1,
+        Machine(1, 8 << 30),
+    ),
     Place("a fourth folder, 5 jobs side by side", "fourth", 5),
 )
 
@@ -49,13 +55,19 @@ PLACES = (
 def without_times(value: Any) -> Any:
     """The JSON value without what differs from run to run by nature."""
     if isinstance(value, dict):
-        return {name: without_times(found) for name, found in value.items() if name not in TIMES}
+        return {
+            name: without_times(found)
+            for name, found in value.items()
+            if name not in TIMES
+        }
     return [without_times(item) for item in value] if isinstance(value, list) else value
 
 
 def differing(one: Path, other: Path) -> Iterator[str]:
     """Where two JSON files differ beside times, as paths into them."""
-    left, right = (without_times(json.loads(path.read_bytes())) for path in (one, other))
+    left, right = (
+        without_times(json.loads(path.read_bytes())) for path in (one, other)
+    )
     yield from _differing(left, right, one.name)
 
 
@@ -75,7 +87,17 @@ def same(work: Work) -> Section:
     runs, outs = [], []
     for jobs, folder in ((1, "one"), (2, "another/folder")):
         home = work.folder("same", folder)
-        words = ["compare", "--base", PAIR[0], "--head", PAIR[1], "--jobs", str(jobs), "--out", str(home / "out")]
+        words = [
+            "compare",
+            "--base",
+            PAIR[0],
+            "--head",
+            PAIR[1],
+            "--jobs",
+            str(jobs),
+            "--out",
+            str(home / "out"),
+        ]
         runs.append(work.program(words, home, work.empty_cache(home)))
         outs.append(home / "out")
     work.say(f"{PAIR[0]} → {PAIR[1]} in two places at once")
@@ -84,10 +106,15 @@ def same(work: Work) -> Section:
     for name in ("base.json", "head.json", "report.json"):
         found += differing(outs[0] / name, outs[1] / name)
     about = (
-        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. The comparison ran twice at the same time: from empty "
-        "caches, in two folders, with 1 and 2 jobs. Apart from times and memory, `base.json`, `head.json` and "
+        f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. The comparison ran twice at"
+        " the same time: from empty caches, in two folders, with 1 and 2 jobs. Apart"
+        " from times and memory, `base.json`, `head.json` and "
     )
-    told = f"`report.json` differ in {len(found)} places:" if found else "`report.json` are the same."
+    told = (
+        f"`report.json` differ in {len(found)} places:"
+        if found
+        else "`report.json` are the same."
+    )
     lines = ["## The same comparison gives the same report", "", about + told]
     return Section([*lines, *(f"- `{line}`" for line in found[:SHOWN])], not found)
 
@@ -113,11 +140,21 @@ def name_of(row: Mapping[str, Any]) -> str:
 def difference(cell: Mapping[str, Any]) -> str:
     """What is not the same in a cell of a report; empty where all of it is."""
     if cell["state"] in ("same", "broken"):
-        told = [f"{cell[name]['base']} | {cell[name]['head']}" for name in ("status", "failure") if unlike(cell[name])]
+        told = [
+            f"{cell[name]['base']} | {cell[name]['head']}"
+            for name in ("status", "failure")
+            if unlike(cell[name])
+        ]
         told += ["the artifacts are other bytes"] * (cell["identical"] is False)
-        told += [name for name, one in cell["metrics"].items() if name in EXACT and unlike(one)]
+        told += [
+            name
+            for name, one in cell["metrics"].items()
+            if name in EXACT and unlike(one)
+        ]
         return ", ".join(told)
-    excused = cell["state"] == "unmeasured" and set(cell["status"].values()) == {"unsupported"}
+    excused = cell["state"] == "unmeasured" and set(cell["status"].values()) == {
+        "unsupported"
+    }
     return "" if excused else cell["state"]
 
 
@@ -128,18 +165,31 @@ def unlike(pair: Mapping[str, Any]) -> bool:
 
 def held(words: str, report: Mapping[str, Any]) -> Held:
     """What a report says of two sides that are one."""
-    excused = [cell["state"] == "unmeasured" and not difference(cell) for cell in report["cells"]]
+    excused = [
+        cell["state"] == "unmeasured" and not difference(cell)
+        for cell in report["cells"]
+    ]
     named = zip(report["cells"], excused, strict=True)
     states = Counter("unsupported" if one else cell["state"] for cell, one in named)
     found = {name_of(cell): difference(cell) for cell in report["cells"]}
     alarms = [name_of(one) for one in report["verdict"]["findings"] if not one["known"]]
-    return Held(words, states, {name: told for name, told in found.items() if told}, alarms)
+    return Held(
+        words, states, {name: told for name, told in found.items() if told}, alarms
+    )
 
 
 def measured(work: Work) -> Snapshot:
     """The compiler's cells, measured with one job in a cache of its own."""
     home = work.folder("noise", BASE.folder)
-    words = ["measure", "--compiler", PAIR[1], "--jobs", str(BASE.jobs), "--out", str(home / "base.json")]
+    words = [
+        "measure",
+        "--compiler",
+        PAIR[1],
+        "--jobs",
+        str(BASE.jobs),
+        "--out",
+        str(home / "base.json"),
+    ]
     work.say(f"{PAIR[1]}: {BASE.words}")
     require(work.program(words, home, work.empty_cache(home)), words)
     return from_json((home / "base.json").read_text(encoding="utf-8"))
@@ -148,11 +198,23 @@ def measured(work: Work) -> Snapshot:
 def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
     """The same compiler measured in another place and compared with the base side, as a pull request does it."""
     home = work.folder("noise", place.folder)
-    words = ["compare", "--base", base, "--head", PAIR[1], "--jobs", str(place.jobs), "--out", str(home / "out")]
+    words = [
+        "compare",
+        "--base",
+        base,
+        "--head",
+        PAIR[1],
+        "--jobs",
+        str(place.jobs),
+        "--out",
+        str(home / "out"),
+    ]
     work.say(f"{PAIR[1]} against itself: {place.words}")
     require(work.program(words, home, work.empty_cache(home), place.machine), words)
     report = json.loads((home / "out" / "report.json").read_text(encoding="utf-8"))
-    return held(place.words, report), from_json((home / "out" / "head.json").read_text(encoding="utf-8"))
+    return held(place.words, report), from_json(
+        (home / "out" / "head.json").read_text(encoding="utf-8")
+    )
 
 
 def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
@@ -169,30 +231,70 @@ def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
 def told(names: Iterable[str], noisy: Mapping[str, str]) -> Iterator[str]:
     """A line for each cell that differed somewhere, or was seen to give several artifacts."""
     for name in sorted({*names, *noisy}):
-        yield f"- {'noise' if name in noisy else 'difference'}: `{name}`{noisy.get(name, '')}"
+        yield (
+            f"- {'noise' if name in noisy else 'difference'}:"
+            f" `{name}`{noisy.get(name, '')}"
+        )
 
 
-def noise_lines(found: Sequence[Held], noisy: Mapping[str, str]) -> tuple[list[str], bool]:
+def noise_lines(
+    found: Sequence[Held], noisy: Mapping[str, str]
+) -> tuple[list[str], bool]:
     """The table, the cells by name, and whether all that differed is the compiler's own."""
     rows = []
     for one in found:
-        counts = [str(one.states.get(state, 0)) for state in ("same", "broken", "unsupported")]
+        counts = [
+            str(one.states.get(state, 0)) for state in ("same", "broken", "unsupported")
+        ]
         unsure = sum(name in noisy for name in one.differing)
-        rows.append([one.words, *counts, str(len(one.differing) - unsure), str(unsure), str(len(one.findings))])
-    head = ["head measured in", "same", "already failing", "unsupported", "differ, not noise", "noise", "findings"]
+        rows.append(
+            [
+                one.words,
+                *counts,
+                str(len(one.differing) - unsure),
+                str(unsure),
+                str(len(one.findings)),
+            ]
+        )
+    head = [
+        "head measured in",
+        "same",
+        "already failing",
+        "unsupported",
+        "differ, not noise",
+        "noise",
+        "findings",
+    ]
     names = {name for one in found for name in (*one.differing, *one.findings)}
     return [*table(head, rows), "", *told(names, noisy)], names <= set(noisy)
 
 
-def noise(work: Work, places: Sequence[Place] = PLACES, repeats: Callable[[Cell, Side], bool] = unrepeated) -> Section:
-    """A compiler against itself from all places; what differs is asked by its printed command alone."""
+def noise(
+    work: Work,
+    places: Sequence[Place] = PLACES,
+    repeats: Callable[[Cell, Side], bool] = unrepeated,
+) -> Section:
+    """A compiler against itself from all places.
+
+    What differs is asked by its printed command alone.
+    """
     base = measured(work)
     path = str(work.folder("noise", BASE.folder) / "base.json")
     again = Place("the same place and cache, both sides", BASE.folder, BASE.jobs)
-    seen = [against(work, again, PAIR[1]), *(against(work, place, path) for place in places)]
+    seen = [
+        against(work, again, PAIR[1]),
+        *(against(work, place, path) for place in places),
+    ]
     side = Side("base", base, work.binary(PAIR[1]), work.config.parent)
-    noisy = {str(cell.key): " (the build lists this result)" for _, one in seen for cell in one.cells if cell.others}
-    names = {name for one, _ in seen for name in (*one.differing, *one.findings)} - set(noisy)
+    noisy = {
+        str(cell.key): " (the build lists this result)"
+        for _, one in seen
+        for cell in one.cells
+        if cell.others
+    }
+    names = {name for one, _ in seen for name in (*one.differing, *one.findings)} - set(
+        noisy
+    )
     for cell in base.cells:
         if str(cell.key) in names and cell.command:
             work.say(f"{cell.key} differs: its command is run up to {RUNS} times")
@@ -201,10 +303,14 @@ def noise(work: Work, places: Sequence[Place] = PLACES, repeats: Callable[[Cell,
                 noisy[str(cell.key)] = " (its printed command gives several results)"
     lines, sound = noise_lines([one for one, _ in seen], noisy)
     about = (
-        f"IREE {PAIR[1]}, suite {work.suite}. The compiler is measured with 1 job, and compared with itself under the "
-        "conditions of each row. A difference is noise if the printed command of the build gives several artifacts."
+        f"IREE {PAIR[1]}, suite {work.suite}. The compiler is measured with 1 job, and"
+        " compared with itself under the conditions of each row. A difference is noise"
+        " if the printed command of the build gives several artifacts."
     )
-    return Section(["## A compiler compared with itself shows no change", "", about, "", *lines], sound)
+    return Section(
+        ["## A compiler compared with itself shows no change", "", about, "", *lines],
+        sound,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What `report` costs on 5,000 cells, against reading the same two files with Python's `json`: part of `make bench`.
 
-Every dispatch of every cell has code of its own, on each side another: nothing that cells have in common makes the
-files easier than they look, and every cell has a story to be told.
-`PYTHONPATH=tests/support python tools/report_bench.py SNAPSHOT` measures it alone.
+Every dispatch of every cell has code of its own, on each side another: nothing that
+cells have in common makes the files easier than they look, and every cell has a story
+to be told. `PYTHONPATH=tests/support python tools/report_bench.py SNAPSHOT` measures it
+alone.
 """
 
 from __future__ import annotations
@@ -17,11 +18,24 @@ from pathlib import Path
 from replacing import replace
 
 from bot.core.metrics import TABLES
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, from_lines, lines, rows_of, written
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    Dispatch,
+    Snapshot,
+    from_lines,
+    lines,
+    rows_of,
+    written,
+)
 
 CELLS = 5000
-TIMES, MIB = 4, 250  # The bounds: CPU time as a multiple of that of `json`, and peak memory
-# A child's own peak is in /proc: what the kernel tells the parent is never below the parent's own.
+TIMES, MIB = (
+    4,
+    250,
+)  # The bounds: CPU time as a multiple of that of `json`, and peak memory
+# A child's own peak is in /proc: what the kernel tells the parent is never below the
+# parent's own.
 _CHILD = """
 import resource, sys
 del sys.argv[0]
@@ -44,31 +58,59 @@ class Cost:
 
 
 def many(snapshot: Snapshot, side: str, count: int = CELLS) -> Snapshot:
-    """So many cells, made of copies of the measured ones; those of `head` have more code in every dispatch."""
+    """So many cells, made of copies of the measured ones.
+
+    Those of `head` have more code in every dispatch.
+    """
     measured = [cell for cell in snapshot.cells if cell.measured]
-    cells = [_other(measured[at % len(measured)], at // len(measured), side) for at in range(count)]
+    cells = [
+        _other(measured[at % len(measured)], at // len(measured), side)
+        for at in range(count)
+    ]
     models = {cell.key.model: "0" * 64 for cell in cells}
-    compiler = replace(snapshot.compiler, digest=hashlib.sha256(side.encode()).hexdigest())
+    compiler = replace(
+        snapshot.compiler, digest=hashlib.sha256(side.encode()).hexdigest()
+    )
     cells.sort(key=lambda cell: cell.key)
     return replace(snapshot, compiler=compiler, cells=tuple(cells), models=models)
 
 
 def _other(cell: Cell, number: int, side: str) -> Cell:
     key = CellKey(f"{cell.key.model}_{number:04d}", cell.key.target)
-    dispatches = tuple(_dispatch(row, f"{side} {key} {at}", at + 1, side) for at, row in enumerate(cell.dispatches))
-    grown = sum(
-        (new.code_bytes or 0) - (old.code_bytes or 0) for new, old in zip(dispatches, cell.dispatches, strict=True)
+    dispatches = tuple(
+        _dispatch(row, f"{side} {key} {at}", at + 1, side)
+        for at, row in enumerate(cell.dispatches)
     )
-    grown = grown or (side == "head")  # a module without code of its own differs as well
-    metrics = {**cell.metrics, "artifact_bytes": (cell.metrics["artifact_bytes"] or 0) + grown}
-    parts = {**cell.parts, TABLES: cell.parts.get(TABLES, 0) + grown} if cell.parts else {}
+    grown = sum(
+        (new.code_bytes or 0) - (old.code_bytes or 0)
+        for new, old in zip(dispatches, cell.dispatches, strict=True)
+    )
+    grown = grown or (
+        side == "head"
+    )  # a module without code of its own differs as well
+    metrics = {
+        **cell.metrics,
+        "artifact_bytes": (cell.metrics["artifact_bytes"] or 0) + grown,
+    }
+    parts = (
+        {**cell.parts, TABLES: cell.parts.get(TABLES, 0) + grown} if cell.parts else {}
+    )
     digest = hashlib.sha256(f"{side} {key}".encode()).hexdigest()
-    return replace(cell, key=key, metrics=metrics, artifact_digest=digest, parts=parts, dispatches=dispatches)
+    return replace(
+        cell,
+        key=key,
+        metrics=metrics,
+        artifact_digest=digest,
+        parts=parts,
+        dispatches=dispatches,
+    )
 
 
 def _dispatch(row: Dispatch, name: str, more: int, side: str) -> Dispatch:
     code = written(hashlib.sha256(name.encode()).digest())
-    size = None if row.code_bytes is None else row.code_bytes + more + 7 * (side == "head")
+    size = (
+        None if row.code_bytes is None else row.code_bytes + more + 7 * (side == "head")
+    )
     return replace(row, code=code, code_bytes=size)
 
 
@@ -83,10 +125,16 @@ def write(snapshot: Snapshot, folder: Path, count: int = CELLS) -> list[Path]:
 
 def _cost(work: str, argv: list[str]) -> Cost:
     done = subprocess.run(
-        [sys.executable, "-c", _CHILD.format(work=work), *argv], capture_output=True, text=True, check=False
+        [sys.executable, "-c", _CHILD.format(work=work), *argv],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode not in (0, 1):
-        raise SystemExit(f"{' '.join(argv)} ended with exit code {done.returncode}: {done.stderr[-500:]}")
+        raise SystemExit(
+            f"{' '.join(argv)} ended with exit code {done.returncode}:"
+            f" {done.stderr[-500:]}"
+        )
     seconds, peak_kib = done.stdout.split()[-2:]
     return Cost(float(seconds), int(peak_kib) / 1024)
 
@@ -95,7 +143,16 @@ def costs(snapshot: Snapshot, count: int = CELLS) -> tuple[Cost, Cost]:
     """Of `report`, and of `json` reading the two files; each as a process of its own."""
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         base, head = map(str, write(snapshot, Path(name), count))
-        argv = ["report", "--quiet", "--base", base, "--head", head, "--out", f"{name}/out"]
+        argv = [
+            "report",
+            "--quiet",
+            "--base",
+            base,
+            "--head",
+            head,
+            "--out",
+            f"{name}/out",
+        ]
         return _cost(_REPORT, argv), _cost(_JSON, [base, head])
 
 
@@ -104,7 +161,11 @@ def rows(snapshot: Snapshot) -> list[tuple[str, str, str]]:
     report, json = costs(snapshot)
     return [
         (f"report on {CELLS:,} cells, CPU", f"{report.cpu_seconds:.1f} s", ""),
-        ("  the same / json reading its two files", f"{report.cpu_seconds / json.cpu_seconds:.1f}", f"≤ {TIMES}"),
+        (
+            "  the same / json reading its two files",
+            f"{report.cpu_seconds / json.cpu_seconds:.1f}",
+            f"≤ {TIMES}",
+        ),
         ("  its peak memory", f"{report.peak_mib:.0f} MiB", f"≤ {MIB} MiB"),
     ]
 

@@ -1,10 +1,12 @@
 """A year of nightlies on a data branch: how large the branch becomes, and what `history` over it costs.
 
-    PYTHONPATH=tests/support python tools/simulated_year.py SNAPSHOT SNAPSHOT… [--nights 365] [--copies 1]
+    PYTHONPATH=tests/support python tools/simulated_year.py SNAPSHOT SNAPSHOT… [--nights
+    365] [--copies 1]
 
-Snapshots of real releases, oldest first, are its sources. Between two of them every cell changes from one to the other
-in a night of its own, so that each night some cells move and most do not. Each night is stored as a push to main stores
-it; then `code-size-bot history --store data-branch` reads them all.
+Snapshots of real releases, oldest first, are its sources. Between two of them every
+cell changes from one to the other in a night of its own, so that each night some cells
+move and most do not. Each night is stored as a push to main stores it; then
+`code-size-bot history --store data-branch` reads them all.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from bot.store.data_branch import DataBranch
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
-# A child's own peak is in /proc: what the kernel tells the parent is never below the parent's own.
+# A child's own peak is in /proc: what the kernel tells the parent is never below the
+# parent's own.
 _CHILD = """
 import resource, sys
 from bot.cli.main import main
@@ -46,8 +49,9 @@ sys.exit(code)
 def copied(snapshot: Snapshot, copies: int) -> Snapshot:
     """The snapshot with so many copies of each model, under other names and with figures and texts of their own.
 
-    Equal copies would be packed to nothing. So the sizes of each are a multiple, which still adds up, the digits of its
-    names and strategies are others, digests are digested again, and strategies stand at other dispatches.
+    Equal copies would be packed to nothing. So the sizes of each are a multiple, which
+    still adds up, the digits of its names and strategies are others, digests are
+    digested again, and strategies stand at other dispatches.
     """
 
     def copy(cell: Cell, at: int) -> Cell:
@@ -58,7 +62,9 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
             return text.translate(digits)
 
         shuffled = random.Random(at)
-        digits = str.maketrans("123456789", "".join(shuffled.sample("123456789", 9)) if at else "123456789")
+        digits = str.maketrans(
+            "123456789", "".join(shuffled.sample("123456789", 9)) if at else "123456789"
+        )
         strategies = [row.strategy for row in cell.dispatches]
         if at:
             shuffled.shuffle(strategies)
@@ -86,26 +92,43 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
                 for row in cell.program.sources
             ),
             sites=tuple(
-                replace(row, entry_point=other(row.entry_point), component=row.component and other(row.component))
+                replace(
+                    row,
+                    entry_point=other(row.entry_point),
+                    component=row.component and other(row.component),
+                )
                 for row in cell.program.sites
             ),
         )
-        names = {"key": replace(cell.key, model=_name(cell.key.model, at)), "artifact_digest": digest(cell.key, at)}
+        names = {
+            "key": replace(cell.key, model=_name(cell.key.model, at)),
+            "artifact_digest": digest(cell.key, at),
+        }
         return replace(
             cell,
             metrics=times(cell.metrics),
             parts=times(cell.parts),
             dispatches=rows,
             program=program,
-            families=tuple(replace(row, members=tuple(map(other, row.members))) for row in cell.families),
+            families=tuple(
+                replace(row, members=tuple(map(other, row.members)))
+                for row in cell.families
+            ),
             **names,
         )
 
     def digest(*what: object) -> str:
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
-    cells = sorted((copy(cell, at) for cell in snapshot.cells for at in range(copies)), key=lambda cell: cell.key)
-    models = {_name(name, at): digest for name, digest in snapshot.models.items() for at in range(copies)}
+    cells = sorted(
+        (copy(cell, at) for cell in snapshot.cells for at in range(copies)),
+        key=lambda cell: cell.key,
+    )
+    models = {
+        _name(name, at): digest
+        for name, digest in snapshot.models.items()
+        for at in range(copies)
+    }
     return replace(snapshot, cells=tuple(cells), models=models)
 
 
@@ -120,21 +143,34 @@ def nightlies(sources: Sequence[Snapshot], nights: int) -> Iterator[Snapshot]:
     steps = len(sources) - 1
     for night in range(nights):
         chosen = [
-            cells[sum(night >= _moves_at(key, step, nights, steps) for step in range(steps))][key] for key in keys
+            cells[
+                sum(
+                    night >= _moves_at(key, step, nights, steps)
+                    for step in range(steps)
+                )
+            ][key]
+            for key in keys
         ]
         digest = hashlib.sha256(f"night {night}".encode()).hexdigest()
-        compiler = replace(sources[-1].compiler, version=f"nightly {night}", digest=digest)
+        compiler = replace(
+            sources[-1].compiler, version=f"nightly {night}", digest=digest
+        )
         yield replace(sources[-1], compiler=compiler, cells=tuple(chosen))
 
 
 def _moves_at(key: CellKey, step: int, nights: int, steps: int) -> int:
     """The night in which a cell goes over to source `step + 1`: anywhere in that step's part of the year."""
-    number = int.from_bytes(hashlib.sha256(f"{key} {step}".encode()).digest()[:4], "big")
+    number = int.from_bytes(
+        hashlib.sha256(f"{key} {step}".encode()).digest()[:4], "big"
+    )
     return 1 + (step * nights + number % nights) // steps
 
 
 def stored(snapshots: Iterator[Snapshot], folder: Path) -> tuple[Path, int]:
-    """A clone whose origin has each night's snapshot on its data branch; and the bytes of that branch, packed."""
+    """A clone whose origin has each night's snapshot on its data branch.
+
+    And the bytes of that branch, packed.
+    """
     origin, clone = folder / "origin.git", folder / "clone"
     _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
     _git(folder, "clone", "--quiet", str(origin), str(clone))
@@ -146,46 +182,80 @@ def stored(snapshots: Iterator[Snapshot], folder: Path) -> tuple[Path, int]:
             store.save(Entry("default", sha, snapshot.compiler.digest), snapshot)
     cpu = os.times()
     print(
-        f"stored in {cpu.user + cpu.system:,.0f} CPU s, and git's {cpu.children_user + cpu.children_system:,.0f}",
+        f"stored in {cpu.user + cpu.system:,.0f} CPU s, and git's"
+        f" {cpu.children_user + cpu.children_system:,.0f}",
         file=sys.stderr,
     )
     _git(clone, "push", "--quiet", "origin", "HEAD:main")
     _git(clone, "remote", "set-head", "origin", "main")
     _git(origin, "gc", "--quiet", "--prune=now")
-    sizes = dict(line.split(": ") for line in _git(origin, "count-objects", "-v").splitlines())
+    sizes = dict(
+        line.split(": ") for line in _git(origin, "count-objects", "-v").splitlines()
+    )
     return clone, 1024 * int(sizes["size-pack"])
 
 
 def _git(folder: Path, *words: str) -> str:
-    identity = {f"GIT_{role}_{field}": "nobody" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+    identity = {
+        f"GIT_{role}_{field}": "nobody"
+        for role in ("AUTHOR", "COMMITTER")
+        for field in ("NAME", "EMAIL")
+    }
     done = subprocess.run(
-        ["git", *words], cwd=folder, env={**os.environ, **identity}, check=True, stdout=subprocess.PIPE
+        ["git", *words],
+        cwd=folder,
+        env={**os.environ, **identity},
+        check=True,
+        stdout=subprocess.PIPE,
     )
     return done.stdout.decode().strip()
 
 
 def history_cost(clone: Path, nights: int, out: Path) -> tuple[float, float]:
     """CPU seconds and peak MiB of `history` over all nights; its files are in `out` then."""
-    words = ["history", "--quiet", "--store", "data-branch", "--last", str(nights), "--out", str(out)]
+    words = [
+        "history",
+        "--quiet",
+        "--store",
+        "data-branch",
+        "--last",
+        str(nights),
+        "--out",
+        str(out),
+    ]
     (clone / "code-size.yml").write_text(
-        f"schema: code-size-config/1\nbaseline: {{ancestors: {nights}}}\n", encoding="utf-8"
+        f"schema: code-size-config/1\nbaseline: {{ancestors: {nights}}}\n",
+        encoding="utf-8",
     )
     command = [sys.executable, "-c", _CHILD, *words, "--config", "code-size.yml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=clone, env=environment, check=True, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        command, cwd=clone, env=environment, check=True, stderr=subprocess.PIPE
+    )
     seconds, peak_kib = done.stderr.split()[-2:]
     return float(seconds), int(peak_kib) / 1024
 
 
 def main(words: Sequence[str]) -> int:
     """Print the table of docs/scale.md."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("snapshots", nargs="+", type=Path, metavar="SNAPSHOT")
     parser.add_argument("--nights", type=int, default=365)
-    parser.add_argument("--copies", type=int, default=1, help="of each model, for a larger suite")
-    parser.add_argument("--out", type=Path, help="where the history's files stay (default: they are removed)")
+    parser.add_argument(
+        "--copies", type=int, default=1, help="of each model, for a larger suite"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="where the history's files stay (default: they are removed)",
+    )
     chosen = parser.parse_args(words)
-    sources = [copied(from_json(path.read_bytes(), str(path)), chosen.copies) for path in chosen.snapshots]
+    sources = [
+        copied(from_json(path.read_bytes(), str(path)), chosen.copies)
+        for path in chosen.snapshots
+    ]
     with tempfile.TemporaryDirectory(prefix="code-size-year-") as name:
         folder = Path(name)
         clone, branch_bytes = stored(nightlies(sources, chosen.nights), folder)
@@ -211,7 +281,12 @@ def main(words: Sequence[str]) -> int:
         peak_mib,
         *(size / 1e6 for _, size in sorted(sizes.items())),
     ]
-    row = [str(chosen.nights), str(cells), str(len(answer["steps"])), *(f"{figure:,.1f}" for figure in figures)]
+    row = [
+        str(chosen.nights),
+        str(cells),
+        str(len(answer["steps"])),
+        *(f"{figure:,.1f}" for figure in figures),
+    ]
     print("\n".join(table(head, [row])))
     return 0
 

@@ -1,6 +1,7 @@
 """What a start costs in CPU time, against `python -c 'import argparse'`: part of `make bench`, and a program.
 
-A quotient of small times moves with whatever else the machine does; `test_start.py` keeps what it stands for.
+A quotient of small times moves with whatever else the machine does; `test_start.py`
+keeps what it stands for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def cpu_seconds(argv: Sequence[str]) -> float:
     times = []
     for _ in range(RUNS):
         before = _children_seconds()
-        subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
         times.append(_children_seconds() - before)
     return min(times)
 
@@ -39,7 +42,10 @@ def _children_seconds() -> float:
 def ratios() -> dict[str, float]:
     """Arguments → CPU time of that start, as a multiple of the plain import's."""
     plain = cpu_seconds([sys.executable, "-c", "import argparse"])
-    return {" ".join(start): cpu_seconds([sys.executable, "-m", "bot", *start]) / plain for start in STARTS}
+    return {
+        " ".join(start): cpu_seconds([sys.executable, "-m", "bot", *start]) / plain
+        for start in STARTS
+    }
 
 
 if __name__ == "__main__":

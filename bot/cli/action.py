@@ -12,11 +12,13 @@ EXAMPLES = ()
 def arguments(parser: Parser) -> None:
     name = parser.prog.split()[-1]
     parser.description = (
-        f"{parser.description}\n\n"
-        "The command reads the event, the token and all inputs from variables that GitHub Actions sets (INPUT_*)."
+        f"{parser.description}\n\nThe command reads the event, the token and all inputs"
+        " from variables that GitHub Actions sets (INPUT_*)."
     )
     command = "auto" if name == "action" else name
-    parser.epilog = f"in a workflow:\n  uses: OWNER/REPO@v1\n  with: {{command: {command}}}"
+    parser.epilog = (
+        f"in a workflow:\n  uses: OWNER/REPO@v1\n  with: {{command: {command}}}"
+    )
 
 
 def run(arguments: Arguments) -> int:

@@ -21,7 +21,10 @@ _MOST_CHARACTERS = 1_000  # of a command
 _MOST_REASON_CHARACTERS = 300
 _VERBS: tuple[Verb, ...] = get_args(Verb)
 _HELP = f"{PREFIX} help"
-_ALLOWED = f"a release such as 3.13.0, {', '.join(MOVING)}, {COMMIT}BRANCH, {' or '.join(SIDES)}"
+_ALLOWED = (
+    f"a release such as 3.13.0, {', '.join(MOVING)}, {COMMIT}BRANCH,"
+    f" {' or '.join(SIDES)}"
+)
 _OPTION_NAME = re.compile(r"--[a-z0-9][a-z0-9-]*", re.ASCII)
 # Such options write files, or load code, whatever their value is.
 _REFUSED_WORDS = frozenset(
@@ -98,7 +101,9 @@ def _verb(name: str) -> Verb:
 def _reason(text: str) -> str:
     where = f"{PREFIX} accept"
     if not text:
-        raise UsageError("missing: the reason", where=where, hint=f"write {where} REASON")
+        raise UsageError(
+            "missing: the reason", where=where, hint=f"write {where} REASON"
+        )
     if len(text) > _MOST_REASON_CHARACTERS:
         what = f"the reason is longer than {_MOST_REASON_CHARACTERS} characters"
         raise UsageError(what, where=where)
@@ -121,7 +126,9 @@ def _compared(words: Sequence[str]) -> Typed:
     add_flags(parser)
     typed, unknown = parser.parse_known_args(words)
     if unknown:
-        parser.error(f"unexpected argument {unknown[0]!r} (write: {COMMANDS['compare'][0]})")
+        parser.error(
+            f"unexpected argument {unknown[0]!r} (write: {COMMANDS['compare'][0]})"
+        )
     for flag in typed.flags:
         _require_no_file(flag, parser.prog)
     return Typed(
@@ -142,7 +149,9 @@ def _side(text: str) -> str:
         return text
     meant = meant_spec(text) or next(iter(nearest(text, SIDES)), "")
     hint = f"did you mean {meant}?" if meant else f"allowed: {_ALLOWED}"
-    raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a side for a comment ({hint})")
+    raise argparse.ArgumentTypeError(
+        f"{text[:60]!r} is not a side for a comment ({hint})"
+    )
 
 
 def _require_no_file(flag: str, where: str) -> None:
@@ -154,4 +163,6 @@ def _require_no_file(flag: str, where: str) -> None:
     is_refused = bool(_REFUSED_WORDS & set(name.split("-"))) or "/" in value
     if not _OPTION_NAME.fullmatch(name) or is_refused or kind_of(flag) != "nothing":
         what = f"{flag[:60]!r} may read or write files, so a comment cannot give it"
-        raise UsageError(what, where=where, hint="write it into the configuration of a commit")
+        raise UsageError(
+            what, where=where, hint="write it into the configuration of a commit"
+        )

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from bot.cli.grammar import Arguments, Parser
-from bot.cli.options import add_format, add_out, add_selectors, add_sides, add_suspects, named_sides, path, spec
+from bot.cli.options import (
+    add_format,
+    add_out,
+    add_selectors,
+    add_sides,
+    add_suspects,
+    named_sides,
+    path,
+    spec,
+)
 
 EXAMPLES = (
     "code-size-bot compare 3.11.0 3.13.0 --config quick",
-    "code-size-bot compare --compiler 3.13.0 --flags='--iree-opt-level=O2' --config quick --model 'bert*s128'",
-    "code-size-bot compare out/base.json 3.13.0 --config quick --model 'bert*s128' --format json",
+    (
+        "code-size-bot compare --compiler 3.13.0 --flags='--iree-opt-level=O2' --config"
+        " quick --model 'bert*s128'"
+    ),
+    (
+        "code-size-bot compare out/base.json 3.13.0 --config quick --model 'bert*s128'"
+        " --format json"
+    ),
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}\n\n"
-        "A side without a SPEC gets the compiler that the configuration names. With --flags or --head-config, "
-        "one SPEC is the compiler of both sides. The thresholds always come from --config."
+        f"{parser.description}\n\nA side without a SPEC gets the compiler that the"
+        " configuration names. With --flags or --head-config, one SPEC is the compiler"
+        " of both sides. The thresholds always come from --config."
     )
-    parser.add_argument("sides", nargs="*", type=spec, metavar="SPEC", help="base side, then head side")
+    parser.add_argument(
+        "sides", nargs="*", type=spec, metavar="SPEC", help="base side, then head side"
+    )
     add_sides(parser, "compiler or snapshot")
     about = "models, targets and flags of the head side only"
     parser.add_argument("--head-config", type=path, metavar="FILE", help=about)
@@ -51,6 +68,8 @@ def run(arguments: Arguments) -> int:
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, laddered(plans, known, work), work)
     report = reported(work.config, sides["base"], sides["head"], baseline, work.texts)
-    report = structs.replace(report, changed_defaults=changed_defaults(plans, sides, work))
+    report = structs.replace(
+        report, changed_defaults=changed_defaults(plans, sides, work)
+    )
     arguments.show.reproduce_with(commands_here(plans, report))
     return publish(report, work)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("code-size-bot doctor", "code-size-bot doctor 3.13.0")
 _NEEDED_FREE_BYTES = 2 << 30
-Check = tuple[str, str, str]  # What was looked at, what was found, and how to fix it (empty where all is well)
+Check = tuple[
+    str, str, str
+]  # What was looked at, what was found, and how to fix it (empty where all is well)
 
 
 def arguments(parser: Parser) -> None:
@@ -38,13 +40,18 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
     if here:  # the one that the action would take if this directory was the top of the repository
-        checks.append(_loaded("configuration", here, "correct the file: most commands read it"))
+        checks.append(
+            _loaded("configuration", here, "correct the file: most commands read it")
+        )
     else:
         none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
     checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
     for what, found, hint in checks:
-        print(f"{'missing' if hint else 'ok':8}{what:16}{found}" + (f" -> {hint}" if hint else ""))
+        print(
+            f"{'missing' if hint else 'ok':8}{what:16}{found}"
+            + (f" -> {hint}" if hint else "")
+        )
     return not any(hint for _, _, hint in checks)
 
 
@@ -54,7 +61,11 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
     from bot.system.processes import run
 
     version = ".".join(map(str, sys.version_info[:3]))
-    yield "Python", version, "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer"
+    yield (
+        "Python",
+        version,
+        "" if sys.version_info >= (3, 10) else "use Python 3.10 or newer",
+    )
     if shutil.which("git") is None:
         yield "git", "not found", "install git: the report names commits with it"
     else:
@@ -63,7 +74,11 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
     if pip.ok:
         yield "pip", " ".join(pip.output.split()[:2]), ""
     else:
-        yield "pip", "not found", "run python -m ensurepip: the bot fetches releases with pip"
+        yield (
+            "pip",
+            "not found",
+            "run python -m ensurepip: the bot fetches releases with pip",
+        )
 
 
 def _sources(cancel: Cancel) -> Iterator[Check]:
@@ -72,8 +87,16 @@ def _sources(cancel: Cancel) -> Iterator[Check]:
     from bot.core.spec import PROJECT, Places
 
     try:
-        stable = [version for version in offered(Places(), cancel, briefly=True) if not version.is_prerelease]
-        yield "package index", f"has {PROJECT} {stable[-1] if stable else 'in no release'}", ""
+        stable = [
+            version
+            for version in offered(Places(), cancel, briefly=True)
+            if not version.is_prerelease
+        ]
+        yield (
+            "package index",
+            f"has {PROJECT} {stable[-1] if stable else 'in no release'}",
+            "",
+        )
     except BotError as error:
         mend = "check the network and PIP_INDEX_URL, or use a compiler on this machine"
         yield "package index", error.what, mend
@@ -90,12 +113,21 @@ def _optional() -> Iterator[Check]:
     try:
         onnx = version("onnx")
     except PackageNotFoundError:
-        onnx = "not installed, and only .onnx models need it: pip install 'code-size-bot[onnx]'"
+        onnx = (
+            "not installed, and only .onnx models need it: pip install"
+            " 'code-size-bot[onnx]'"
+        )
     yield "onnx (optional)", onnx, ""
     found, runtime = ptxas.installed(), runner.installed()
-    need = f"not installed, and only machine code of cuda targets needs it: {ptxas.HOW_TO_GET_IT}"
+    need = (
+        "not installed, and only machine code of cuda targets needs it:"
+        f" {ptxas.HOW_TO_GET_IT}"
+    )
     yield "ptxas (cuda)", found.version if found else need, ""
-    need = f"not installed, and only commands that run artifacts need it: {runner.HOW_TO_GET_IT}"
+    need = (
+        "not installed, and only commands that run artifacts need it:"
+        f" {runner.HOW_TO_GET_IT}"
+    )
     yield "runtime (run)", runtime.version if runtime else need, ""
     yield "commands", isolation(), ""  # what those of other compilers are kept from
 
@@ -107,7 +139,10 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
 
     try:
         config = load_config(path)
-        summary = f"{plural(len(config.models), 'model')}, {plural(len(config.targets), 'target')}"
+        summary = (
+            f"{plural(len(config.models), 'model')},"
+            f" {plural(len(config.targets), 'target')}"
+        )
         if path and (file := config.compiler.requirements):
             summary += f", {pinned_here(config, 'head', path.parent).spec} of {file}"
     except BotError as error:
@@ -127,7 +162,11 @@ def _cache(cache: Path) -> Check:
     except BotError as error:
         return "cache", error.line, "choose another one with --cache or CODE_SIZE_CACHE"
     free = shutil.disk_usage(cache).free
-    hint = "" if free > _NEEDED_FREE_BYTES else "free 2 GiB: an unpacked compiler takes 430 MB"
+    hint = (
+        ""
+        if free > _NEEDED_FREE_BYTES
+        else "free 2 GiB: an unpacked compiler takes 430 MB"
+    )
     return "cache", f"{cache}, {free >> 30} GiB free", hint
 
 
@@ -140,6 +179,13 @@ def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
     except BotError as error:
         return "compiler", error.line, "name another one"
     if toolchain.bindings is None:
-        hint = "put a Python that fits the wheel's tag on PATH: without it most metrics are n/a"
+        hint = (
+            "put a Python that fits the wheel's tag on PATH: without it most metrics"
+            " are n/a"
+        )
         return "compiler", f"{spec}: IR read by {toolchain.no_bindings}", hint
-    return "compiler", f"{spec}: IR read by its own MLIR bindings, with {toolchain.python}", ""
+    return (
+        "compiler",
+        f"{spec}: IR read by its own MLIR bindings, with {toolchain.python}",
+        "",
+    )

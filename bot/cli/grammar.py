@@ -27,11 +27,15 @@ class Arguments(argparse.Namespace):
 class Parser(argparse.ArgumentParser):
     """The parser of the program, and of each of its commands."""
 
-    commands: Collection[str] = ()  # the names of all commands; empty in the parser of a command
+    commands: Collection[
+        str
+    ] = ()  # the names of all commands; empty in the parser of a command
     example = ""  # a command that works, for hints
 
     def __init__(self, prog: str | None = None, **words: Any) -> None:
-        super().__init__(prog, formatter_class=HelpFormatter, allow_abbrev=False, **words)
+        super().__init__(
+            prog, formatter_class=HelpFormatter, allow_abbrev=False, **words
+        )
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -39,7 +43,11 @@ class Parser(argparse.ArgumentParser):
         """Parse all words; ends the program where one has no meaning."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self._refuse(unknown[0], f"unexpected argument for {parsed.command}", f"see {self._help(parsed.command)}")
+            self._refuse(
+                unknown[0],
+                f"unexpected argument for {parsed.command}",
+                f"see {self._help(parsed.command)}",
+            )
         return parsed
 
     def parse_known_args(  # type: ignore[override]
@@ -52,7 +60,9 @@ class Parser(argparse.ArgumentParser):
         given = sys.argv[1:] if args is None else args
         words = self._checked_start(given) if self.commands else self._checked(given)
         parsed, unknown = super().parse_known_args(words, namespace)
-        listed = next((action for action in self._actions if action.nargs in ("*", "+")), None)
+        listed = next(
+            (action for action in self._actions if action.nargs in ("*", "+")), None
+        )
         if listed is None or listed.option_strings or not unknown:
             return parsed, unknown
         known = getattr(parsed, listed.dest) or []
@@ -70,7 +80,9 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             allowed = " or ".join(map(str, action.choices))
-            raise argparse.ArgumentError(action, f"{value!r} is not a known value (allowed: {allowed})")
+            raise argparse.ArgumentError(
+                action, f"{value!r} is not a known value (allowed: {allowed})"
+            )
 
     def _refuse(self, where: str, what: str, hint: str) -> NoReturn:
         self.error(f"{_visible(where)}: {what} ({hint})")
@@ -79,14 +91,21 @@ class Parser(argparse.ArgumentParser):
         return " ".join(filter(None, (self.prog, command, "--help")))
 
     def _checked_start(self, words: Sequence[str]) -> Sequence[str]:
-        """Return the words of the program; ends it where they begin with no option of its own and no command."""
+        """Return the words of the program.
+
+        Ends it where they begin with no option of its own and no command.
+        """
         for word in words:
             if not word.startswith("-"):
                 if word not in self.commands:
-                    self._refuse(word, "unknown command", self._suggestion(word, self.commands))
+                    self._refuse(
+                        word, "unknown command", self._suggestion(word, self.commands)
+                    )
                 return words
             if word.partition("=")[0] not in self._option_string_actions:
-                self._refuse_option(word, "write the options of a command after its name")
+                self._refuse_option(
+                    word, "write the options of a command after its name"
+                )
         if not {"-h", "--help", "-V", "--version"} & set(words):
             self.error(f"missing: a command (see {self._help()})")
         return words
@@ -105,7 +124,10 @@ class Parser(argparse.ArgumentParser):
         return checked
 
     def _checked_option(self, word: str, rest: list[str]) -> str:
-        """Return an option, with its value where that begins with a dash; `rest` loses this value."""
+        """Return an option, with its value where that begins with a dash.
+
+        `rest` loses this value.
+        """
         name, equals, _ = word.partition("=")
         action = self._option_string_actions.get(name)
         if action is None:
@@ -119,16 +141,24 @@ class Parser(argparse.ArgumentParser):
         if rest and (name == _FLAGS or _is_negative(rest[0])):
             return f"{name}={rest.pop(0)}"
         if not rest or (rest[0].startswith("-") and rest[0] != "-"):
-            self._refuse(name, "the value is missing", f"write {name} {action.metavar or 'VALUE'}")
+            self._refuse(
+                name,
+                "the value is missing",
+                f"write {name} {action.metavar or 'VALUE'}",
+            )
         return word
 
     def _is_flags_in_one(self, word: str) -> bool:
         """Return whether a word such as `-qh` consists of options without values."""
         letters = [self._option_string_actions.get(f"-{letter}") for letter in word[1:]]
-        return not word.startswith("--") and all(action is not None and action.nargs == 0 for action in letters)
+        return not word.startswith("--") and all(
+            action is not None and action.nargs == 0 for action in letters
+        )
 
     def _refuse_option(self, name: str, hint: str = "") -> NoReturn:
-        names = [option for option in self._option_string_actions if option.startswith("--")]
+        names = [
+            option for option in self._option_string_actions if option.startswith("--")
+        ]
         self._refuse(name, "unknown option", hint or self._suggestion(name, names))
 
     def _suggestion(self, word: str, names: Collection[str]) -> str:
@@ -137,7 +167,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest(word: str, names: Collection[str]) -> str:
-    """Return the name that was probably meant; empty where none is near. Dashes do not make options alike."""
+    """Return the name that was probably meant; empty where none is near.
+
+    Dashes do not make options alike.
+    """
     from bot.core.near import nearest
 
     plain = {name.lstrip("-"): name for name in names}

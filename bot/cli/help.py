@@ -11,11 +11,15 @@ from typing import Any
 
 _LEAST_COLUMNS = 24  # on a narrower terminal, lines are as wide as this
 _OPTION_COLUMNS = 26  # where the texts of options begin at the latest
-_LEAST_TEXT_COLUMNS = 20  # a table whose texts would be narrower has them below the names
+_LEAST_TEXT_COLUMNS = (
+    20  # a table whose texts would be narrower has them below the names
+)
 _COMMAND = re.compile(r" +(?:code-size-bot|git|cd) .*")
 _ROW = re.compile(r"( *\S+ {2,})\S")
 _TEXT = r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"
-_WORD = re.compile(rf"--[^\s=]+ (?!-){_TEXT}|{_TEXT}")  # an option stays on one line with its value
+_WORD = re.compile(
+    rf"--[^\s=]+ (?!-){_TEXT}|{_TEXT}"
+)  # an option stays on one line with its value
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -25,7 +29,9 @@ class HelpFormatter(argparse.HelpFormatter):
         columns = max(shutil.get_terminal_size().columns, _LEAST_COLUMNS)
         super().__init__(prog, max_help_position=_OPTION_COLUMNS, width=columns)
 
-    def _format_usage(self, _usage: str | None, actions: Iterable[argparse.Action], *_rest: Any) -> str:
+    def _format_usage(
+        self, _usage: str | None, actions: Iterable[argparse.Action], *_rest: Any
+    ) -> str:
         """Return one short line: what is required, and that there are options."""
         options, words = list[str](), list[str]()
         for action in actions:
@@ -34,14 +40,20 @@ class HelpFormatter(argparse.HelpFormatter):
             elif not action.option_strings:
                 words.append(self._format_args(action, str(action.metavar)))
         line = " ".join(["usage:", self._prog, *options, "[options]", *words])
-        wrapped = textwrap.wrap(line, self._width, subsequent_indent="    ", break_on_hyphens=False)
+        wrapped = textwrap.wrap(
+            line, self._width, subsequent_indent="    ", break_on_hyphens=False
+        )
         return "\n".join(wrapped) + "\n\n"
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(text, width, break_on_hyphens=False)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        lines = (fitted for line in text.splitlines() for fitted in _fitted(indent + line, width))
+        lines = (
+            fitted
+            for line in text.splitlines()
+            for fitted in _fitted(indent + line, width)
+        )
         return "\n".join(lines)
 
 
@@ -61,7 +73,13 @@ def _fitted(line: str, width: int) -> Iterator[str]:
         line = " ".join(line.split())
         line = " " * margin + line
         margin += 2
-    yield from textwrap.wrap(line, width, subsequent_indent=" " * margin, break_on_hyphens=False, drop_whitespace=True)
+    yield from textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * margin,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
 
 
 def _command(line: str, width: int) -> Iterator[str]:

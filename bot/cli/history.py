@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from bot.cli.grammar import Arguments, Parser
-from bot.cli.options import add_flags, add_format, add_out, add_selectors, positive, spec
+from bot.cli.options import (
+    add_flags,
+    add_format,
+    add_out,
+    add_selectors,
+    positive,
+    spec,
+)
 
 EXAMPLES = (
     "code-size-bot history --releases 3.11.0..3.13.0 --config quick --target x86_64",
-    "code-size-bot history --releases 3.11.0,3.13.0 --config quick --model 'mobilenet*' --format json",
+    (
+        "code-size-bot history --releases 3.11.0,3.13.0 --config quick --model"
+        " 'mobilenet*' --format json"
+    ),
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}\n\n"
-        "A range such as 3.8.0..3.13.0 or 3.11.0..latest has all releases between its ends. The command measures "
-        "the builds that are not in the cache. A build that does not compile becomes a gap with its reason. "
-        "The command writes history.json, history.md and history.html.\n\n"
-        "--store reads stored baselines instead of releases. PLACE is data-branch or a directory (default: the store "
-        "that the configuration names)."
+        f"{parser.description}\n\nA range such as 3.8.0..3.13.0 or 3.11.0..latest has"
+        " all releases between its ends. The command measures the builds that are not"
+        " in the cache. A build that does not compile becomes a gap with its reason."
+        " The command writes history.json, history.md and history.html.\n\n--store"
+        " reads stored baselines instead of releases. PLACE is data-branch or a"
+        " directory (default: the store that the configuration names)."
     )
     about = "range, or SPECs separated by commas (repeatable)"
-    parser.add_argument("--releases", type=spec, action="append", default=[], metavar="SPECS", help=about)
+    parser.add_argument(
+        "--releases",
+        type=spec,
+        action="append",
+        default=[],
+        metavar="SPECS",
+        help=about,
+    )
     about = "read stored baselines from PLACE"
-    parser.add_argument("--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about)
+    parser.add_argument(
+        "--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about
+    )
     about = "read only the last N stored baselines (default: %(default)s)"
     parser.add_argument("--last", type=positive, default=100, metavar="N", help=about)
     add_flags(parser)
@@ -51,14 +70,18 @@ def run(arguments: Arguments) -> None:
     from bot.study.specs import releases_of
 
     if bool(arguments.releases) == bool(arguments.store):
-        hint = "for example --releases 3.8.0..3.13.0, or --store for the stored baselines"
+        hint = (
+            "for example --releases 3.8.0..3.13.0, or --store for the stored baselines"
+        )
         raise UsageError("expects either --releases or --store", hint=hint)
     work = work_of(arguments, models=not arguments.store)
     growths: tuple[Growth, ...] = ()
     if arguments.store:
         study, growths = last_stored(arguments.store, arguments.last, work)
     else:
-        specs = releases_of(tuple(arguments.releases), work.places, work.cancel, work.show.say)
+        specs = releases_of(
+            tuple(arguments.releases), work.places, work.cancel, work.show.say
+        )
         study = release_study(specs, work)
     answer = explained_history(study, work.config, work.texts, growths)
     out = work.request.out
@@ -71,7 +94,13 @@ def run(arguments: Arguments) -> None:
         files=files,
     )
     if not study.measured:
-        of_cells = (row[at].reason for at in range(len(study.variants)) for row in study.rows.values())
+        of_cells = (
+            row[at].reason
+            for at in range(len(study.variants))
+            for row in study.rows.values()
+        )
         reasons = (*of_cells, *(one.reason for one in study.variants))
         hint = next(filter(None, reasons), "")[:200]
-        raise NoVerdict("nothing was measured", where=str(out / "history.json"), hint=hint)
+        raise NoVerdict(
+            "nothing was measured", where=str(out / "history.json"), hint=hint
+        )

@@ -18,7 +18,9 @@ WEEKLY = "code-size-weekly.yml"
 COMMANDS_WORKFLOW = "code-size-commands.yml"
 """The workflow of commands in a comment, which is written where somebody asks for it."""
 PLACEHOLDER = "OWNER/REPO@v1"
-_ACTION = re.compile(r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII)
+_ACTION = re.compile(
+    r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII
+)
 _USES = re.compile(rf"uses: {re.escape(PLACEHOLDER)}( #.*)$", re.MULTILINE)
 _COMMIT = re.compile(r"@[0-9a-f]{40}$")
 _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
@@ -26,9 +28,9 @@ _NEEDS = re.compile(r"^# Needs: .*\n(?:# .*\n)*(?:#\n)?", re.MULTILINE)
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}\n\n"
-        "The command finds the models (.mlir, .mlirbc), the file that pins the compiler, and the default branch. "
-        "In a repository that builds IREE, copy configs/workflows/iree-pkgci.yml instead."
+        f"{parser.description}\n\nThe command finds the models (.mlir, .mlirbc), the"
+        " file that pins the compiler, and the default branch. In a repository that"
+        " builds IREE, copy configs/workflows/iree-pkgci.yml instead."
     )
     about = "address of this action: OWNER/REPO@COMMIT"
     parser.add_argument("--action", default="", metavar="ACTION", help=about)
@@ -54,27 +56,50 @@ def run(arguments: Arguments) -> None:
         raise UsageError(f"{action!r} is not an action", where="--action", hint=hint)
     root = repository_of(Path(), arguments.cancel).top
     if root is None:
-        raise UsageError("is not in a git repository", where=str(Path.cwd()), hint="make one: git init")
+        raise UsageError(
+            "is not in a git repository",
+            where=str(Path.cwd()),
+            hint="make one: git init",
+        )
     git = Git(root, arguments.cancel)
     offer, branch = discover(root, git), git.default_branch() or "main"
-    config = next((name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0])
+    config = next(
+        (name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0]
+    )
     texts = {config: configuration(root, config, offer)}
     files = list(WORKFLOWS)
     if arguments.weekly:
         files.append(WEEKLY)
     if arguments.commands:
         files.append(COMMANDS_WORKFLOW)
-    texts |= {f".github/workflows/{file}": workflow(file, branch, action) for file in files}
+    texts |= {
+        f".github/workflows/{file}": workflow(file, branch, action) for file in files
+    }
     there = [name for name in texts if os.path.lexists(root / name)]
     if there and not arguments.force:
-        raise UsageError("already exists", where=", ".join(there), hint="--force replaces it without a copy")
+        raise UsageError(
+            "already exists",
+            where=", ".join(there),
+            hint="--force replaces it without a copy",
+        )
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
     load_config(root / config)  # what is written has to be taken
     lines = [f"wrote {os.path.relpath(root / name)}" for name in texts]
     if not arguments.quiet:
-        steps = [f"{number}. {step}" for number, step in enumerate(_steps(config, branch, action), 1)]
-        lines = [*offer_lines(offer), f"default branch: {branch}", "", *lines, "", "next:", *steps]
+        steps = [
+            f"{number}. {step}"
+            for number, step in enumerate(_steps(config, branch, action), 1)
+        ]
+        lines = [
+            *offer_lines(offer),
+            f"default branch: {branch}",
+            "",
+            *lines,
+            "",
+            "next:",
+            *steps,
+        ]
     print(for_log("\n".join(map(visible, lines))), flush=True)
 
 
@@ -87,16 +112,23 @@ def workflow(file: str, branch: str, action: str) -> str:
         import json
 
         escaped = re.sub(r"([*+?!\[\]\\])", r"\\\1", branch)
-        text = text.replace("branches: [main]", f"branches: [{json.dumps(escaped, ensure_ascii=False)}]")
+        text = text.replace(
+            "branches: [main]", f"branches: [{json.dumps(escaped, ensure_ascii=False)}]"
+        )
     if not action:
         return text
-    return _NEEDS.sub("", _USES.sub(lambda match: f"uses: {action}{_remark(action, match[1])}", text))
+    return _NEEDS.sub(
+        "", _USES.sub(lambda match: f"uses: {action}{_remark(action, match[1])}", text)
+    )
 
 
 def _remark(action: str, unpinned: str) -> str:
     """What stands behind the action for zizmor and the reader: nothing is wrong with one that is pinned."""
     if action.startswith("./"):
-        return " # zizmor: ignore[self-repository] actionlint does not know the newer form yet"
+        return (
+            " # zizmor: ignore[self-repository] actionlint does not know the newer"
+            " form yet"
+        )
     return "" if _COMMIT.search(action) else unpinned
 
 
@@ -105,21 +137,30 @@ def _steps(config: str, branch: str, action: str) -> Iterator[str]:
 
     if not action:
         yield (
-            f"Replace {PLACEHOLDER} in all workflows by the address of the action and the commit of a release. "
-            "Or run `code-size-bot init --force --action ADDRESS@COMMIT`."
+            f"Replace {PLACEHOLDER} in all workflows by the address of the action and"
+            " the commit of a release. Or run `code-size-bot init --force --action"
+            " ADDRESS@COMMIT`."
         )
     yield f"Edit {config}: set the targets that you ship, and the allowed growth."
     yield (
-        "On GitHub, open Settings > Actions > General. Allow this action, and those of `actions/`. If your "
-        "organisation limits permissions, allow `write` for pull-requests, checks and contents."
+        "On GitHub, open Settings > Actions > General. Allow this action, and those of"
+        " `actions/`. If your organisation limits permissions, allow `write` for"
+        " pull-requests, checks and contents."
     )
     yield (
-        f"Create the label that accepts findings: gh label create {APPROVAL_LABEL}. It counts only if somebody with "
-        "write access sets it."
+        f"Create the label that accepts findings: gh label create {APPROVAL_LABEL}. It"
+        " counts only if somebody with write access sets it."
     )
-    yield f"Commit, and push to {branch}. That run stores the first baseline, on the branch code-size-data."
     yield (
-        f'Open a pull request. The bot reports in a comment, in the check "code size ({branch})" and in the job '
-        "summary. There is no comment if nothing changed, unless the configuration has `comment: always`."
+        f"Commit, and push to {branch}. That run stores the first baseline, on the"
+        " branch code-size-data."
     )
-    yield f"To block a merge on growth, require that check in the branch protection of {branch}."
+    yield (
+        'Open a pull request. The bot reports in a comment, in the check "code size'
+        f' ({branch})" and in the job summary. There is no comment if nothing changed,'
+        " unless the configuration has `comment: always`."
+    )
+    yield (
+        "To block a merge on growth, require that check in the branch protection of"
+        f" {branch}."
+    )

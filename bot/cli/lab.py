@@ -7,16 +7,19 @@ from bot.cli.options import add_compiler, add_flags, add_out, add_selectors, pat
 
 EXAMPLES = (
     "code-size-bot lab --list",
-    "code-size-bot lab opt-level --compiler 3.13.0 --config quick --model bert_l4_f32_s128 --target x86_64 --no-run",
+    (
+        "code-size-bot lab opt-level --compiler 3.13.0 --config quick --model"
+        " bert_l4_f32_s128 --target x86_64 --no-run"
+    ),
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}\n\n"
-        "The command measures each variant and compares it with the first one. Some experiments also run and time "
-        "the artifacts. The command writes lab.json, lab.md and lab.html. It writes the models that it makes to the "
-        "folder models."
+        f"{parser.description}\n\nThe command measures each variant and compares it"
+        " with the first one. Some experiments also run and time the artifacts. The"
+        " command writes lab.json, lab.md and lab.html. It writes the models that it"
+        " makes to the folder models."
     )
     about = "name of the experiment (default: list all experiments)"
     parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help=about)
@@ -24,14 +27,19 @@ def arguments(parser: Parser) -> None:
     about = "file of experiments (default: the packaged one)"
     parser.add_argument("--experiments", type=path, metavar="FILE", help=about)
     add_compiler(parser, "compiler of the variants (default: compiler.head)")
-    parser.add_argument("--no-run", action="store_true", help="compile only: run and time nothing")
+    parser.add_argument(
+        "--no-run", action="store_true", help="compile only: run and time nothing"
+    )
     add_flags(parser)
     add_out(parser, "the files")
     add_selectors(parser)
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError where there is no such experiment, or nothing to measure; NoVerdict where nothing was."""
+    """Raises UsageError where there is no such experiment, or nothing to measure.
+
+    NoVerdict where nothing was.
+    """
     from msgspec import structs
 
     from bot.cli.showing import for_log
@@ -49,11 +57,20 @@ def run(arguments: Arguments) -> None:
     if arguments.list or arguments.experiment is None:
         known = load_experiments(arguments.experiments)
         width = max(map(len, known))
-        print(for_log("\n".join(f"{name:{width}}  {clean(each.question)}" for name, each in known.items())))
+        print(
+            for_log(
+                "\n".join(
+                    f"{name:{width}}  {clean(each.question)}"
+                    for name, each in known.items()
+                )
+            )
+        )
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     if experiment.targets:
-        arguments.show.say(f"{experiment.name} limits its targets to {', '.join(experiment.targets)}")
+        arguments.show.say(
+            f"{experiment.name} limits its targets to {', '.join(experiment.targets)}"
+        )
     work = work_of(arguments, {"head": arguments.compiler})
     if not all(variant.spec for variant in experiment.variants):
         work = with_compiler(work)
@@ -63,8 +80,13 @@ def run(arguments: Arguments) -> None:
     if not result.study.measured:
         out = place_of_nothing(out, "lab.json", work.show.say)
     files = write_lab(result, work.config.templates, out)
-    arguments.show.answer(lambda console: print_blocks(lab_blocks(result, TERMINAL), console), files=files)
+    arguments.show.answer(
+        lambda console: print_blocks(lab_blocks(result, TERMINAL), console), files=files
+    )
     if not result.study.measured:  # then the experiment says nothing
         reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
-        where, what = str(out / "lab.json"), f"none of {plural(len(result.cells), 'build')} was measured"
+        where, what = (
+            str(out / "lab.json"),
+            f"none of {plural(len(result.cells), 'build')} was measured",
+        )
         raise NoVerdict(what, where=where, hint=reason[:200])

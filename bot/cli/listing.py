@@ -32,17 +32,35 @@ def run(arguments: Arguments) -> None:
         cells = Counter(key.model for key in compiled)
         lines: list[tuple[str, ...]] = [("model", "builds", "size", "from")]
         for model in chosen.models:
-            place = "the packaged suite" if is_packaged(Path(model.path)) else model.shown
-            lines.append((model.name, f"{cells[model.name]:,}", human(model.size_bytes), place))
+            place = (
+                "the packaged suite" if is_packaged(Path(model.path)) else model.shown
+            )
+            lines.append(
+                (model.name, f"{cells[model.name]:,}", human(model.size_bytes), place)
+            )
     else:
-        named = {target.name: target.backend for target in (*work.config.targets, *chosen.targets)}
-        short, cells = short_names(named, named), Counter(key.target for key in compiled)
+        named = {
+            target.name: target.backend
+            for target in (*work.config.targets, *chosen.targets)
+        }
+        short, cells = (
+            short_names(named, named),
+            Counter(key.target for key in compiled),
+        )
         lines = [("target", "builds", "short name", "backend", "flags")]
         for t in chosen.targets:
-            flags = f"never measured: {t.unsupported}" if t.unsupported else " ".join(t.flags)
-            lines.append((t.name, f"{cells[t.name]:,}", short[t.name], t.backend, flags))
+            flags = (
+                f"never measured: {t.unsupported}"
+                if t.unsupported
+                else " ".join(t.flags)
+            )
+            lines.append(
+                (t.name, f"{cells[t.name]:,}", short[t.name], t.backend, flags)
+            )
             for where, instead in () if t.unsupported else t.releases:
-                lines.append(("", "", "", "", f"{where}: {' '.join(instead) or '(none)'}"))
+                lines.append(
+                    ("", "", "", "", f"{where}: {' '.join(instead) or '(none)'}")
+                )
     lines = [tuple(map(clean, line)) for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numbers = {at for at, header in enumerate(lines[0]) if header in ("builds", "size")}

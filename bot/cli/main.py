@@ -1,7 +1,7 @@
 """The command line: all commands in their groups, and the way from words to an exit code.
 
-Help, version and mistakes do not wait: a command's file imports what its run needs when it runs. Only here BotError is
-caught.
+Help, version and mistakes do not wait: a command's file imports what its run needs when
+it runs. Only here BotError is caught.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ GROUPS = {
         "explain": (explain, "show why one build changed"),
         "trace": (trace, "follow one dispatch through the passes of two compilers"),
         "history": (history, "show what each release changed"),
-        "bisect": (bisect, "find the first release, wheel or snapshot with a bad value"),
+        "bisect": (
+            bisect,
+            "find the first release, wheel or snapshot with a bad value",
+        ),
         "lab": (lab, "compare several variants of flags, compilers or models"),
         "fold": (fold, "merge near-duplicate executables and measure the saving"),
     },
@@ -63,7 +66,9 @@ GROUPS = {
     },
 }
 """Group → command → its file, and what it is for."""
-COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+COMMANDS = {
+    name: command for group in GROUPS.values() for name, command in group.items()
+}
 _EPILOG = """examples:
   code-size-bot compare 3.11.0 3.13.0 --config quick
   code-size-bot explain out --model mobilenet_v1_f32_224 --target x86_64
@@ -98,14 +103,26 @@ _AGAIN = "run the same command again: finished builds are in the cache"
 
 def build_parser() -> Parser:
     """Build the grammar, with the commands in their groups."""
-    lines = ["Review the size of compiled code: what grew, why, and whether that is allowed."]
+    lines = [
+        "Review the size of compiled code: what grew, why, and whether that is allowed."
+    ]
     for group, known in GROUPS.items():
-        lines += ["", f"{group}:", *(f"    {name:12}{about}" for name, (_, about) in known.items())]
+        lines += [
+            "",
+            f"{group}:",
+            *(f"    {name:12}{about}" for name, (_, about) in known.items()),
+        ]
     parser = Parser("code-size-bot", description="\n".join(lines), epilog=_EPILOG)
     parser.commands = tuple(COMMANDS)
-    parser.add_argument("-V", "--version", action="version", version=f"code-size-bot {__version__}")
+    parser.add_argument(
+        "-V", "--version", action="version", version=f"code-size-bot {__version__}"
+    )
     commands = parser.add_subparsers(
-        dest="command", required=True, prog=parser.prog, metavar="COMMAND", help="name of a command"
+        dest="command",
+        required=True,
+        prog=parser.prog,
+        metavar="COMMAND",
+        help="name of a command",
     )
     for name, (command, about) in COMMANDS.items():
         _add_command(commands.add_parser(name), command, about)
@@ -115,7 +132,9 @@ def build_parser() -> Parser:
 def _add_command(parser: Parser, command: Any, about: str) -> None:
     """Give the parser of a command its texts and options."""
     parser.description = f"{about[0].upper()}{about[1:]}."
-    parser.epilog = "\n".join(("examples:", *(f"  {line}" for line in command.EXAMPLES)))
+    parser.epilog = "\n".join(
+        ("examples:", *(f"  {line}" for line in command.EXAMPLES))
+    )
     parser.example = command.EXAMPLES[-1] if command.EXAMPLES else ""
     parser.add_argument("-q", "--quiet", action="store_true", help=_QUIET)
     parser.set_defaults(run=command.run)
@@ -141,7 +160,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from bot.cli.showing import unread
         from bot.cli.work import perform
 
-        handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _on_signal, signal.SIGHUP: _on_signal}
+        handlers = {
+            signal.SIGINT: signal.default_int_handler,
+            signal.SIGTERM: _on_signal,
+            signal.SIGHUP: _on_signal,
+        }
         for number, handler in handlers.items():
             if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
                 signal.signal(number, handler)
@@ -153,8 +176,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain(Interrupted("interrupted", hint=_AGAIN))
     except OSError as error:
-        where, hint = str(error.filename or ""), "free some space, or check the permissions"
-        return _complain(OutputError(error.strerror or str(error), where=where, hint=hint))
+        where, hint = (
+            str(error.filename or ""),
+            "free some space, or check the permissions",
+        )
+        return _complain(
+            OutputError(error.strerror or str(error), where=where, hint=hint)
+        )
     except Exception as error:
         shown = InternalError.of(error)
         shown.__cause__ = error
@@ -172,5 +200,10 @@ def _complain(error: BotError) -> int:
         lines = traceback.format_exception(error.__cause__ or error)
         print(for_log("".join(lines)), end="", file=sys.stderr)
     console = Console(stderr=True, soft_wrap=True, emoji=False)
-    console.print(for_log(f"code-size-bot: {error.line}"), style="bold red", markup=False, highlight=False)
+    console.print(
+        for_log(f"code-size-bot: {error.line}"),
+        style="bold red",
+        markup=False,
+        highlight=False,
+    )
     return error.exit_code

@@ -5,20 +5,32 @@ from __future__ import annotations
 from bot.cli.grammar import Arguments, Parser
 from bot.cli.options import add_compiler, add_flags, add_selectors, path, shard
 
-EXAMPLES = ("code-size-bot measure --compiler 3.13.0 --out head.json --config quick --shard 1/4",)
+EXAMPLES = (
+    (
+        "code-size-bot measure --compiler 3.13.0 --out head.json --config quick"
+        " --shard 1/4"
+    ),
+)
 
 
 def arguments(parser: Parser) -> None:
     add_compiler(parser, "compiler to measure", required=True)
-    parser.add_argument("--out", type=path, required=True, metavar="FILE", help="snapshot file to write")
+    parser.add_argument(
+        "--out", type=path, required=True, metavar="FILE", help="snapshot file to write"
+    )
     about = "measure only part I of N, as `plan --shards N` lists them"
-    parser.add_argument("--shard", type=shard, default=(1, 1), metavar="I/N", help=about)
+    parser.add_argument(
+        "--shard", type=shard, default=(1, 1), metavar="I/N", help=about
+    )
     add_flags(parser)
     add_selectors(parser)
 
 
 def run(arguments: Arguments) -> None:
-    """Raises NoVerdict where no cell was measured; but not for a shard, as what the others hold decides."""
+    """Raises NoVerdict where no cell was measured.
+
+    But not for a shard, as what the others hold decides.
+    """
     from bot.cli.work import work_of
     from bot.errors import NoVerdict, OutputError
     from bot.show.comment import write_snapshot
@@ -27,14 +39,20 @@ def run(arguments: Arguments) -> None:
     work, out = work_of(arguments, {"head": arguments.compiler}), arguments.out
     require_writable(out.parent)
     if out.is_dir():
-        raise OutputError("is a directory", where=str(out), hint="--out names the snapshot file")
+        raise OutputError(
+            "is a directory", where=str(out), hint="--out names the snapshot file"
+        )
     snapshot = work.measured([work.prepare("head", work.request.specs["head"])])["head"]
     write_snapshot(out, snapshot)
     arguments.show.say(f"wrote {out}")
     work.say_failed(snapshot)
     if work.request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
         count, first = len(snapshot.cells), [cell.key for cell in snapshot.cells][:1]
-        what = f"{first[0]} was not measured" if count == 1 else f"none of {count} builds was measured"
+        what = (
+            f"{first[0]} was not measured"
+            if count == 1
+            else f"none of {count} builds was measured"
+        )
         failures = (cell.failure.first_line for cell in snapshot.cells if cell.failure)
         hint = next(filter(None, failures), "")[:200]
         raise NoVerdict(f"nothing compiled: {what}", where=str(out), hint=hint)

@@ -15,7 +15,9 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     listing.arguments(parser)
-    parser.add_argument("--export", metavar="DIR", type=Path, help="copy the files of the models to DIR")
+    parser.add_argument(
+        "--export", metavar="DIR", type=Path, help="copy the files of the models to DIR"
+    )
 
 
 def run(arguments: Arguments) -> None:

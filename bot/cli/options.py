@@ -26,7 +26,9 @@ def _parsed(parse: Callable[[str], _Value], text: str, allowed: str = "") -> _Va
 
 def shard(text: str) -> tuple[int, int]:
     """Parse `2/4`: which part of how many."""
-    from bot.config.units import parse_shard  # only those who measure a part wait for it
+    from bot.config.units import (
+        parse_shard,
+    )  # only those who measure a part wait for it
 
     return _parsed(parse_shard, text)
 
@@ -34,9 +36,13 @@ def shard(text: str) -> tuple[int, int]:
 def positive(text: str) -> int:
     """Parse a whole number from 1 on."""
     if not (text.isascii() and text.isdigit()) or int(text[:_MOST_DIGITS]) < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number (allowed: 1 or more)")
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not a positive whole number (allowed: 1 or more)"
+        )
     if len(text) > _MOST_DIGITS:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too large (allowed: 1 to {10**_MOST_DIGITS - 1:,})")
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is too large (allowed: 1 to {10**_MOST_DIGITS - 1:,})"
+        )
     return int(text)
 
 
@@ -64,14 +70,18 @@ def flags(text: str) -> tuple[str, ...]:
 def spec(text: str) -> str:
     """Return the text that names a compiler or a snapshot."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the SPEC is empty (is a shell variable unset?)")
+        raise argparse.ArgumentTypeError(
+            "the SPEC is empty (is a shell variable unset?)"
+        )
     return text
 
 
 def path(text: str) -> Path:
     """Return a file or a directory."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("the path is empty (is a shell variable unset?)")
+        raise argparse.ArgumentTypeError(
+            "the path is empty (is a shell variable unset?)"
+        )
     return Path(text)
 
 
@@ -88,11 +98,14 @@ def clone(text: str) -> Path:
     place = directory(text)
     if not (place / ".git").exists() and not (place / "HEAD").is_file():
         what = f"{text!r} is not a git repository"
-        raise argparse.ArgumentTypeError(f"{what} (name a clone of the compiler's repository)")
+        raise argparse.ArgumentTypeError(
+            f"{what} (name a clone of the compiler's repository)"
+        )
     return place
 
 
-# Options that several commands have, each with its default and help text; light to import.
+# Options that several commands have, each with its default and help text; light to
+# import.
 
 CONFIG_HELP = "configuration or suite (default: code-size.yml, else full)"
 
@@ -109,9 +122,13 @@ def shown_cache() -> str:
 def add_globs(parser: Parser) -> None:
     """Add --model and --target."""
     about = "select models by name or glob (repeatable)"
-    parser.add_argument("--model", action="append", default=[], metavar="GLOB", help=about)
+    parser.add_argument(
+        "--model", action="append", default=[], metavar="GLOB", help=about
+    )
     about = "select targets by name or glob (repeatable)"
-    parser.add_argument("--target", action="append", default=[], metavar="GLOB", help=about)
+    parser.add_argument(
+        "--target", action="append", default=[], metavar="GLOB", help=about
+    )
 
 
 def add_cell(parser: Parser) -> None:
@@ -133,7 +150,9 @@ def add_sides(parser: Parser, what: str) -> None:
 
 def add_compiler(parser: Parser, about: str, *, required: bool = False) -> None:
     """Add --compiler."""
-    parser.add_argument("--compiler", type=spec, required=required, metavar="SPEC", help=about)
+    parser.add_argument(
+        "--compiler", type=spec, required=required, metavar="SPEC", help=about
+    )
 
 
 def add_config(parser: Parser) -> None:
@@ -144,13 +163,21 @@ def add_config(parser: Parser) -> None:
 def add_cache(parser: Parser, about: str = "cache directory") -> None:
     """Add --cache."""
     about = f"{about} (default: {shown_cache()})"
-    parser.add_argument("--cache", type=directory, default=default_cache(), metavar="DIR", help=about)
+    parser.add_argument(
+        "--cache", type=directory, default=default_cache(), metavar="DIR", help=about
+    )
 
 
 def add_format(parser: Parser, json: str) -> None:
     """Add --format; `json`: what is printed in that format."""
     about = f"print text or {json} (default: %(default)s)"
-    parser.add_argument("--format", choices=("text", "json"), default="text", metavar="FORMAT", help=about)
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        metavar="FORMAT",
+        help=about,
+    )
 
 
 def add_selectors(parser: Parser) -> None:
@@ -163,24 +190,41 @@ def add_selectors(parser: Parser) -> None:
 def add_work(parser: Parser) -> None:
     """Add --jobs, --cache and --cache-limit."""
     about = "run N compiles at the same time (default: %(default)s)"
-    parser.add_argument("--jobs", type=positive, default=cores(), metavar="N", help=about)
+    parser.add_argument(
+        "--jobs", type=positive, default=cores(), metavar="N", help=about
+    )
     add_cache(parser)
-    # as a default of argparse, the limit would be parsed before any other mistake is reported
-    about = f"evict unused entries above this size (default: {default_limit()})".replace("%", "%%")
+    # as a default of argparse, the limit would be parsed before any other mistake is
+    # reported
+    about = (
+        f"evict unused entries above this size (default: {default_limit()})".replace(
+            "%", "%%"
+        )
+    )
     parser.add_argument("--cache-limit", type=limit, metavar="SIZE", help=about)
 
 
 def add_out(parser: Parser, files: str = "the six files of the report") -> None:
     """Add --out, a directory; `files`: what is written there."""
     about = f"write {files} here (default: %(default)s)"
-    parser.add_argument("--out", type=path, default=Path("out"), metavar="DIR", help=about)
+    parser.add_argument(
+        "--out", type=path, default=Path("out"), metavar="DIR", help=about
+    )
     parser.set_defaults(out_is_directory=True)
 
 
 def add_flags(parser: Parser, where: str = "every build", dest: str = "flags") -> None:
     """Add --flags; `where`: the builds that get them."""
     about = f"add compiler flags to {where} (repeatable)"
-    parser.add_argument("--flags", dest=dest, type=flags, action="extend", default=[], metavar="FLAGS", help=about)
+    parser.add_argument(
+        "--flags",
+        dest=dest,
+        type=flags,
+        action="extend",
+        default=[],
+        metavar="FLAGS",
+        help=about,
+    )
 
 
 def add_suspects(parser: Parser) -> None:
@@ -192,7 +236,9 @@ def add_suspects(parser: Parser) -> None:
 
 
 def named_sides(arguments: Arguments) -> dict[str, str | None]:
-    """Return what base and head are, named by position or by option; None for a side without a name.
+    """Return what base and head are, named by position or by option.
+
+    None for a side without a name.
 
     Raises UsageError for a third side, and for a side with two names.
     """
@@ -205,6 +251,10 @@ def named_sides(arguments: Arguments) -> dict[str, str | None]:
         option = specs[side]
         if option:
             hint = f"leave out --{side}"
-            raise UsageError(f"the {side} side is named twice", where=f"{word} and --{side} {option}", hint=hint)
+            raise UsageError(
+                f"the {side} side is named twice",
+                where=f"{word} and --{side} {option}",
+                hint=hint,
+            )
         specs[side] = word
     return specs

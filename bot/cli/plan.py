@@ -9,7 +9,9 @@ EXAMPLES = ("code-size-bot plan --shards 4 --config quick",)
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("--shards", type=positive, required=True, metavar="N", help="number of shards")
+    parser.add_argument(
+        "--shards", type=positive, required=True, metavar="N", help="number of shards"
+    )
     add_selectors(parser)
 
 
@@ -18,4 +20,6 @@ def run(arguments: Arguments) -> None:
     from bot.core.json_text import canonical
     from bot.core.sharding import matrix
 
-    print(canonical(matrix(work_of(arguments).planned().cells, arguments.shards)).decode())
+    print(
+        canonical(matrix(work_of(arguments).planned().cells, arguments.shards)).decode()
+    )

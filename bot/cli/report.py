@@ -31,14 +31,15 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}\n\n"
-        "A snapshot is a file that `measure` or `compare` wrote, or a directory that holds a snapshot.json. "
-        "No compiler is needed."
+        f"{parser.description}\n\nA snapshot is a file that `measure` or `compare`"
+        " wrote, or a directory that holds a snapshot.json. No compiler is needed."
     )
     about = "snapshot of the base side, then of the head side"
     parser.add_argument("sides", nargs="*", type=spec, metavar="FILE", help=about)
     for side in ("base", "head"):
-        parser.add_argument(f"--{side}", type=spec, metavar="FILE", help=f"snapshot of the {side} side")
+        parser.add_argument(
+            f"--{side}", type=spec, metavar="FILE", help=f"snapshot of the {side} side"
+        )
     add_config(parser)
     add_globs(parser)
     add_cache(parser)
@@ -56,17 +57,30 @@ def run(arguments: Arguments) -> int:
     from bot.study.prepare import load_snapshot
 
     files = _snapshot_files(arguments)
-    gc.disable()  # all that is read is held to the end, and to look for cycles in it takes a tenth longer
+    # all that is read is held to the end, and to look for cycles in it takes a tenth
+    # longer
+    gc.disable()
     work = work_of(arguments, models=False)
     loaded = {side: load_snapshot(path) for side, path in files.items()}
     sides = work.selected(loaded)
-    whole = {f"{side}.json": path for side, path in files.items() if sides[side] is loaded[side] and path.is_file()}
+    whole = {
+        f"{side}.json": path
+        for side, path in files.items()
+        if sides[side] is loaded[side] and path.is_file()
+    }
     baseline = Baseline(f"snapshot {files['base'].name}", sides["base"].source.sha)
-    return publish(reported(work.config, sides["base"], sides["head"], baseline, work.texts), work, whole)
+    return publish(
+        reported(work.config, sides["base"], sides["head"], baseline, work.texts),
+        work,
+        whole,
+    )
 
 
 def _snapshot_files(arguments: Arguments) -> dict[str, Path]:
-    """Return the snapshot file of each side; raises UsageError where a side has none, or is a release."""
+    """Return the snapshot file of each side.
+
+    Raises UsageError where a side has none, or is a release.
+    """
     from pathlib import Path
 
     from bot.core.spec import MOVING, release_of
@@ -80,15 +94,20 @@ def _snapshot_files(arguments: Arguments) -> dict[str, Path]:
             raise UsageError(f"the {side} side is missing", where="report", hint=hint)
         if not exists(word) and (word in MOVING or release_of(word)):
             hint = "use `compare` for releases"
-            raise UsageError("is a release, but `report` reads snapshot files", where=word, hint=hint)
+            raise UsageError(
+                "is a release, but `report` reads snapshot files", where=word, hint=hint
+            )
         files[side] = Path(named_file(word))
     return files
 
 
 def publish(report: Report, work: Work, whole: Mapping[str, Path] | None = None) -> int:
-    """Write a report, with suspects where the request wants them, and show it; returns the exit code of its verdict.
+    """Write a report, with suspects where the request wants them, and show it.
 
-    A report without a verdict replaces no earlier one. `whole`: as `write_report` has it.
+    Returns the exit code of its verdict.
+
+    A report without a verdict replaces no earlier one. `whole`: as `write_report` has
+    it.
     """
     from bot.cli.work import place_of_nothing
     from bot.explain.suspects import with_suspects

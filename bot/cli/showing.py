@@ -18,7 +18,9 @@ from bot.show.report import print_report
 from bot.study.reproducing import notable_build
 from bot.study.run import Progress
 
-_FILE_COLUMNS = 200  # of what goes into a file or a pipe: nothing has to be left out there
+_FILE_COLUMNS = (
+    200  # of what goes into a file or a pipe: nothing has to be left out there
+)
 
 
 def for_log(text: str) -> str:
@@ -40,7 +42,10 @@ class TerminalShow:
 
     def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
         self._quiet, self._as_json = quiet, as_json
-        self._news, self._out = Console(stderr=True, quiet=quiet, emoji=False), Console(emoji=False)
+        self._news, self._out = (
+            Console(stderr=True, quiet=quiet, emoji=False),
+            Console(emoji=False),
+        )
         if not (self._out.is_terminal or os.environ.get("COLUMNS")):
             self._out.width = _FILE_COLUMNS
         self._commands: Sequence[str] = ()
@@ -82,14 +87,21 @@ class TerminalShow:
     ) -> None:
         """An answer as it was asked for, and where it was written.
 
-        `json`: its pieces, where it has such a form; `following`: the last lines; `even_quiet`: True where something of
-        it is drawn in any case.
+        `json`: its pieces, where it has such a form; `following`: the last lines;
+        `even_quiet`: True where something of it is drawn in any case.
         """
-        written = f"written to {files[0].parent}: {', '.join(file.name for file in files)}" if files else ""
+        written = (
+            f"written to {files[0].parent}: {', '.join(file.name for file in files)}"
+            if files
+            else ""
+        )
         if self._as_json and json:
-            for piece in json():  # where `##[` begins a command, that is escaped, which JSON reads the same
+            # where `##[` begins a command, that is escaped, which JSON reads the same
+            for piece in json():
                 text = piece.decode()
-                text = text if text == for_log(text) else text.replace("##[", "#\\u0023[")
+                text = (
+                    text if text == for_log(text) else text.replace("##[", "#\\u0023[")
+                )
                 sys.stdout.buffer.write(text.encode())
             sys.stdout.flush()
             if written:

@@ -8,20 +8,23 @@ from bot.cli.grammar import Arguments, Parser
 from bot.cli.options import add_cell, add_config, add_format, add_sides, add_work
 
 EXAMPLES = (
-    "code-size-bot trace --base 3.11.0 --head 3.13.0 --config quick --model bert_l4_f32_dyn --target x86_64 "
-    "--dispatch dispatch_1",
+    (
+        "code-size-bot trace --base 3.11.0 --head 3.13.0 --config quick --model"
+        " bert_l4_f32_dyn --target x86_64 --dispatch dispatch_1"
+    ),
 )
 
 
 def arguments(parser: Parser) -> None:
     parser.description = (
-        f"{parser.description}\n\n"
-        "The command compiles only this dispatch. It shows how many bytes of the change each compiler phase "
-        "carries. If the configurations differ, it compiles head with base's. It divides the bytes of a large MLIR "
-        "part among the passes, and counts the instructions of a code generator. Then it counts the operations after "
-        "each pass. It lists the passes, the first pass after which the two sides clearly differ, and the commands "
-        "that print the whole IR.\n\n"
-        "A side without a SPEC gets the compiler that the configuration names."
+        f"{parser.description}\n\nThe command compiles only this dispatch. It shows how"
+        " many bytes of the change each compiler phase carries. If the configurations"
+        " differ, it compiles head with base's. It divides the bytes of a large MLIR"
+        " part among the passes, and counts the instructions of a code generator. Then"
+        " it counts the operations after each pass. It lists the passes, the first"
+        " pass after which the two sides clearly differ, and the commands that print"
+        " the whole IR.\n\nA side without a SPEC gets the compiler that the"
+        " configuration names."
     )
     add_cell(parser)
     about = "name of the dispatch, its first letters, or a glob"
@@ -43,8 +46,19 @@ def run(arguments: Arguments) -> None:
     from bot.study.trace import trace
 
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
-    result = trace(request_of(arguments, specs), arguments.dispatch, arguments.show, arguments.cancel)
+    result = trace(
+        request_of(arguments, specs),
+        arguments.dispatch,
+        arguments.show,
+        arguments.cancel,
+    )
     blocks = list(trace_blocks(result))
-    arguments.show.answer(lambda out: print_blocks(blocks, out), lambda: [canonical(trace_json(result)), b"\n"])
+    arguments.show.answer(
+        lambda out: print_blocks(blocks, out),
+        lambda: [canonical(trace_json(result)), b"\n"],
+    )
     if not result.parting.rows:
-        raise NoVerdict(f"was not traced: {result.parting.why}", where=f"{arguments.dispatch} of {result.key}")
+        raise NoVerdict(
+            f"was not traced: {result.parting.why}",
+            where=f"{arguments.dispatch} of {result.key}",
+        )

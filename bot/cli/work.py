@@ -27,20 +27,33 @@ def perform(arguments: Arguments) -> int:
         require_no_token(os.environ)
     sweep_temporary()
     as_json = getattr(arguments, "format", "text") == "json"
-    arguments.show, arguments.cancel = TerminalShow(quiet=arguments.quiet, as_json=as_json), Cancel()
+    arguments.show, arguments.cancel = (
+        TerminalShow(quiet=arguments.quiet, as_json=as_json),
+        Cancel(),
+    )
     with ExitStack() as stack:
         stack.callback(require_none_left)
         arguments.closing = stack
         if "cache_limit" in arguments:
-            limit = limit_of_environment() if arguments.cache_limit is None else arguments.cache_limit
+            limit = (
+                limit_of_environment()
+                if arguments.cache_limit is None
+                else arguments.cache_limit
+            )
             stack.enter_context(limited(arguments.cache, limit, arguments.show.say))
         return arguments.run(arguments) or 0
 
 
-def work_of(arguments: Arguments, specs: dict[str, str | None] | None = None, *, models: bool = True) -> Work:
+def work_of(
+    arguments: Arguments,
+    specs: dict[str, str | None] | None = None,
+    *,
+    models: bool = True,
+) -> Work:
     """What the arguments ask for of their configuration, which is read with its models, or without these.
 
-    Whether the directory of `--out` can be written to is found out now, before an hour of compiles.
+    Whether the directory of `--out` can be written to is found out now, before an hour
+    of compiles.
     """
     request = request_of(arguments, specs)
     config = load_config(request.config, models=models)
@@ -49,13 +62,19 @@ def work_of(arguments: Arguments, specs: dict[str, str | None] | None = None, *,
     return Work(request, config, arguments.show, arguments.cancel)
 
 
-def request_of(arguments: Arguments, specs: dict[str, str | None] | None = None) -> Request:
+def request_of(
+    arguments: Arguments, specs: dict[str, str | None] | None = None
+) -> Request:
     """What the arguments ask for, as far as the command has them.
 
     `specs`: side, or `both` → SPEC.
     """
     values = vars(arguments)
-    same = {name: values[name] for name in ("jobs", "cache", "out", "shard", "suspects", "source") if name in values}
+    same = {
+        name: values[name]
+        for name in ("jobs", "cache", "out", "shard", "suspects", "source")
+        if name in values
+    }
     return Request(
         specs={side: named_file(spec) for side, spec in (specs or {}).items() if spec},
         config=chosen_config(arguments.config, arguments.show.say),

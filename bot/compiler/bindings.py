@@ -31,7 +31,14 @@ class Bindings:
         python: str = sys.executable,
         script: Path | None = None,
     ) -> None:
-        self._argv = [python, "-E", "-s", *NO_BYTE_CODE, str(script or IR_WORKER), str(root)]
+        self._argv = [
+            python,
+            "-E",
+            "-s",
+            *NO_BYTE_CODE,
+            str(script or IR_WORKER),
+            str(root),
+        ]
         self._root, self._cancel = root, cancel
         self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
@@ -39,7 +46,10 @@ class Bindings:
         self._lock = threading.Lock()
 
     def ask(self, operation: str, **fields: object) -> str | None:
-        """The worker's answer as JSON text (`{"error": …}` included); None where there are no bindings."""
+        """The worker's answer as JSON text (`{"error": …}` included).
+
+        None where there are no bindings.
+        """
         if self._root is None:
             return None
         request = json.dumps({"op": operation, **fields})
@@ -49,11 +59,24 @@ class Bindings:
                 greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
                 if greeting is None or greeting.strip() != '{"ready": true}':
                     self.close()
-                    self._root, self.reason = None, here("this compiler's MLIR bindings cannot be loaded")
-            answer = self._worker.ask(request, self._cancel, self._timeout_seconds) if self._worker else None
+                    self._root, self.reason = (
+                        None,
+                        here("this compiler's MLIR bindings cannot be loaded"),
+                    )
+            answer = (
+                self._worker.ask(request, self._cancel, self._timeout_seconds)
+                if self._worker
+                else None
+            )
             if answer is None:
                 self.close()
-                return json.dumps({"error": self.reason or here("the IR reader ended without an answer")})
+                return json.dumps(
+                    {
+                        "error": (
+                            self.reason or here("the IR reader ended without an answer")
+                        )
+                    }
+                )
             return answer
 
     def close(self) -> None:
@@ -65,11 +88,19 @@ class Bindings:
 
 def working(toolchain: Toolchain, cancel: Cancel) -> Bindings:
     """A worker of the compiler's own bindings."""
-    return Bindings(toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python)
+    return Bindings(
+        toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python
+    )
 
 
 QUESTIONS = {
-    "program": ("1.input", "4.global-optimization", "5.dispatch-creation", "6.flow", "7.stream"),
+    "program": (
+        "1.input",
+        "4.global-optimization",
+        "5.dispatch-creation",
+        "6.flow",
+        "7.stream",
+    ),
     "allocas": ("10.executable-targets",),
     "strategies": ("9.executable-configurations",),
 }
@@ -80,6 +111,13 @@ def questions(directory: Path) -> dict[str, dict[str, Path]]:
     """Question → phase, as the IR worker calls it → its file, of those that a compile left in this folder."""
     there: dict[str, dict[str, Path]] = {}
     for question, phases in QUESTIONS.items():
-        files = ((phase, min(directory.glob(f"*.{phase}.mlir"), default=None)) for phase in phases)
-        there[question] = {phase.partition(".")[2].replace("-", "_"): file for phase, file in files if file}
+        files = (
+            (phase, min(directory.glob(f"*.{phase}.mlir"), default=None))
+            for phase in phases
+        )
+        there[question] = {
+            phase.partition(".")[2].replace("-", "_"): file
+            for phase, file in files
+            if file
+        }
     return there

@@ -1,8 +1,8 @@
 """The cell cache: what was measured once for these very bytes, flags and compiler is not measured again.
 
-One file per cell, named after its key's digest. Its first line is the SHA-256 of the rest; the rest is canonical JSON
-that repeats the key. A torn, foreign or older entry is simply absent. Files are written beside and renamed, so that
-two runs can share a cache.
+One file per cell, named after its key's digest. Its first line is the SHA-256 of the
+rest; the rest is canonical JSON that repeats the key. A torn, foreign or older entry is
+simply absent. Files are written beside and renamed, so that two runs can share a cache.
 """
 
 from __future__ import annotations
@@ -42,8 +42,13 @@ def digest_of(*parts: str | Sequence[str]) -> str:
 def measured_by() -> str:
     """SHA-256 (hex) of the code that measures: another version of it may say something else of the same bytes."""
     package, digest = Path(bot.__file__).parent, hashlib.sha256()
-    for path in sorted(path for folder in MEASURING for path in (package / folder).rglob("*.py")):
-        digest.update(b"%s\0%s\0" % (path.relative_to(package).as_posix().encode(), path.read_bytes()))
+    for path in sorted(
+        path for folder in MEASURING for path in (package / folder).rglob("*.py")
+    ):
+        digest.update(
+            b"%s\0%s\0"
+            % (path.relative_to(package).as_posix().encode(), path.read_bytes())
+        )
     return digest.hexdigest()
 
 
@@ -56,7 +61,8 @@ class _Kept(Record, frozen=True):
 def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
     """The key of a cell: everything that its measurement depends on, and no names that are only labels.
 
-    Empty for a cell that reads files which are not all known: nothing of it is kept or reused.
+    Empty for a cell that reads files which are not all known: nothing of it is kept or
+    reused.
     """
     if cell.unlisted:
         return ""
@@ -95,7 +101,11 @@ class CellCache:
         try:
             stored = decoded(body, _Kept, "cell")
             own_ids = {one.id for one in own}
-            return cell_of(stored.cell, stored.programs, "cell", own_ids) if stored.key == key else None
+            return (
+                cell_of(stored.cell, stored.programs, "cell", own_ids)
+                if stored.key == key
+                else None
+            )
         except (ValueError, BotError):
             return None
 
@@ -105,12 +115,19 @@ class CellCache:
             return
         programs = {key_of(cell.program): cell.program} if cell.program else {}
         body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))
-        add(self.root, self._path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        add(
+            self.root,
+            self._path(key),
+            hashlib.sha256(body).hexdigest().encode() + b"\n" + body,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TextStore:
-    """IR texts on disk under `root`, by their digest; for differences that people read, never for numbers."""
+    """IR texts on disk under `root`, by their digest.
+
+    For differences that people read, never for numbers.
+    """
 
     root: Path
     keeps: bool = True
@@ -122,7 +139,9 @@ class TextStore:
     def load(self, digest: str) -> str | None:
         """The text; None where it is not at hand."""
         with suppress(ValueError):
-            return (read(self._path(digest)).decode() if is_digest(digest) else "") or None
+            return (
+                read(self._path(digest)).decode() if is_digest(digest) else ""
+            ) or None
         return None
 
     def keep(self, digest: str, text: str) -> None:

@@ -1,7 +1,8 @@
 """A compiler of which only its command is known: a package's, a program of this machine, or a script of the repository.
 
-It runs in a folder that has the sources and the model at the paths that they have beside the configuration, and an
-empty folder for what it makes. Which files are measured the configuration says; what they are, they say themselves.
+It runs in a folder that has the sources and the model at the paths that they have
+beside the configuration, and an empty folder for what it makes. Which files are
+measured the configuration says; what they are, they say themselves.
 """
 
 from __future__ import annotations
@@ -31,22 +32,47 @@ from bot.compiler.importing import lfs_pointer
 from bot.compiler.outside import outside_of, packages_digest
 from bot.compiler.storage import COMPLETE, filled
 from bot.compiler.unpacked import digests_of, held, write_list
-from bot.compiler.wheels import download, is_wheel_of, newest, pip, reason, require_hash, this_python
+from bot.compiler.wheels import (
+    download,
+    is_wheel_of,
+    newest,
+    pip,
+    reason,
+    require_hash,
+    this_python,
+)
 from bot.core.json_text import require_single_keys
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.core.spec import COMMIT, MOVING, RESOLVED, Command, Places, meant_spec, names_commit
+from bot.core.spec import (
+    COMMIT,
+    MOVING,
+    RESOLVED,
+    Command,
+    Places,
+    meant_spec,
+    names_commit,
+)
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.confined import PLACE, confined, has_namespaces, isolation
-from bot.system.files import MOST_READ_BYTES, hashed, read_bounded, require_bounded, temporary_directory
+from bot.system.files import (
+    MOST_READ_BYTES,
+    hashed,
+    read_bounded,
+    require_bounded,
+    temporary_directory,
+)
 from bot.system.processes import Cancel, run
 from bot.system.trees import files_below, printable, require_utf8
 
 OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
 _PYTHON = "python"
 _MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
-_TIMES = (1_000_000_000, 1_000_000_000)  # Of all files that a command reads: debug information has them
+_TIMES = (
+    1_000_000_000,
+    1_000_000_000,
+)  # Of all files that a command reads: debug information has them
 _ENVIRONMENT = {
     "HOME": str(PLACE),
     "TMPDIR": str(PLACE / "tmp"),
@@ -66,16 +92,27 @@ class CommandCompiler:
     info: CompilerInfo
     side: tuple[str, ...]  # the words that stand for `{side}` in the command
     environment: Path | None  # where the package is installed; None without one
-    sources: Mapping[str, bytes]  # path beside the configuration → file with those bytes
+    sources: Mapping[
+        str, bytes
+    ]  # path beside the configuration → file with those bytes
     is_traced: bool = False
 
-    def in_its_words(self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel) -> tuple[PlannedCell, ...]:
+    def in_its_words(
+        self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel
+    ) -> tuple[PlannedCell, ...]:
         """The cells with the words of their command, and what they read beside their model."""
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.items()}
+        digests = {
+            name: hashlib.sha256(data).hexdigest()
+            for name, data in self.sources.items()
+        }
         result = []
         for cell in cells:
             model = self.path_of(cell.model.path)
-            read = [f"{name}\n{digest}" for name, digest in sorted(digests.items()) if name != model]
+            read = [
+                f"{name}\n{digest}"
+                for name, digest in sorted(digests.items())
+                if name != model
+            ]
             inputs = digest_of(read) if read else ""
             worded = structs.replace(cell, run=self._words(cell), inputs=inputs)
             result.append(structs.replace(worded, unlisted=self._unlisted(worded)))
@@ -87,13 +124,25 @@ class CommandCompiler:
         words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
         texts = ("", words), (cell.model.path, model), *self.sources.items()
         outside = outside_of(texts, self.environment)
-        return f"the command names {outside}, which is not a file in its folder" if outside else ""
+        return (
+            f"the command names {outside}, which is not a file in its folder"
+            if outside
+            else ""
+        )
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
-        values = {"model": self.path_of(cell.model.path), "target": cell.target.name, "out": OUT}
+        values = {
+            "model": self.path_of(cell.model.path),
+            "target": cell.target.name,
+            "out": OUT,
+        }
         values["side"] = " ".join(self.side)
-        words = chain.from_iterable(self.side if word == "{side}" else (word,) for word in self.command.run)
-        return tuple(_PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words)
+        words = chain.from_iterable(
+            self.side if word == "{side}" else (word,) for word in self.command.run
+        )
+        return tuple(
+            _PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words
+        )
 
     def path_of(self, model: str) -> str:
         """A model's path beside the configuration, or its name where it is not below it."""
@@ -105,16 +154,26 @@ class CommandCompiler:
         return nullcontext(partial(self._compile, session))
 
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
-        """What the command made of one cell; what it wrote is read when nothing of it lives any more."""
+        """What the command made of one cell.
+
+        What it wrote is read when nothing of it lives any more.
+        """
         if pointer := lfs_pointer(Path(cell.model.path)):
             return pointer
         with temporary_directory("cell-", session.scratch) as parent:
             folder = parent / "cell"
-            files = {**self.sources, self.path_of(cell.model.path): Path(cell.model.path).read_bytes()}
+            files = {
+                **self.sources,
+                self.path_of(cell.model.path): Path(cell.model.path).read_bytes(),
+            }
             own = {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
             for name, data in files.items():
                 if os.path.normpath(name).partition(os.sep)[0] in own:
-                    return Failure("compile", f"{name} has the name of a folder that the command needs: rename it")
+                    return Failure(
+                        "compile",
+                        f"{name} has the name of a folder that the command needs:"
+                        " rename it",
+                    )
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(data)
                 os.utime(folder / name, _TIMES)
@@ -128,7 +187,11 @@ class CommandCompiler:
             cancel, limit_seconds = session.cancel, session.timeout_seconds
             try:
                 outcome = confined(
-                    cell.argv, folder, cancel=cancel, environment=environment, timeout_seconds=limit_seconds
+                    cell.argv,
+                    folder,
+                    cancel=cancel,
+                    environment=environment,
+                    timeout_seconds=limit_seconds,
                 )
             except InputError as error:
                 return Failure("compile", error.what)
@@ -136,63 +199,120 @@ class CommandCompiler:
             require_room(outcome, parent)
             if not outcome.ok:
                 output = outcome.output.replace(f"{PLACE}/", "")
-                if "Traceback (most recent call last)" in output:  # the last word is the one that counts
+                if (
+                    "Traceback (most recent call last)" in output
+                ):  # the last word is the one that counts
                     output = output.rstrip().rpartition("\n")[2]
                 return failure(replace(outcome, output=output), limit_seconds)
             try:
-                result = self._collected(folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib)
-                return replace(result, sources_digest=_digest(files)) if isinstance(result, Compiled) else result
+                result = self._collected(
+                    folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib
+                )
+                return (
+                    replace(result, sources_digest=_digest(files))
+                    if isinstance(result, Compiled)
+                    else result
+                )
             except (InputError, OSError) as error:
-                return Failure("read", error.what if isinstance(error, InputError) else f"{error.strerror}")
+                return Failure(
+                    "read",
+                    (
+                        error.what
+                        if isinstance(error, InputError)
+                        else f"{error.strerror}"
+                    ),
+                )
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
         paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
-            raise InputError(f"the command wrote {len(paths):,} files, and the limit is {_MOST_FILES:,}")
+            raise InputError(
+                f"the command wrote {len(paths):,} files, and the limit is"
+                f" {_MOST_FILES:,}"
+            )
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
         command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
         if not artifacts:
             there = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
-            return Failure("compile", f"wrote no file that is {' or '.join(command.artifacts)}, but {there}")
-        patterns = (*command.artifacts, STACK_USAGE, *(f"*.{stage}" for stage in command.stages))
+            return Failure(
+                "compile",
+                f"wrote no file that is {' or '.join(command.artifacts)}, but {there}",
+            )
+        patterns = (
+            *command.artifacts,
+            STACK_USAGE,
+            *(f"*.{stage}" for stage in command.stages),
+        )
         measured = {name: path for name, path in names if any_of(patterns, name)}
         for name in measured:
             require_utf8(name)
         if (out / FACTS).is_symlink():
             raise InputError(f"{FACTS} is a link")
-        if link := next((name for name, path in measured.items() if path.is_symlink()), None):
+        if link := next(
+            (name for name, path in measured.items() if path.is_symlink()), None
+        ):
             raise InputError(f"{link} is a link")
-        whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
+        whole_bytes = sum(
+            require_bounded(path, name) for name, path in measured.items()
+        )
         if whole_bytes > MOST_READ_BYTES:
-            raise InputError(f"the files have {whole_bytes:,} bytes, and the limit is {MOST_READ_BYTES:,}")
+            raise InputError(
+                f"the files have {whole_bytes:,} bytes, and the limit is"
+                f" {MOST_READ_BYTES:,}"
+            )
         files = {name: read_bounded(path, name) for name, path in measured.items()}
         has_facts = (out / FACTS).is_file()
-        text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
+        text = (
+            read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
+        )
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
-            raise InputError(f"{FACTS} is not a mapping of metric ids to whole numbers: {str(error)[:120]}") from None
+            raise InputError(
+                f"{FACTS} is not a mapping of metric ids to whole numbers:"
+                f" {str(error)[:120]}"
+            ) from None
         try:
             require_single_keys(text, FACTS)
         except InputError as error:
             raise InputError(f"{FACTS} {error.what}") from None
         facts = {**dict.fromkeys(one.id for one in command.metrics), **figures}
-        if unknown := facts.keys() - METRIC_BY_ID.keys() - {one.id for one in command.metrics}:
+        if (
+            unknown := facts.keys()
+            - METRIC_BY_ID.keys()
+            - {one.id for one in command.metrics}
+        ):
             raise InputError(
-                f"{FACTS} names an unknown metric: {min(unknown)[:60]!r}; compiler.metrics declares additional metrics"
+                f"{FACTS} names an unknown metric: {min(unknown)[:60]!r};"
+                " compiler.metrics declares additional metrics"
             )
-        return Compiled(files, cpu_ms, peak_rss_kib, facts=facts, artifacts=tuple(artifacts), stages=command.stages)
+        return Compiled(
+            files,
+            cpu_ms,
+            peak_rss_kib,
+            facts=facts,
+            artifacts=tuple(artifacts),
+            stages=command.stages,
+        )
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
     """SHA-256 (hex) of files and their paths."""
-    return digest_of([f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items())])
+    return digest_of(
+        [
+            f"{name}\n{hashlib.sha256(data).hexdigest()}"
+            for name, data in sorted(files.items())
+        ]
+    )
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:
     """True where one of the globs matches a file, by its path or by its name alone."""
-    return any(fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob) for glob in globs)
+    return any(
+        fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)
+        for glob in globs
+    )
 
 
 def command_compiler(
@@ -208,7 +328,8 @@ def command_compiler(
     """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
 
     `moving`: what it was called where that is another release from time to time.
-    `commit`: the SHA of the commit whose files are in the command's folder; empty for none.
+    `commit`: the SHA of the commit whose files are in the command's folder; empty for
+    none.
 
     Raises CompilerUnavailable.
     """
@@ -221,28 +342,59 @@ def command_compiler(
     root = Path(command.root)
     if names_commit(spec):
         if command.package or not commit:
-            hint = "compare two releases of it, or use --config and --head-config for the two commits"
-            raise CompilerUnavailable(f"does not say which {command.package}", where=spec, hint=hint)
+            hint = (
+                "compare two releases of it, or use --config and --head-config for the"
+                " two commits"
+            )
+            raise CompilerUnavailable(
+                f"does not say which {command.package}", where=spec, hint=hint
+            )
         version = f"{spec.removeprefix(COMMIT)} {commit[:10]}"
         revision = commit
     elif command.package:
-        environment, key, version = _installed(command.package, spec, cache.absolute(), places, say, cancel)
+        environment, key, version = _installed(
+            command.package, spec, cache.absolute(), places, say, cancel
+        )
     else:
         try:
             side = tuple(split(spec))
         except ValueError as error:
-            raise CompilerUnavailable(f"is not a command: {error}", where=spec) from None
+            raise CompilerUnavailable(
+                f"is not a command: {error}", where=spec
+            ) from None
     sources = _sources(command, root)
-    files = [f"{name}\n{hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
-    # The programs of this machine that the command names: their bytes are part of what the compiler is.
-    every = {one for word in (*command.run, *side) for one in re.split(r"[\s;&|()]+", word) if one}
+    files = [
+        f"{name}\n{hashlib.sha256(data).hexdigest()}"
+        for name, data in sorted(sources.items())
+    ]
+    # The programs of this machine that the command names: their bytes are part of what
+    # the compiler is.
+    every = {
+        one
+        for word in (*command.run, *side)
+        for one in re.split(r"[\s;&|()]+", word)
+        if one
+    }
     named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
-    own = {path.name for path in (environment / "bin").iterdir()} if environment else set()
-    programs = [f"{word} {hashed(Path(path))}" for word, path in named if word not in own]
+    own = (
+        {path.name for path in (environment / "bin").iterdir()}
+        if environment
+        else set()
+    )
+    programs = [
+        f"{word} {hashed(Path(path))}" for word, path in named if word not in own
+    ]
     if programs:
         programs.append(packages_digest())
     digest = digest_of(
-        key, command.run, command.artifacts, command.stages, side, files, programs, [one.id for one in command.metrics]
+        key,
+        command.run,
+        command.artifacts,
+        command.stages,
+        side,
+        files,
+        programs,
+        [one.id for one in command.metrics],
     )
     version = version if revision else f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec
@@ -253,19 +405,38 @@ def command_compiler(
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
     """The files that go along, and those that the command names."""
-    names = {name for glob in command.sources for name in iglob(glob, root_dir=root, recursive=True)}
+    names = {
+        name
+        for glob in command.sources
+        for name in iglob(glob, root_dir=root, recursive=True)
+    }
     names |= {word for word in command.run if not os.path.isabs(word)}
-    files = {name: root / name for name in names if ".." not in Path(name).parts and os.path.isfile(root / name)}
-    outside = [name for name, path in files.items() if not path.resolve().is_relative_to(root.resolve())]
+    files = {
+        name: root / name
+        for name in names
+        if ".." not in Path(name).parts and os.path.isfile(root / name)
+    }
+    outside = [
+        name
+        for name, path in files.items()
+        if not path.resolve().is_relative_to(root.resolve())
+    ]
     if outside:
-        raise CompilerUnavailable("is outside of the configuration's folder", where=min(outside))
+        raise CompilerUnavailable(
+            "is outside of the configuration's folder", where=min(outside)
+        )
     for name in files:
         require_utf8(name)
     return {name: read_bounded(path, name) for name, path in files.items()}
 
 
 def _installed(
-    package: str, spec: str, cache: Path, places: Places, say: Callable[[str], None], cancel: Cancel
+    package: str,
+    spec: str,
+    cache: Path,
+    places: Places,
+    say: Callable[[str], None],
+    cancel: Cancel,
 ) -> tuple[Path, str, str]:
     """Where the package is installed with what it needs, the digest of all their wheels, and its version."""
     wheel = Path(spec)
@@ -274,42 +445,99 @@ def _installed(
     if not is_file and not version:
         meant = meant_spec(spec)
         hint = f"did you mean {meant}?" if meant else "such as 3.9.0, or latest"
-        raise CompilerUnavailable(f"is neither a release of {package} nor a wheel", where=spec[:200], hint=hint)
+        raise CompilerUnavailable(
+            f"is neither a release of {package} nor a wheel",
+            where=spec[:200],
+            hint=hint,
+        )
     what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"
-    home = cache / "toolchains" / "-".join(filter(None, (name + what, this_python(), places.key)))
+    home = (
+        cache
+        / "toolchains"
+        / "-".join(filter(None, (name + what, this_python(), places.key)))
+    )
     hashes = () if is_file else places.hashes_of(version)
     if places.changeable or not held(home, say, hashes=hashes, byte_code=False):
         say(f"fetching {package} {version if not is_file else wheel.name}")
         requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
-        home = _install(requirement, home.parent / name if places.changeable else home, places, cancel, say)
+        home = _install(
+            requirement,
+            home.parent / name if places.changeable else home,
+            places,
+            cancel,
+            say,
+        )
     key = (home / COMPLETE).read_text(encoding="ascii")
     return home, key, wheel.name.split("-")[1] if is_file else version
 
 
-def _install(requirement: str, home: Path, places: Places, cancel: Cancel, say: Callable[[str], None]) -> Path:
+def _install(
+    requirement: str,
+    home: Path,
+    places: Places,
+    cancel: Cancel,
+    say: Callable[[str], None],
+) -> Path:
     """A virtual environment with this Python.
 
-    Where places may hold other wheels tomorrow, `home` is the beginning of a name that ends with their digest.
+    Where places may hold other wheels tomorrow, `home` is the beginning of a name that
+    ends with their digest.
     """
-    python, name = str(getattr(sys, "_base_executable", sys.executable)), "python{}.{}".format(*sys.version_info)
+    python, name = (
+        str(getattr(sys, "_base_executable", sys.executable)),
+        "python{}.{}".format(*sys.version_info),
+    )
     with temporary_directory("wheel-") as wheels:
         files = download(
-            requirement, places, cancel, wheels, "; or run code-size-bot with a Python that fits its wheels"
+            requirement,
+            places,
+            cancel,
+            wheels,
+            "; or run code-size-bot with a Python that fits its wheels",
         )
-        digest = digest_of(this_python(), [f"{path.name} {hashed(path)}" for path in files])
+        digest = digest_of(
+            this_python(), [f"{path.name} {hashed(path)}" for path in files]
+        )
         own = next((path for path in files if is_wheel_of(path, places.project)), None)
         if own is not None:
             require_hash(own, places.hashes_of(places.release(requirement) or ""))
-        if places.changeable and held(home := home.with_name(home.name + digest[:32]), say, byte_code=False):
+        if places.changeable and held(
+            home := home.with_name(home.name + digest[:32]), say, byte_code=False
+        ):
             return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
-            words = ("--no-deps", "--no-index", "--no-compile", "--quiet", "--target", target, *map(str, files))
-            outcome = run([python, "-I", "-m", "venv", "--without-pip", "--symlinks", str(scratch)], cancel=cancel)
-            outcome = pip("install", *words, cancel=cancel, scratch=wheels) if outcome.ok else outcome
+            words = (
+                "--no-deps",
+                "--no-index",
+                "--no-compile",
+                "--quiet",
+                "--target",
+                target,
+                *map(str, files),
+            )
+            outcome = run(
+                [
+                    python,
+                    "-I",
+                    "-m",
+                    "venv",
+                    "--without-pip",
+                    "--symlinks",
+                    str(scratch),
+                ],
+                cancel=cancel,
+            )
+            outcome = (
+                pip("install", *words, cancel=cancel, scratch=wheels)
+                if outcome.ok
+                else outcome
+            )
             if not outcome.ok:
-                raise CompilerUnavailable(f"could not be installed: {reason(outcome)}", where=requirement)
+                raise CompilerUnavailable(
+                    f"could not be installed: {reason(outcome)}", where=requirement
+                )
             for one in scratch.rglob("*"):
                 if one.name != COMPLETE:  # its time says when the compiler was used
                     os.utime(one, _TIMES, follow_symlinks=False)

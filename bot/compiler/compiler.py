@@ -20,16 +20,24 @@ class Compiled:
     files: Mapping[str, bytes]  # name → contents, still unread
     cpu_ms: int
     peak_rss_kib: int | None
-    # the compiler's refusal that was lifted (its stack gate); None for an ordinary compile
+    # the compiler's refusal that was lifted (its stack gate); None for an ordinary
+    # compile
     refusal: Failure | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)  # what it did not leave → why
-    # metric id → what the compiler itself says, where no file shows it; None for a declared one of which it says
-    # nothing
+    reasons: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what it did not leave → why
+    # metric id → what the compiler itself says, where no file shows it; None for a
+    # declared one of which it says nothing
     facts: Mapping[str, int | None] = field(default_factory=dict)
-    artifacts: tuple[str, ...] = ()  # those of the files that ship, where the compiler has no one artifact
-    # SHA-256 (hex) over the files that the command could read, and their paths; empty for any other compiler
+    artifacts: tuple[
+        str, ...
+    ] = ()  # those of the files that ship, where the compiler has no one artifact
+    # SHA-256 (hex) over the files that the command could read, and their paths; empty
+    # for any other compiler
     sources_digest: str = ""
-    stages: tuple[str, ...] = ()  # ends of names of those that are its own IR, in its order
+    stages: tuple[
+        str, ...
+    ] = ()  # ends of names of those that are its own IR, in its order
 
 
 Result = Compiled | Failure  # How a compile ended
@@ -61,10 +69,13 @@ class Compiler(Protocol):
     def is_traced(self) -> bool:
         """True where its passes can be printed over a dispatch."""
 
-    def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /) -> tuple[PlannedCell, ...]:
+    def in_its_words(
+        self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /
+    ) -> tuple[PlannedCell, ...]:
         """The cells with their options as this compiler calls them.
 
-        Raises UsageError for an option of every cell that it does not know, and CompilerUnavailable.
+        Raises UsageError for an option of every cell that it does not know, and
+        CompilerUnavailable.
         """
 
     def at_work(self, session: Session) -> AbstractContextManager[Compile]:

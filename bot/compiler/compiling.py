@@ -1,6 +1,7 @@
 """One compile of one cell: its printed command, with options that leave files beside the artifact.
 
-The model arrives on standard input and every output has a fixed relative name, because paths end up in artifacts.
+The model arrives on standard input and every output has a fixed relative name, because
+paths end up in artifacts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from msgspec import structs
 from bot.compiler.bindings import QUESTIONS, Bindings, questions
 from bot.compiler.compiler import Compiled, Result, Session
 from bot.compiler.devices import own_devices
-from bot.compiler.diagnostics import Undumped, failure, require_room, stack_figure_bytes, without_places
+from bot.compiler.diagnostics import (
+    Undumped,
+    failure,
+    require_room,
+    stack_figure_bytes,
+    without_places,
+)
 from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
@@ -22,7 +29,13 @@ from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.policy import is_local
 from bot.core.snapshot import NOT_SHIPPED, Failure
 from bot.errors import CompilerUnavailable, InputError
-from bot.system.files import MOST_READ_BYTES, read_bounded, require_bounded, temporary_directory, whole_lines
+from bot.system.files import (
+    MOST_READ_BYTES,
+    read_bounded,
+    require_bounded,
+    temporary_directory,
+    whole_lines,
+)
 from bot.system.processes import Outcome, run
 from bot.system.trees import require_utf8
 
@@ -37,7 +50,10 @@ _MOST_TABLE_BYTES = 1 << 26
 """The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
 _GATED = frozenset(
     f"{option}={backend.name}"
-    for option in ("--iree-hal-target-backends", "--iree-hal-local-target-device-backends")
+    for option in (
+        "--iree-hal-target-backends",
+        "--iree-hal-local-target-device-backends",
+    )
     for backend in BACKENDS
     if backend.has_stack_gate
 )
@@ -75,7 +91,9 @@ class TimedCompile:
 
     output: str
     started_ns: int
-    ended_ns: Mapping[str, int]  # `7.stream`, or `artifact` → when its file was complete
+    ended_ns: Mapping[
+        str, int
+    ]  # `7.stream`, or `artifact` → when its file was complete
 
 
 def _invoke(
@@ -89,7 +107,11 @@ def _invoke(
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
     make_room_for_library(argv, cwd)
-    options = setup.options if measuring else tuple(option for option in setup.options if option == UNTHREADED)
+    options = (
+        setup.options
+        if measuring
+        else tuple(option for option in setup.options if option == UNTHREADED)
+    )
     command = [str(setup.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
         outcome = run(
@@ -103,7 +125,9 @@ def _invoke(
             keeping=Undumped(),
         )
     except OSError as error:
-        raise CompilerUnavailable(f"cannot be started: {error}", where=setup.toolchain.info.spec) from None
+        raise CompilerUnavailable(
+            f"cannot be started: {error}", where=setup.toolchain.info.spec
+        ) from None
     setup.session.meter.add(source.model, outcome.cpu_ms)
     require_room(outcome, cwd)
     return outcome
@@ -117,13 +141,17 @@ def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | N
         return None
 
 
-def compile_to(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> str | Failure:
+def compile_to(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput
+) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
     data = _made(setup, argv, source, "the IR")
     return data if isinstance(data, Failure) else data.decode("utf-8", "replace")
 
 
-def artifact_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path) -> Failure | None:
+def artifact_of(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
+) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
     data = _made(setup, argv, source, _THE_ARTIFACT)
     if isinstance(data, Failure):
@@ -132,7 +160,9 @@ def artifact_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, 
     return None
 
 
-def _made(setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: str) -> bytes | Failure:
+def _made(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: str
+) -> bytes | Failure:
     with temporary_directory("cell-", setup.session.scratch) as directory:
         try:
             outcome = _invoke(setup, argv, source, directory, measuring=False)
@@ -142,20 +172,29 @@ def _made(setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: 
         return failure(outcome, setup.session.timeout_seconds) if data is None else data
 
 
-def timed(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> TimedCompile | Failure:
+def timed(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput
+) -> TimedCompile | Failure:
     """Compile once more, with the compiler's own report of times, and measure nothing else."""
     with temporary_directory("cell-", setup.session.scratch) as directory:
         started = directory / "started"
         started.touch()
         try:
             outcome = _invoke(
-                setup, (*argv, *_TIMING, f"--dump-compilation-phases-to={_PHASES}"), source, directory, measuring=False
+                setup,
+                (*argv, *_TIMING, f"--dump-compilation-phases-to={_PHASES}"),
+                source,
+                directory,
+                measuring=False,
             )
         except InputError as error:
             return Failure("read", error.what)
         if not outcome.ok:
             return failure(outcome, setup.session.timeout_seconds)
-        ends = {_phase_of(path): path.stat().st_mtime_ns for path in (directory / _PHASES).glob("*.mlir")}
+        ends = {
+            _phase_of(path): path.stat().st_mtime_ns
+            for path in (directory / _PHASES).glob("*.mlir")
+        }
         ends["artifact"] = (directory / ARTIFACT).stat().st_mtime_ns
         return TimedCompile(outcome.output, started.stat().st_mtime_ns, ends)
 
@@ -165,39 +204,57 @@ def _phase_of(path: Path) -> str:
     return ".".join(path.name.split(".")[-3:-1])
 
 
-def _collect(setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome) -> Compiled:
+def _collect(
+    setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome
+) -> Compiled:
     """What the compile left behind; raises InputError for a file that is too large to be read."""
     objects = sorted((directory / "tmp").glob("*.o"))
     for path in objects:
         require_utf8(path.name)
     objects_bytes = sum(require_bounded(path, "an object file") for path in objects)
     if objects_bytes > MOST_READ_BYTES:
-        raise InputError(f"the object files have {objects_bytes:,} bytes, and the limit is {MOST_READ_BYTES:,}")
-    files: dict[str, bytes | None] = {ARTIFACT: read_bounded(directory / ARTIFACT, _THE_ARTIFACT)}
+        raise InputError(
+            f"the object files have {objects_bytes:,} bytes, and the limit is"
+            f" {MOST_READ_BYTES:,}"
+        )
+    files: dict[str, bytes | None] = {
+        ARTIFACT: read_bounded(directory / ARTIFACT, _THE_ARTIFACT)
+    }
     files |= {path.name: read_bounded(path, "an object file") for path in objects}
     library = library_path(argv, directory)
     if library is not None:
         files[STATIC_LIBRARY] = _file(library, "the static library")
-    for name, what in ((STACK_USAGE, "the file of the stack usage"), (STATISTICS, "the file of the statistics")):
+    for name, what in (
+        (STACK_USAGE, "the file of the stack usage"),
+        (STATISTICS, "the file of the statistics"),
+    ):
         files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
     is_gated = not _GATED.isdisjoint(argv)
     for question, paths in questions(directory / "phases").items():
         if question == "allocas" and not is_gated:
             continue
         for path in paths.values():
-            require_bounded(path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}")
+            require_bounded(
+                path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}"
+            )
         if paths.keys() >= _REQUIRED[question]:
-            answer = setup.bindings.ask(question, **{name: str(path) for name, path in paths.items()})
+            answer = setup.bindings.ask(
+                question, **{name: str(path) for name, path in paths.items()}
+            )
             files[f"{question}.json"] = answer.encode() if answer is not None else None
     # Asked last, as the bindings may give up over any of the questions.
-    reasons = dict.fromkeys(QUESTIONS, setup.bindings.reason) if setup.bindings.reason else {}
+    reasons = (
+        dict.fromkeys(QUESTIONS, setup.bindings.reason) if setup.bindings.reason else {}
+    )
     if not any(option.startswith("--stack-usage-file") for option in setup.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     present = {name: data for name, data in files.items() if data is not None}
     return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
 
 
-def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput, layout: int) -> Result:
+def _compile_once(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, layout: int
+) -> Result:
     with temporary_directory("cell-", setup.session.scratch) as directory:
         try:
             outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
@@ -207,13 +264,20 @@ def _compile_once(setup: CompileSetup, argv: Sequence[str], source: CompileInput
                 return _collect(setup, argv, directory, outcome)
         except InputError as error:
             return Failure("read", error.what)
-        output = without_places(whole_lines(outcome.output))  # the printed command does not ask for locations
+        output = without_places(
+            whole_lines(outcome.output)
+        )  # the printed command does not ask for locations
         failed = failure(replace(outcome, output=output), setup.session.timeout_seconds)
-        is_gate = failed.figure_bytes is not None and failed.figure_bytes == stack_figure_bytes(output)
+        is_gate = (
+            failed.figure_bytes is not None
+            and failed.figure_bytes == stack_figure_bytes(output)
+        )
         return structs.replace(failed, stage=_GATE) if is_gate else failed
 
 
-def compile_directly(setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0) -> Result:
+def compile_directly(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0
+) -> Result:
     """One compile of one cell; once more with the stack gate lifted where that refused.
 
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.

@@ -25,7 +25,9 @@ _HELP_NAME = re.compile(r"^ {1,8}(--?[A-Za-z][\w.-]*)", re.MULTILINE)
 _FOLDER = "(folder of the compiler)"
 
 
-def kept_defaults(toolchain: Toolchain, cache: Path, cancel: Cancel, *, keeps: bool) -> OptionDefaults | Failure:
+def kept_defaults(
+    toolchain: Toolchain, cache: Path, cancel: Cancel, *, keeps: bool
+) -> OptionDefaults | Failure:
     """Return the options of a compiler: those that the cache has of this very compiler, else what it answers.
 
     Args:
@@ -47,7 +49,9 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
     Paths in the compiler's own folder are written alike for every compiler.
     """
     folders = [toolchain.binary.parent, toolchain.binary.parent.parent / "lib"]
-    library = next((folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None)
+    library = next(
+        (folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None
+    )
     if library is None:
         return Failure("option", f"there is no {LIBRARY} beside this compiler")
     with temporary_directory("options-") as directory:
@@ -60,7 +64,11 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
             timeout_seconds=toolchain.patience_seconds,
         )
         if not asked.ok:
-            return Failure("option", f"the defaults of the options cannot be read: {_last_line(asked.output)}")
+            return Failure(
+                "option",
+                "the defaults of the options cannot be read:"
+                f" {_last_line(asked.output)}",
+            )
         helped = run(
             [str(toolchain.binary), "--help-hidden"],
             cancel=cancel,
@@ -72,14 +80,20 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
             return Failure("option", "the compiler does not answer --help-hidden")
         try:
             flags = parse_json(read_bounded(answer, "the list of options", _MOST_BYTES))
-            text = read_bounded(names, "the help of the compiler", _MOST_BYTES).decode("utf-8", "replace")
+            text = read_bounded(names, "the help of the compiler", _MOST_BYTES).decode(
+                "utf-8", "replace"
+            )
         except (InputError, ValueError, OSError):
             return Failure("option", here("the options of the compiler cannot be read"))
     if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
         return Failure("option", "the library of the compiler gives no list of options")
-    pairs = (flag.replace(str(library.parent), _FOLDER).partition("=") for flag in flags)
+    pairs = (
+        flag.replace(str(library.parent), _FOLDER).partition("=") for flag in flags
+    )
     named = {f"--{name.lstrip('-')}" for name in _HELP_NAME.findall(text)}
-    return OptionDefaults({option: value for option, _, value in pairs}, frozenset(named))
+    return OptionDefaults(
+        {option: value for option, _, value in pairs}, frozenset(named)
+    )
 
 
 def _last_line(output: str) -> str:

@@ -21,7 +21,10 @@ def own_devices(phases: Path) -> str | None:
     path = min(phases.glob(_INPUT_PHASE), default=None)
     if path is None or path.stat().st_size == 0:
         return None
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+    ):
         if not _DEVICE.search(text):
             return None
         pairs = [b" ".join(match.groups()).decode() for match in _TARGET.finditer(text)]

@@ -23,7 +23,9 @@ LONGEST_LINE = 240
 _LONGEST_PENDING = 1 << 20
 RAN_OUT_LIKELY = f"{RAN_OUT}, most likely"  # What SIGKILL means
 
-_DIAGNOSTIC = re.compile(r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: ")
+_DIAGNOSTIC = re.compile(
+    r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: "
+)
 _DUMP = "see current operation:"
 _REMARK = re.compile(r"^\S.*?: ?remark: ")
 """Never says why a compile failed; what follows it is indented and belongs to it."""
@@ -31,11 +33,16 @@ _PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
 _LONG_NAME = re.compile(r"'([^']{64})[^']+([^']{32})'")
 """A name in quotation marks that is shortened where it would push the figures behind it out of a line."""
-_CRASH = re.compile(r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+ 0x|Aborted)")
+_CRASH = re.compile(
+    r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+"
+    r" 0x|Aborted)"
+)
 DIRECTORIES = re.compile(r"(?<![\w.</])/(?:[^\s/:'\"]+/)+")
 _RANDOM_NAME = re.compile(r"(?<=\w)-[0-9a-f]{6}(?=\.(?:o|so|obj|dll|dylib|wasm)\b)")
 _UNKNOWN_OPTION = re.compile(r"Unknown command line argument '(--?[^'=\s]+)")
-_STACK = re.compile(r"exceeded stack allocation limit of (\d+) bytes for function\. Got (\d+) bytes")
+_STACK = re.compile(
+    r"exceeded stack allocation limit of (\d+) bytes for function\. Got (\d+) bytes"
+)
 _SHARED = re.compile(r"uses (\d+) bytes of shared memory; exceeded the limit of (\d+)")
 
 
@@ -86,8 +93,14 @@ class Undumped:
 
     def __call__(self, chunk: bytes) -> bytes:
         """What to keep of all lines that this chunk ends; an empty one is the end of the output."""
-        *lines, self._pending = (self._pending + chunk).splitlines(keepends=True) or [b""]
-        if not chunk or self._pending.endswith(b"\n") or len(self._pending) > _LONGEST_PENDING:
+        *lines, self._pending = (self._pending + chunk).splitlines(keepends=True) or [
+            b""
+        ]
+        if (
+            not chunk
+            or self._pending.endswith(b"\n")
+            or len(self._pending) > _LONGEST_PENDING
+        ):
             lines.append(self._pending)
             self._pending = b""
         return b"".join(line for line in lines if self._is_kept(line))
@@ -96,7 +109,9 @@ class Undumped:
         if self._dumping and line[:1].isspace():
             return False
         text = line.decode("utf-8", "replace")
-        self._dumping = _DUMP in text or (self._dumping and not _DIAGNOSTIC.match(text) and not _CRASH.match(text))
+        self._dumping = _DUMP in text or (
+            self._dumping and not _DIAGNOSTIC.match(text) and not _CRASH.match(text)
+        )
         return not self._dumping or _DUMP in text
 
 
@@ -105,18 +120,26 @@ def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> 
     if ending.timed_out:
         return Failure("timeout", f"not finished after {timeout_seconds:g} s")
     if option := unknown_option(ending.output):
-        return Failure("option", f"this compiler does not know the option {option}", ending.exit_code)
+        return Failure(
+            "option",
+            f"this compiler does not know the option {option}",
+            ending.exit_code,
+        )
     message = trim(ending.output)
     if ending.signal:
         message = f"ended by {ending.signal}" + (f"\n{message}" if message else "")
     message = message or f"exit code {ending.exit_code} without a message"
-    shared_bytes = max((int(match[1]) for match in _SHARED.finditer(ending.output)), default=None)
+    shared_bytes = max(
+        (int(match[1]) for match in _SHARED.finditer(ending.output)), default=None
+    )
     return Failure(
         stage=stage,
         message=blamed(message, ending),
         exit_code=ending.exit_code,
         signal=ending.signal,
-        figure_bytes=stack_figure_bytes(ending.output) if shared_bytes is None else shared_bytes,
+        figure_bytes=(
+            stack_figure_bytes(ending.output) if shared_bytes is None else shared_bytes
+        ),
     )
 
 
@@ -125,7 +148,10 @@ _PLACE = " loc("
 
 
 def without_places(text: str) -> str:
-    """IR or a diagnostic without its source locations, `loc(…)`, whatever stands in them; one cut off ends the text."""
+    """IR or a diagnostic without its source locations, `loc(…)`, whatever stands in them.
+
+    One cut off ends the text.
+    """
     parts, at = [], 0
     while (start := text.find(_PLACE, at)) >= 0:
         parts.append(text[at:start])
@@ -136,20 +162,31 @@ def without_places(text: str) -> str:
                 at = match.end()
                 break
     parts.append(text[at:])
-    return "\n".join(line for line in "".join(parts).split("\n") if not line.startswith("#loc"))
+    return "\n".join(
+        line for line in "".join(parts).split("\n") if not line.startswith("#loc")
+    )
 
 
-# How the machine, and not the compiler, ends a compile: no room, no memory, a program that cannot be started.
+# How the machine, and not the compiler, ends a compile: no room, no memory, a program
+# that cannot be started.
 
 
-_LEAST_FREE_BYTES = 1 << 20  # With less than this, a compile that went well may have left half a file
+_LEAST_FREE_BYTES = (
+    1 << 20
+)  # With less than this, a compile that went well may have left half a file
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
-NO_MEMORY = re.compile(r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE)
-_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+NO_MEMORY = re.compile(
+    r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE
+)
+_GROUP_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 _OTHERS = re.compile(
     r"Too many open files|Read-only file system"
-    r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission denied"
+    r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission"
+    r" denied"
     r"|error while loading shared libraries",
     re.IGNORECASE,
 )
@@ -167,16 +204,24 @@ def require_room(outcome: Outcome, directory: Path) -> None:
     except FileNotFoundError:
         raise InputError("the compiler removed the folder that it worked in") from None
     free_blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
-    is_full = stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES  # some do not say how large they are
+    is_full = (
+        stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES
+    )  # some do not say how large they are
     if is_full or (not outcome.ok and _NO_ROOM.search(outcome.output)):
-        raise no_room(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir())
+        raise no_room(
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir()
+        )
 
 
 def processor(argv: Sequence[str]) -> str:
     """What flags that ask for the code of this very processor depend on; empty where none does."""
     if not any(flag.endswith("=host") for flag in argv):
         return ""
-    kinds = {line.partition(":")[2].strip() for line in cpuinfo().splitlines() if _KIND.match(line)}
+    kinds = {
+        line.partition(":")[2].strip()
+        for line in cpuinfo().splitlines()
+        if _KIND.match(line)
+    }
     return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
 
 
@@ -191,8 +236,9 @@ def cpuinfo() -> str:
 def blamed(message: str, ending: Outcome) -> str:
     """The message of a failure, marked where it is the machine that refused, and with the memory where that ran out.
 
-    A compiler that says that it got no memory while it holds little asked for far too much at once, as LLVM does where
-    it has a size wrong: that is its own crash, and is told as that.
+    A compiler that says that it got no memory while it holds little asked for far too
+    much at once, as LLVM does where it has a size wrong: that is its own crash, and is
+    told as that.
     """
     if words := _memory_words(ending):
         return here(f"{words}: {message}")
@@ -202,14 +248,19 @@ def blamed(message: str, ending: Outcome) -> str:
 def _memory_words(ending: Outcome) -> str:
     """The words that memory ran out, and how much there was; empty where nothing says so.
 
-    The kernel ends the largest process of a machine that is out of memory with SIGKILL, and tells it nothing.
+    The kernel ends the largest process of a machine that is out of memory with SIGKILL,
+    and tells it nothing.
     """
     has_said, total_kib = bool(NO_MEMORY.search(ending.output)), memory_kib()
-    is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (total_kib or 0)
+    is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (
+        total_kib or 0
+    )
     if not (is_full if has_said else ending.signal == "SIGKILL"):
         return ""
     certain = RAN_OUT if has_said else RAN_OUT_LIKELY
-    held = f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
+    held = (
+        f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
+    )
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
     amounts = ", ".join(part for part in (held, has) if part)
     return f"{certain} ({amounts})" if amounts else certain
@@ -219,7 +270,9 @@ def memory_kib() -> int | None:
     """What compiles may use at most: the machine's memory, or less where its control group has a limit."""
     limits: list[int] = []
     for path in _GROUP_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # `max`, or no such control group
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # `max`, or no such control group
             limits.append(int(Path(path).read_text(encoding="ascii")))
     with contextlib.suppress(OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -101,7 +101,9 @@ _PLAIN_OPTIONS = frozenset(
 
 _TOOL_OPTIONS = frozenset({"--iree-cuda-use-ptxas", "--iree-metal-compile-to-metallib"})
 """Options without which the compiler starts no other program."""
-_TRIPLE = "--iree-llvmcpu-target-triple"  # of WebAssembly: linked by a program of this machine
+_TRIPLE = (  # of WebAssembly: linked by a program of this machine
+    "--iree-llvmcpu-target-triple"
+)
 _EMBEDDED = "--iree-llvmcpu-link-embedded"
 _OFF = ("false", "0", "FALSE", "False")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.xXa-fA-F]*")

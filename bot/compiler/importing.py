@@ -20,15 +20,22 @@ from bot.core.snapshot import Failure
 from bot.system.processes import run
 
 _IMPORTER = "iree.compiler.tools.import_onnx"
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # The beginning of what Git has in place of the file
+_LFS_POINTER = (  # The beginning of what Git has in place of the file
+    b"version https://git-lfs.github.com/spec/"
+)
 _MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
-_MACHINES = re.compile(r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b")
+_MACHINES = re.compile(
+    r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b"
+)
 """Exceptions of the importer that say nothing of the model."""
 
 
 @cache
 def importer_version(model: Model) -> str:
-    """What the import of a model depends on beside the compiler: the package and options; empty for MLIR."""
+    """What the import of a model depends on beside the compiler: the package and options.
+
+    Empty for MLIR.
+    """
     if not model.path.endswith(".onnx"):
         return ""
     try:
@@ -68,10 +75,24 @@ class Importer:
 
     def _import(self, path: Path, flags: Sequence[str]) -> Path | Failure:
         if self._toolchain.bindings is None:
-            return Failure("import", f"cannot import ONNX: {self._toolchain.no_bindings}")
-        output = Path(tempfile.mkdtemp(prefix="onnx-", dir=self._session.scratch)) / f"{path.stem}.mlir"
+            return Failure(
+                "import", f"cannot import ONNX: {self._toolchain.no_bindings}"
+            )
+        output = (
+            Path(tempfile.mkdtemp(prefix="onnx-", dir=self._session.scratch))
+            / f"{path.stem}.mlir"
+        )
         outcome = run(
-            [self._toolchain.python, *NO_BYTE_CODE, "-m", _IMPORTER, str(path), *flags, "-o", str(output)],
+            [
+                self._toolchain.python,
+                *NO_BYTE_CODE,
+                "-m",
+                _IMPORTER,
+                str(path),
+                *flags,
+                "-o",
+                str(output),
+            ],
             cancel=self._session.cancel,
             cwd=output.parent,
             environment={"PYTHONPATH": str(self._toolchain.bindings)},
@@ -79,11 +100,20 @@ class Importer:
         )
         if outcome.ok and output.is_file():
             return output
-        if "No module named 'onnx'" in outcome.output or "iree-import-onnx requires" in outcome.output:
+        if (
+            "No module named 'onnx'" in outcome.output
+            or "iree-import-onnx requires" in outcome.output
+        ):
             python = self._toolchain.python
-            missing = _MISSING if python == sys.executable else here(f"needs the onnx package: {python} has none")
+            missing = (
+                _MISSING
+                if python == sys.executable
+                else here(f"needs the onnx package: {python} has none")
+            )
             return Failure("import", missing, outcome.exit_code)
-        if "Traceback (most recent call last)" in outcome.output:  # the importer's last word is the one that counts
+        if (
+            "Traceback (most recent call last)" in outcome.output
+        ):  # the importer's last word is the one that counts
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")
             message = here(message) if _MACHINES.match(last) else message

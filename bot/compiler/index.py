@@ -17,7 +17,8 @@ from bot.system.processes import Cancel
 _PATIENCE_SECONDS = 120
 # What pip's log says of a place that gave no list of files.
 _UNANSWERED = re.compile(
-    r"Could not fetch URL (?P<url>\S+): (?P<reason>.*)|Location '(?P<path>[^']*)' is ignored|Skipping page"
+    r"Could not fetch URL (?P<url>\S+): (?P<reason>.*)|Location '(?P<path>[^']*)' is"
+    r" ignored|Skipping page"
 )
 _OFFERED = re.compile(r"^\S+ Available versions: (.+)$", re.MULTILINE)
 
@@ -25,15 +26,27 @@ _OFFERED = re.compile(r"^\S+ Available versions: (.+)$", re.MULTILINE)
 def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
     """True where every place of wheels answered, and none has a file of this release.
 
-    A release for other machines alone is not missing. False where a place did not answer, or has nothing of the
-    project: nobody knows then.
+    A release for other machines alone is not missing. False where a place did not
+    answer, or has nothing of the project: nobody knows then.
     """
     with temporary_directory("index-") as scratch:
         log = scratch / "log"
-        argv = ("index", "versions", places.project, "--pre", f"--log={log}", *places.argv)
+        argv = (
+            "index",
+            "versions",
+            places.project,
+            "--pre",
+            f"--log={log}",
+            *places.argv,
+        )
         pip(*argv, cancel=cancel, timeout_seconds=_PATIENCE_SECONDS)
-        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    if any(not _is_empty_index(match, places.project) for match in _UNANSWERED.finditer(text)):
+        text = (
+            log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        )
+    if any(
+        not _is_empty_index(match, places.project)
+        for match in _UNANSWERED.finditer(text)
+    ):
         return False
     known = set(_versions(text, places.project))
     return bool(known) and Version(release) not in known
@@ -42,14 +55,24 @@ def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
 def _is_empty_index(match: re.Match[str], project: str) -> bool:
     """True where an index said that it does not have the project, which is an answer."""
     place = match["url"] or match["path"] or ""
-    is_of_project = canonicalize_name(place.rstrip("/").rpartition("/")[2]) == canonicalize_name(project)
-    return is_of_project and (match["reason"] is None or match["reason"].startswith("404 "))
+    is_of_project = canonicalize_name(
+        place.rstrip("/").rpartition("/")[2]
+    ) == canonicalize_name(project)
+    return is_of_project and (
+        match["reason"] is None or match["reason"].startswith("404 ")
+    )
 
 
 def _versions(text: str, project: str) -> Iterator[Version]:
     """The versions of all files of the project that pip saw, whatever machine they are for."""
-    name = re.sub("[-_.]+", "[-_.]+", re.escape(canonicalize_name(project)).replace(r"\-", "-"))
-    listed = [version.strip() for line in _OFFERED.findall(text) for version in line.split(",")]
+    name = re.sub(
+        "[-_.]+", "[-_.]+", re.escape(canonicalize_name(project)).replace(r"\-", "-")
+    )
+    listed = [
+        version.strip()
+        for line in _OFFERED.findall(text)
+        for version in line.split(",")
+    ]
     files = re.findall(rf"(?i:{name})-(\d[^-/\s]*)-[^/\s]*\.whl", unquote(text))
     for version in (*listed, *files):
         try:

@@ -1,6 +1,7 @@
 """The files that a build reads beside its model: those that flags name, and those that a model names.
 
-Their bytes are part of the key of a build. A build whose files are not all known has no key.
+Their bytes are part of the key of a build. A build whose files are not all known has no
+key.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from bot.system.files import hashed, read_bounded
 
 _MOST_FILES, _MOST_BYTES = 10_000, 2 << 30
 _PLUGINS = "IREE_LOAD_PLUGINS"
-_TOOLS = tuple(f"IREE_LLVM_{kind}_LINKER_PATH" for kind in ("EMBEDDED", "SYSTEM", "WASM"))
+_TOOLS = tuple(
+    f"IREE_LLVM_{kind}_LINKER_PATH" for kind in ("EMBEDDED", "SYSTEM", "WASM")
+)
 """Variables by which `iree-compile` finds plugins and linkers."""
 _OBJECT = b"executable.object"
 _SUBSTITUTE = "--iree-hal-substitute-executable-"
@@ -37,7 +40,9 @@ _STRING = re.compile(rb'"((?:[^"\\\n]|\\.){1,4096})"')
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
 _LETTERS = {b"n": b"\n", b"t": b"\t"}
 _LOCATION = b"\x0a\x08location"
-_EXTERNAL = re.compile(re.escape(_LOCATION) + rb"\x12([\x00-\x7f]|[\x80-\xff][\x01-\x7f])", re.DOTALL)
+_EXTERNAL = re.compile(
+    re.escape(_LOCATION) + rb"\x12([\x00-\x7f]|[\x80-\xff][\x01-\x7f])", re.DOTALL
+)
 """`key: "location"` of an entry of ONNX' `external_data`, and the length of its value."""
 
 
@@ -49,7 +54,9 @@ class NotListed(InputError):
 class Inputs:
     """What a build reads beside its model."""
 
-    digest: str = ""  # SHA-256 (hex) over names and bytes; empty where it reads nothing else
+    digest: str = (
+        ""  # SHA-256 (hex) over names and bytes; empty where it reads nothing else
+    )
     unlisted: str = ""  # why not all of it is known; empty where it is
 
 
@@ -64,7 +71,9 @@ class Reader:
     folder: Path
     _digests: dict[str, str] = field(default_factory=dict)
     _without_reader: set[Path] = field(default_factory=set)
-    _contents: dict[tuple[str, tuple[str, ...]], dict[str, str]] = field(default_factory=dict)
+    _contents: dict[tuple[str, tuple[str, ...]], dict[str, str]] = field(
+        default_factory=dict
+    )
 
     def path(self, text: str) -> Path:
         """Return a path as it can be opened from anywhere."""
@@ -142,13 +151,19 @@ class Reader:
         found = dict[str, str]()
         matches = list(_EXTERNAL.finditer(data))
         if len(matches) != data.count(_LOCATION):
-            raise NotListed("the bot does not know how the model names its external data")
+            raise NotListed(
+                "the bot does not know how the model names its external data"
+            )
         for match in matches:
             low, *high = match[1]
             length = low + sum((digit - 1) << 7 for digit in high)
-            name = data[match.end() : match.end() + length].decode("utf-8", "surrogateescape")
+            name = data[match.end() : match.end() + length].decode(
+                "utf-8", "surrogateescape"
+            )
             if "\0" in name:
-                raise NotListed("the bot does not know how the model names its external data")
+                raise NotListed(
+                    "the bot does not know how the model names its external data"
+                )
             found[f"data {name!a}"] = self.digest(str(parent / name))
         return found
 
@@ -234,7 +249,10 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _reading_in(path: Path) -> str:
-    """What in a file may name files in a way that is not read here; empty for nothing, and for what is no file."""
+    """What in a file may name files in a way that is not read here.
+
+    Empty for nothing, and for what is no file.
+    """
     if not path.is_file():
         return ""
     longest = max(map(len, _READING))
@@ -253,7 +271,9 @@ def _refuse(error: OSError) -> None:
     raise NotListed(f"{error.filename} cannot be read")
 
 
-def with_inputs(cells: Iterable[PlannedCell], folder: Path, top: Path | None) -> tuple[PlannedCell, ...]:
+def with_inputs(
+    cells: Iterable[PlannedCell], folder: Path, top: Path | None
+) -> tuple[PlannedCell, ...]:
     """Return the builds of IREE with what each reads beside its model.
 
     A relative path in a flag is relative to `folder`, that of the configuration. In the printed
@@ -264,7 +284,11 @@ def with_inputs(cells: Iterable[PlannedCell], folder: Path, top: Path | None) ->
     for cell in cells:
         inputs = reader.of_iree(cell)
         shown, places = _flags_shown(cell, reader, top)
-        result.append(structs.replace(shown, inputs=inputs.digest, unlisted=inputs.unlisted, places=places))
+        result.append(
+            structs.replace(
+                shown, inputs=inputs.digest, unlisted=inputs.unlisted, places=places
+            )
+        )
     return tuple(result)
 
 
@@ -279,10 +303,16 @@ def _flags_shown(
         for flag in flags:
             printed = flag
             if kind_of(flag) == "paths":
-                paths = [path for path in paths_in(flag) if os.path.exists(reader.path(path))]
+                paths = [
+                    path for path in paths_in(flag) if os.path.exists(reader.path(path))
+                ]
                 relative = [path for path in paths if not os.path.isabs(path)]
-                absolute = {path: os.path.normpath(reader.path(path)) for path in relative}
-                from_top = {path: _from(place, top) or path for path, place in absolute.items()}
+                absolute = {
+                    path: os.path.normpath(reader.path(path)) for path in relative
+                }
+                from_top = {
+                    path: _from(place, top) or path for path, place in absolute.items()
+                }
                 printed = with_paths(flag, from_top)
                 places[printed] = with_paths(flag, absolute)
             result.append(printed)
@@ -290,7 +320,9 @@ def _flags_shown(
 
     target = structs.replace(cell.target, flags=shown(cell.target.flags))
     model = structs.replace(cell.model, import_flags=shown(cell.model.import_flags))
-    named = structs.replace(cell, target=target, model=model, user_flags=shown(cell.user_flags))
+    named = structs.replace(
+        cell, target=target, model=model, user_flags=shown(cell.user_flags)
+    )
     return named, tuple(places.items())
 
 

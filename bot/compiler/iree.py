@@ -39,15 +39,29 @@ class Iree:
         """Which compiler this is."""
         return self.toolchain.info
 
-    def in_its_words(self, side: str, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
-        """The cells with the flags of its release, under the names that it knows; see the protocol."""
+    def in_its_words(
+        self, side: str, cells: Sequence[PlannedCell], cancel: Cancel
+    ) -> tuple[PlannedCell, ...]:
+        """The cells with the flags of its release, under the names that it knows.
+
+        See the protocol.
+        """
         named = in_its_words(self.toolchain, for_release(self.info, cells), cancel)
-        check_flags(side, self.toolchain, named, max((cell.user_flags for cell in named), key=len, default=()), cancel)
+        check_flags(
+            side,
+            self.toolchain,
+            named,
+            max((cell.user_flags for cell in named), key=len, default=()),
+            cancel,
+        )
         return named
 
     @contextmanager
     def at_work(self, session: Session) -> Iterator[Compile]:
-        """The function that compiles a cell; the process that reads its IR ends with the context."""
+        """The function that compiles a cell.
+
+        The process that reads its IR ends with the context.
+        """
         with open_setup(self.toolchain, session) as (setup, importer):
 
             def compile_cell(cell: PlannedCell, layout: int) -> Result:
@@ -55,29 +69,53 @@ class Iree:
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
-                return compile_directly(setup, cell.argv, CompileInput(cell.model.name, source), layout=layout)
+                return compile_directly(
+                    setup,
+                    cell.argv,
+                    CompileInput(cell.model.name, source),
+                    layout=layout,
+                )
 
             yield compile_cell
 
 
 def toolchain_of(compiler: Compiler) -> Toolchain:
-    """What only `iree-compile` can be asked for; raises UsageError where the compiler is another."""
+    """What only `iree-compile` can be asked for.
+
+    Raises UsageError where the compiler is another.
+    """
     if not isinstance(compiler, Iree):
-        hint = "compare, measure, report, history, plan and review work with any compiler"
-        raise UsageError("only IREE's compiler can do this", where=compiler.info.spec, hint=hint)
+        hint = (
+            "compare, measure, report, history, plan and review work with any compiler"
+        )
+        raise UsageError(
+            "only IREE's compiler can do this", where=compiler.info.spec, hint=hint
+        )
     return compiler.toolchain
 
 
 @contextmanager
-def open_setup(toolchain: Toolchain, session: Session) -> Iterator[tuple[CompileSetup, Importer]]:
-    """What compiles with one compiler, and what imports its models; the process that reads IR ends with the context."""
+def open_setup(
+    toolchain: Toolchain, session: Session
+) -> Iterator[tuple[CompileSetup, Importer]]:
+    """What compiles with one compiler, and what imports its models.
+
+    The process that reads IR ends with the context.
+    """
     with closing(working(toolchain, session.cancel)) as bindings:
         options = known_measuring_options(toolchain, session.scratch, session.cancel)
-        yield CompileSetup(toolchain, session, bindings, options), Importer(toolchain, session)
+        yield (
+            CompileSetup(toolchain, session, bindings, options),
+            Importer(toolchain, session),
+        )
 
 
 def check_flags(
-    side: str, toolchain: Toolchain, cells: Sequence[PlannedCell], user_flags: Sequence[str], cancel: Cancel
+    side: str,
+    toolchain: Toolchain,
+    cells: Sequence[PlannedCell],
+    user_flags: Sequence[str],
+    cancel: Cancel,
 ) -> None:
     """Refuse, before any compile, an option for every cell that this side's compiler does not know.
 
@@ -87,13 +125,20 @@ def check_flags(
     if unknown is not None:
         mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
         raise UsageError(
-            f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version}) does not know the option {unknown}",
+            f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version})"
+            f" does not know the option {unknown}",
             where="flags" if mine else "every cell",
-            hint="remove it, or compare releases that both know it" if mine else "compare newer releases",
+            hint=(
+                "remove it, or compare releases that both know it"
+                if mine
+                else "compare newer releases"
+            ),
         )
 
 
-def unknown_to_all(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> str | None:
+def unknown_to_all(
+    toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
+) -> str | None:
     """An option for every cell that the compiler does not know; None where it knows them all."""
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
@@ -105,9 +150,10 @@ def unknown_to_all(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: C
 
 # What one compiler understands: measuring options, and the names of options.
 #
-# All of it is asked with one trivial module, some 50 ms a question. Some options have other names in other releases; as
-# the compiler itself is asked which of two names it knows, nightly builds and forks are right too. From 3.5.0 to 3.13.0
-# all other options of the default configuration have one name.
+# All of it is asked with one trivial module, some 50 ms a question. Some options have
+# other names in other releases; as the compiler itself is asked which of two names it
+# knows, nightly builds and forks are right too. From 3.5.0 to 3.13.0 all other options
+# of the default configuration have one name.
 
 
 TRIVIAL = """module {
@@ -118,8 +164,8 @@ TRIVIAL = """module {
 }
 """
 
-# Each leaves a file in the compile's own directory and no trace in the artifact. Whole compiles fill the cores, so
-# that threads inside one only cost.
+# Each leaves a file in the compile's own directory and no trace in the artifact. Whole
+# compiles fill the cores, so that threads inside one only cost.
 MEASURING_OPTIONS = (
     UNTHREADED,
     "--dump-compilation-phases-to=phases",
@@ -134,50 +180,96 @@ RENAMED = "--iree-hip-", "--iree-rocm-"
 
 
 def other_name(flag: str) -> str:
-    """The flag as releases before or after the renaming call it; the flag itself where they do not differ."""
+    """The flag as releases before or after the renaming call it.
+
+    The flag itself where they do not differ.
+    """
     old, new = RENAMED
-    return flag.replace(old, new, 1) if flag.startswith(old) else flag.replace(new, old, 1)
+    return (
+        flag.replace(old, new, 1) if flag.startswith(old) else flag.replace(new, old, 1)
+    )
 
 
-def unknown_option_of(toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel) -> str | None:
-    """The first of the flags' options that the compiler does not know; raises CompilerUnavailable."""
+def unknown_option_of(
+    toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel
+) -> str | None:
+    """The first of the flags' options that the compiler does not know.
+
+    Raises CompilerUnavailable.
+    """
     outcome = _compile_input(toolchain, flags, scratch, cancel)
     return None if outcome.ok else unknown_option(outcome.output)
 
 
-def known_measuring_options(toolchain: Toolchain, scratch: Path, cancel: Cancel) -> tuple[str, ...]:
-    """The MEASURING_OPTIONS that this compiler knows; raises CompilerUnavailable where it cannot start at all."""
+def known_measuring_options(
+    toolchain: Toolchain, scratch: Path, cancel: Cancel
+) -> tuple[str, ...]:
+    """The MEASURING_OPTIONS that this compiler knows.
+
+    Raises CompilerUnavailable where it cannot start at all.
+    """
     options = list(MEASURING_OPTIONS)
     while True:
         outcome = _compile_input(toolchain, options, scratch, cancel)
         unknown = None if outcome.ok else unknown_option(outcome.output)
-        rest = [option for option in options if unknown is None or option.partition("=")[0] != unknown]
+        rest = [
+            option
+            for option in options
+            if unknown is None or option.partition("=")[0] != unknown
+        ]
         if outcome.ok or len(rest) == len(options):
             break
         options = rest
     if not outcome.ok:
-        lines = outcome.output.strip().splitlines()[:1] or [f"exit code {outcome.exit_code}"]
-        raise CompilerUnavailable(f"cannot compile a trivial module: {lines[0][:200]}", where=toolchain.info.spec)
+        lines = outcome.output.strip().splitlines()[:1] or [
+            f"exit code {outcome.exit_code}"
+        ]
+        raise CompilerUnavailable(
+            f"cannot compile a trivial module: {lines[0][:200]}",
+            where=toolchain.info.spec,
+        )
     return tuple(options)
 
 
-def _compile_input(toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel: Cancel) -> Outcome:
+def _compile_input(
+    toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel: Cancel
+) -> Outcome:
     source = scratch / "trivial.mlir"
     source.write_text(TRIVIAL, encoding="utf-8")
-    command = [str(toolchain.binary), "-", *argv, "--compile-to=input", "-o", str(scratch / "trivial.input")]
-    outcome = run(command, cancel=cancel, stdin=source, cwd=scratch, timeout_seconds=toolchain.patience_seconds)
+    command = [
+        str(toolchain.binary),
+        "-",
+        *argv,
+        "--compile-to=input",
+        "-o",
+        str(scratch / "trivial.input"),
+    ]
+    outcome = run(
+        command,
+        cancel=cancel,
+        stdin=source,
+        cwd=scratch,
+        timeout_seconds=toolchain.patience_seconds,
+    )
     if outcome.timed_out:
-        what = f"cannot compile a trivial module: not finished after {toolchain.patience_seconds:g} s"
+        what = (
+            "cannot compile a trivial module: not finished after"
+            f" {toolchain.patience_seconds:g} s"
+        )
         raise CompilerUnavailable(what, where=toolchain.info.spec)
     return outcome
 
 
-def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel) -> tuple[PlannedCell, ...]:
+def in_its_words(
+    toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
+) -> tuple[PlannedCell, ...]:
     """The cells with their options as this compiler calls them; raises CompilerUnavailable."""
     if not any(flag.startswith(RENAMED) for cell in cells for flag in cell.argv):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
-        known = cache(lambda flag: unknown_option_of(toolchain, (flag,), scratch, cancel) is None)
+        known = cache(
+            lambda flag: unknown_option_of(toolchain, (flag,), scratch, cancel) is None
+        )
 
         def named(flag: str) -> str:  # one that is known under no name stays as it is
             other = other_name(flag)
@@ -186,14 +278,21 @@ def in_its_words(toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Can
         result = []
         for cell in cells:
             target = replace(cell.target, flags=tuple(map(named, cell.target.flags)))
-            result.append(replace(cell, target=target, user_flags=tuple(map(named, cell.user_flags))))
+            result.append(
+                replace(
+                    cell, target=target, user_flags=tuple(map(named, cell.user_flags))
+                )
+            )
         return tuple(result)
 
 
 def flags_of(command: str) -> list[str]:
-    """What a printed command gives the compiler, each option by one of its names; empty for what cannot be read.
+    """What a printed command gives the compiler, each option by one of its names.
 
-    Without the file of the input, which may have another folder, and that of the output.
+    Empty for what cannot be read.
+
+    Without the file of the input, which may have another folder, and that of the
+    output.
     """
     try:
         words = shlex.split(command)
@@ -204,21 +303,35 @@ def flags_of(command: str) -> list[str]:
     return [min(word, other_name(word)) for word in words[start:end]]
 
 
-# Which flags a target has for one compiler, where the configuration gives it others in ranges of releases.
+# Which flags a target has for one compiler, where the configuration gives it others in
+# ranges of releases.
 
 
-def for_release(compiler: CompilerInfo, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
-    """The cells, their targets with the flags of this compiler's release; without ranges as they are."""
+def for_release(
+    compiler: CompilerInfo, cells: Sequence[PlannedCell]
+) -> tuple[PlannedCell, ...]:
+    """The cells, their targets with the flags of this compiler's release.
+
+    Without ranges as they are.
+    """
     if not any(cell.target.releases for cell in cells):
         return tuple(cells)
-    try:  # what it leads to: `3.14.0` of `3.14.0rc20261101`, as a range from 3.14 on means those, too
+    # what it leads to: `3.14.0` of `3.14.0rc20261101`, as a range from 3.14 on means
+    # those, too
+    try:
         release = Version(release_in(compiler.spec) or compiler.version).base_version
     except InvalidVersion:  # a build may call itself anything
         release = ""
     result = []
     for cell in cells:
         ranges = cell.target.releases
-        fitting = (flags for range_, flags in ranges if release and SpecifierSet(range_).contains(release))
-        target = replace(cell.target, flags=next(fitting, cell.target.flags), releases=())
+        fitting = (
+            flags
+            for range_, flags in ranges
+            if release and SpecifierSet(range_).contains(release)
+        )
+        target = replace(
+            cell.target, flags=next(fitting, cell.target.flags), releases=()
+        )
         result.append(replace(cell, target=target))
     return tuple(result)

@@ -27,14 +27,43 @@ _DATABASES = (
 """Files in which a distribution keeps which packages are installed, in which version."""
 _PACMAN = Path("/var/lib/pacman/local")  # has a folder for each package
 _NAME = r"/[\w.+@%~/-]+"
-_OPTIONS = ("-[A-Za-z]", "isystem", "iquote", "idirafter", "imacros", "-include", "iwithprefix")
-_PATH = re.compile("|".join((rf"(?<![\w.~)\]}}/-])~?{_NAME}", *(rf"(?<={option}){_NAME}" for option in _OPTIONS))))
+_OPTIONS = (
+    "-[A-Za-z]",
+    "isystem",
+    "iquote",
+    "idirafter",
+    "imacros",
+    "-include",
+    "iwithprefix",
+)
+_PATH = re.compile(
+    "|".join(
+        (
+            rf"(?<![\w.~)\]}}/-])~?{_NAME}",
+            *(rf"(?<={option}){_NAME}" for option in _OPTIONS),
+        )
+    )
+)
 _UPWARDS = re.compile(r"(?<![\w/])(?:\./)*((?:\.\./+)+)([\w.+@%~/-]*)")
 _INTERPRETER = re.compile(r"python[0-9.]*")
 _PIP_FOLDERS = ("lib/python3*/dist-packages", "lib/python3*/site-packages")
 _WORD = re.compile(r"[\w.+-]+")
 _QUOTED_WORD = re.compile(r"[\"']([\w.+-]+)(?=[\"' ])")
-_COMPILED = (".c", ".cc", ".cl", ".cpp", ".cu", ".cxx", ".h", ".hh", ".hpp", ".ll", ".mlir", ".s", ".S")
+_COMPILED = (
+    ".c",
+    ".cc",
+    ".cl",
+    ".cpp",
+    ".cu",
+    ".cxx",
+    ".h",
+    ".hh",
+    ".hpp",
+    ".ll",
+    ".mlir",
+    ".s",
+    ".S",
+)
 """Ends of names of files that are compiled, and start no program."""
 _PYTHON = ".py"  # starts programs that it names in a string
 
@@ -63,7 +92,9 @@ def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> st
     the command, and its bytes. `installed`: the environment of the compiler's package, whose
     programs come first.
     """
-    first = {path.name for path in (installed / "bin").iterdir()} if installed else set()
+    first = (
+        {path.name for path in (installed / "bin").iterdir()} if installed else set()
+    )
     programs = _programs(os.environ.get("PATH", os.defpath))
     for name, data in texts:
         if b"\0" in data:
@@ -76,7 +107,11 @@ def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> st
             if os.path.exists(path):
                 return path
         for word in () if name.endswith(_COMPILED) else _WORD.findall(text):
-            if _INTERPRETER.fullmatch(word) and word not in first and (path := _by_pip()):
+            if (
+                _INTERPRETER.fullmatch(word)
+                and word not in first
+                and (path := _by_pip())
+            ):
                 return path
         for word in _words(name, text, programs):
             if word not in first:
@@ -105,7 +140,10 @@ def _upwards(text: str) -> Iterator[str]:
 
 
 def _by_pip() -> str:
-    """Return a folder of Python packages that belong to no package of the machine; empty for none."""
+    """Return a folder of Python packages that belong to no package of the machine.
+
+    Empty for none.
+    """
     for pattern in _PIP_FOLDERS:
         for folder in sorted(Path(_BY_HAND).glob(pattern)):
             if any(folder.iterdir()):

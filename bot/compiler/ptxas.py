@@ -1,9 +1,10 @@
 """NVIDIA's assembler, which the extra `cuda` brings: PTX modules of an artifact in, machine code out.
 
-What runs on a device is not the PTX text of an artifact but what an assembler makes of it; on a device the driver's own
-one does that, of the driver's version. Here it is the `ptxas` of the package, at its default level, for the device that
-each module asks for. The text may come from anyone: it is assembled as untrusted as a model is compiled, in a directory
-of its own, with a time limit and an environment without secrets.
+What runs on a device is not the PTX text of an artifact but what an assembler makes of
+it; on a device the driver's own one does that, of the driver's version. Here it is the
+`ptxas` of the package, at its default level, for the device that each module asks for.
+The text may come from anyone: it is assembled as untrusted as a model is compiled, in a
+directory of its own, with a time limit and an environment without secrets.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ PACKAGE = "nvidia-cuda-nvcc-cu12"
 HOW_TO_GET_IT = "pip install 'code-size-bot[cuda]'"
 MISSING = f"ptxas is not installed: {HOW_TO_GET_IT}"
 BACKEND = NVIDIA
-LEVEL = "-O3"  # What `ptxas` takes when nobody says otherwise; said all the same, as it is part of the figures
+# What `ptxas` takes when nobody says otherwise; said all the same, as it is part of the
+# figures
+LEVEL = "-O3"
 MOST_SAID_BYTES = 1 << 24  # A function takes about 400 bytes
 MOST_CUBIN_BYTES = 1 << 28
 _MODULE, _CUBIN = "module.ptx", "module.cubin"
@@ -48,12 +51,17 @@ class Ptxas:
 
 
 def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
-    """A program of an installed package and its version; None without it, or where it has none for this machine."""
+    """A program of an installed package and its version.
+
+    None without it, or where it has none for this machine.
+    """
     try:
         own = distribution(package)
     except PackageNotFoundError:
         return None
-    files = (Path(str(file.locate())) for file in own.files or () if file.match(pattern))
+    files = (
+        Path(str(file.locate())) for file in own.files or () if file.match(pattern)
+    )
     return next(((file, own.version) for file in files if file.is_file()), None)
 
 
@@ -65,14 +73,19 @@ def installed() -> Ptxas | None:
 
 
 def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
-    """What makes the figures of a cell of this backend; empty where it has no PTX text, or without an assembler."""
+    """What makes the figures of a cell of this backend.
+
+    Empty where it has no PTX text, or without an assembler.
+    """
     return ptxas.name if ptxas and backend == BACKEND else ""
 
 
 class Assembler:
     """Assembles modules, each text once; may be used from any thread."""
 
-    def __init__(self, cancel: Cancel, timeout_seconds: float, ptxas: Ptxas | None) -> None:
+    def __init__(
+        self, cancel: Cancel, timeout_seconds: float, ptxas: Ptxas | None
+    ) -> None:
         self._cancel, self._timeout_seconds, self.ptxas = cancel, timeout_seconds, ptxas
         self._known: dict[tuple[str, bytes], Assembled] = {}
         self._lock = threading.Lock()
@@ -96,7 +109,9 @@ class Assembler:
         return tuple(assembled)
 
     def _run(self, binary: Path, module: PtxModule) -> Assembled | str:
-        output = bytearray()  # all that is printed, of which `run` keeps too little for a large module
+        output = (
+            bytearray()
+        )  # all that is printed, of which `run` keeps too little for a large module
 
         def keep(chunk: bytes) -> bytes:
             output.extend(chunk[: MOST_SAID_BYTES - len(output)])
@@ -104,7 +119,16 @@ class Assembler:
 
         with temporary_directory("ptxas-") as directory:
             (directory / _MODULE).write_bytes(module.text)
-            command = [str(binary), "-v", LEVEL, "--gpu-name", module.device, "-o", _CUBIN, _MODULE]
+            command = [
+                str(binary),
+                "-v",
+                LEVEL,
+                "--gpu-name",
+                module.device,
+                "-o",
+                _CUBIN,
+                _MODULE,
+            ]
             try:
                 outcome = run(
                     command,
@@ -131,6 +155,15 @@ class Assembler:
         if outcome.signal:
             return here(f"ptxas was ended by {outcome.signal}")
         lines = [line.strip() for line in output.splitlines() if line.strip()]
-        first = next((line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "")
-        detail = f": {first[:_REFUSAL_CHARS]}" if first else f" without a message, exit code {outcome.exit_code}"
-        return blamed(f"ptxas refuses the PTX text{detail}", replace(outcome, output=output))
+        first = next(
+            (line for line in lines if "error" in line or "fatal" in line),
+            lines[0] if lines else "",
+        )
+        detail = (
+            f": {first[:_REFUSAL_CHARS]}"
+            if first
+            else f" without a message, exit code {outcome.exit_code}"
+        )
+        return blamed(
+            f"ptxas refuses the PTX text{detail}", replace(outcome, output=output)
+        )

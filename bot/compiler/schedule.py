@@ -1,7 +1,7 @@
 """Runs tasks on a few threads, the costliest one first.
 
-Long tasks first keeps all cores busy to the end. Results travel through the tasks' own closures, so that the order in
-which they complete never shows.
+Long tasks first keeps all cores busy to the end. Results travel through the tasks' own
+closures, so that the order in which they complete never shows.
 """
 
 from __future__ import annotations
@@ -31,10 +31,15 @@ class Watcher(Protocol):
         """A task has ended."""
 
 
-def run_all(tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], watcher: Watcher) -> None:
-    """Run the tasks on `jobs` threads; the first error is raised when all have stopped, and no task begins after it.
+def run_all(
+    tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], watcher: Watcher
+) -> None:
+    """Run the tasks on `jobs` threads.
 
-    Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the threads, and is raised again.
+    The first error is raised when all have stopped, and no task begins after it.
+
+    Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the
+    threads, and is raised again.
     """
     rest = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
     running, changed, errors = set[int](), SimpleQueue[None](), list[BaseException]()
@@ -57,15 +62,22 @@ def run_all(tasks: Iterable[Task], jobs: int, interrupt: Callable[[], None], wat
         running.remove(number)
         changed.put(None)
 
-    unstarted = [Thread(target=work, args=(number,)) for number in range(min(max(1, jobs), len(rest)))]
+    unstarted = [
+        Thread(target=work, args=(number,))
+        for number in range(min(max(1, jobs), len(rest)))
+    ]
     interruptions = list[BaseException]()
     while running or (rest and not errors):
         try:
             while unstarted:
                 unstarted.pop().start()
             with suppress(Empty):
-                changed.get(timeout=0.2)  # in short waits, so that an interruption is seen at once
-        except BaseException as error:  # what runs is waited for after a second one, too
+                changed.get(
+                    timeout=0.2
+                )  # in short waits, so that an interruption is seen at once
+        except (
+            BaseException
+        ) as error:  # what runs is waited for after a second one, too
             errors.append(error)
             interruptions.append(error)
             interrupt()

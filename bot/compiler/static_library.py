@@ -11,9 +11,12 @@ _LINK_STATIC = "--iree-llvmcpu-link-static"
 
 
 def library_path(argv: Sequence[str], directory: Path) -> Path | None:
-    """Return where a compile in `directory` writes its static library; None where its flags ask for none.
+    """Return where a compile in `directory` writes its static library.
 
-    The compiler gives any path the suffix `.o`. It writes no library where it links embedded libraries.
+    None where its flags ask for none.
+
+    The compiler gives any path the suffix `.o`. It writes no library where it links
+    embedded libraries.
     """
     options = [flag.partition("=") for flag in argv]
     if not any(option == _LINK_STATIC for option, _, _ in options):

@@ -1,8 +1,9 @@
 """What is in the cache, which compilers are in use, and what is removed first: what was unused for the longest time.
 
-A compiler is a directory; everything else is files, each of which can be made again. When an entry was last used is
-its file's time of change, which `touch` sets. A compiler that any run began to use within a day stays, as it may still
-be in use; a file is read at once and whole, so that nobody is hurt where it goes.
+A compiler is a directory; everything else is files, each of which can be made again.
+When an entry was last used is its file's time of change, which `touch` sets. A compiler
+that any run began to use within a day stays, as it may still be in use; a file is read
+at once and whole, so that nobody is hurt where it goes.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import OutputError
-from bot.system.files import FULL, PART_PREFIX, make_directory, sweep, temporary_directory, write_atomically
+from bot.system.files import (
+    FULL,
+    PART_PREFIX,
+    make_directory,
+    sweep,
+    temporary_directory,
+    write_atomically,
+)
 from bot.system.trees import remove_tree
 
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 _COMPILERS = "toolchains"
 _FILES = ("cells", "ir", "digests", "history", "options")
 """Folders of the cache; what else is there, such as baselines, never leaves."""
-_IN_USE_NS = 24 * 3600 * 10**9  # A run that takes longer may find its compiler gone, where another needed the room
+_IN_USE_NS = (
+    24 * 3600 * 10**9
+)  # A run that takes longer may find its compiler gone, where another needed the room
 _full: dict[Path, str] = {}  # Caches without room for more → what the system said
 
 
@@ -70,12 +80,18 @@ def add(root: Path, path: Path, data: bytes) -> None:
 
 
 def without_room(root: Path) -> str:
-    """Why nothing was added to the cache any more; empty where all was. The next run tries it again."""
+    """Why nothing was added to the cache any more; empty where all was.
+
+    The next run tries it again.
+    """
     return _full.pop(root.absolute(), "")
 
 
 def hold(home: Path) -> bool:
-    """Note that an unpacked compiler is used, so that it stays; False where it is not there, or no longer."""
+    """Note that an unpacked compiler is used, so that it stays.
+
+    False where it is not there, or no longer.
+    """
     touch(home / COMPLETE)
     return (home / COMPLETE).is_file()
 
@@ -91,12 +107,16 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
             try:
                 scratch.rename(home)
             except OSError:
-                if not (home / COMPLETE).is_file():  # no other run was faster: it is what is left of a removed one
+                if not (
+                    home / COMPLETE
+                ).is_file():  # no other run was faster: it is what is left of a removed one
                     shutil.rmtree(home, ignore_errors=True)
                     scratch.rename(home)
     except OSError as error:
         hint = "free some space, or choose another cache"
-        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(home), hint=hint) from None
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}", where=str(home), hint=hint
+        ) from None
 
 
 def entries(root: Path) -> list[CacheEntry]:
@@ -107,11 +127,21 @@ def entries(root: Path) -> list[CacheEntry]:
             all_entries += _files(folder)
             continue
         for home in folder.iterdir():
-            if home.is_dir() and not home.is_symlink() and not home.name.startswith(PART_PREFIX):
+            if (
+                home.is_dir()
+                and not home.is_symlink()
+                and not home.name.startswith(PART_PREFIX)
+            ):
                 mark = home / COMPLETE
                 size = sum(entry.size_bytes for entry in _files(home))
                 with contextlib.suppress(FileNotFoundError):  # another run was faster
-                    all_entries.append(CacheEntry(home, size, (mark if mark.exists() else home).stat().st_mtime_ns))
+                    all_entries.append(
+                        CacheEntry(
+                            home,
+                            size,
+                            (mark if mark.exists() else home).stat().st_mtime_ns,
+                        )
+                    )
     return all_entries
 
 
@@ -130,19 +160,35 @@ def _files(folder: Path) -> Iterator[CacheEntry]:
                     yield CacheEntry(path, stat.st_size, stat.st_mtime_ns)
 
 
-def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[list[CacheEntry], int]:
-    """Let go of what was not used for the longest time until the rest is within the limit; (what went, bytes left).
+def evict(
+    root: Path, limit_bytes: int, since_ns: int | None = None
+) -> tuple[list[CacheEntry], int]:
+    """Let go of what was not used for the longest time until the rest is within the limit.
+
+    (what went, bytes left).
 
     What was used since `since_ns` stays, and so do compilers that may be in use.
     """
     for folder in _folders(root):  # what dead runs were writing
         is_flat = folder.name == _COMPILERS
-        for place in [folder] if is_flat else [Path(directory) for directory, _, _ in os.walk(folder)]:
+        for place in (
+            [folder]
+            if is_flat
+            else [Path(directory) for directory, _, _ in os.walk(folder)]
+        ):
             sweep(place, PART_PREFIX)
-    oldest, gone = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)), []
-    rest_bytes, not_in_use_ns = sum(entry.size_bytes for entry in oldest), time.time_ns() - _IN_USE_NS
+    oldest, gone = (
+        sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)),
+        [],
+    )
+    rest_bytes, not_in_use_ns = (
+        sum(entry.size_bytes for entry in oldest),
+        time.time_ns() - _IN_USE_NS,
+    )
     for entry in oldest:
-        if rest_bytes <= limit_bytes or (since_ns is not None and entry.used_ns >= since_ns):
+        if rest_bytes <= limit_bytes or (
+            since_ns is not None and entry.used_ns >= since_ns
+        ):
             break
         if entry.path.is_dir() and entry.used_ns > not_in_use_ns:
             continue
@@ -158,7 +204,10 @@ def evict(root: Path, limit_bytes: int, since_ns: int | None = None) -> tuple[li
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a compiler, renamed before so that half of one is never seen; raises OSError."""
+    """Remove a file, or a compiler, renamed before so that half of one is never seen.
+
+    Raises OSError.
+    """
     if path.is_dir():
         going = path.with_name(f"{PART_PREFIX}{os.getpid()}-{path.name}")
         path.rename(going)

@@ -1,11 +1,13 @@
 """From a SPEC to a compiler that can be run: its native binary, its Python bindings, and which compiler it is.
 
-Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a directory with one wheel, an
-`iree-compile` binary, a virtual environment or a build directory that holds one.
+Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a
+directory with one wheel, an `iree-compile` binary, a virtual environment or a build
+directory that holds one.
 
-The identity of a compiler is one digest over the bytes of all files that a compile, or the reading of its IR, runs. It
-is computed, never taken from what a wheel says of itself, and remembered by what the kernel says of every file: a
-second run reads nothing but that. The same files give the same digest, wherever they are.
+The identity of a compiler is one digest over the bytes of all files that a compile, or
+the reading of its IR, runs. It is computed, never taken from what a wheel says of
+itself, and remembered by what the kernel says of every file: a second run reads nothing
+but that. The same files give the same digest, wherever they are.
 """
 
 from __future__ import annotations
@@ -24,12 +26,22 @@ from bot.compiler.storage import read
 from bot.compiler.wheels import INDEX, fetch_release, newest, only_fitting, unpack
 from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
-from bot.core.spec import MOVING, PROJECT, RESOLVED, Places, is_release, meant_spec, release_of
+from bot.core.spec import (
+    MOVING,
+    PROJECT,
+    RESOLVED,
+    Places,
+    is_release,
+    meant_spec,
+    release_of,
+)
 from bot.errors import CompilerUnavailable, OutputError
 from bot.system.files import hashed, write_atomically
 from bot.system.processes import Cancel, Outcome, run
 
-UNTHREADED = "--mlir-disable-threading"  # Whole compiles fill the cores, so that threads inside one only cost
+UNTHREADED = (  # Whole compiles fill the cores, so that threads inside one only cost
+    "--mlir-disable-threading"
+)
 LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
 """The linker, the libraries, and the device code that the compiler links in, beside its binary."""
@@ -38,7 +50,9 @@ _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
 _SHARED = "lib*.so*"  # of a build whose libraries are shared ones
 _OF_THE_SYSTEM = (Path("/lib"), Path("/usr/lib"))
 _BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
-_TICK_SECONDS = 0.02  # Longer than the kernel's clock takes to go on: until then a file can change and keep its times
+# Longer than the kernel's clock takes to go on: until then a file can change and keep
+# its times
+_TICK_SECONDS = 0.02
 
 
 NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
@@ -53,8 +67,13 @@ _BINARY_PLACES = (
     "iree-compile",
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
-PATIENCE_SECONDS = 120.0  # For the answer to one question, where a compile may take longer
-SPEC_HINT = "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory that holds one"
+PATIENCE_SECONDS = (
+    120.0  # For the answer to one question, where a compile may take longer
+)
+SPEC_HINT = (
+    "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory"
+    " that holds one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +82,13 @@ class Toolchain:
 
     binary: Path  # the native `iree-compile`
     info: CompilerInfo
-    # directory to put on `sys.path` for its own MLIR bindings; None with the reason in `no_bindings`
+    # directory to put on `sys.path` for its own MLIR bindings; None with the reason in
+    # `no_bindings`
     bindings: Path | None
     no_bindings: str = ""
-    patience_seconds: float = PATIENCE_SECONDS  # for the answer to one question, such as a trivial module
+    patience_seconds: float = (
+        PATIENCE_SECONDS  # for the answer to one question, such as a trivial module
+    )
     python: str = sys.executable  # the interpreter that loads them
 
 
@@ -84,30 +106,46 @@ def resolve(
 ) -> Toolchain:
     """The compiler that `spec` names; raises CompilerUnavailable.
 
-    `say`: gets a line before anything slow; `timeout_seconds`: how long one compile may take, and so the answer to a
-    question.
+    `say`: gets a line before anything slow; `timeout_seconds`: how long one compile may
+    take, and so the answer to a question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
-    (binary, bindings, shown), no_bindings = _locate(spec, cache, cancel, say, places), ""
+    (binary, bindings, shown), no_bindings = (
+        _locate(spec, cache, cancel, say, places),
+        "",
+    )
     patience = min(timeout_seconds, PATIENCE_SECONDS)
     answer = _ask_version(binary, cancel, spec, patience)
     stated = _VERSION.search(answer.output)
     if not answer.ok or stated is None:
         lines = answer.output.strip().splitlines()[:1]
         detail = f" (it said: {lines[0][:120]})" if lines else ""
-        what = f"is not an iree-compile: --version does not name an IREE compiler{detail}"
+        what = (
+            f"is not an iree-compile: --version does not name an IREE compiler{detail}"
+        )
         raise CompilerUnavailable(what, where=spec)
-    info = CompilerInfo(stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), shown)
+    info = CompilerInfo(
+        stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), shown
+    )
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
         bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
     elif not python:
-        bindings, no_bindings = None, here("no Python on PATH can load this compiler's MLIR bindings")
-    return Toolchain(binary, info, bindings, no_bindings, patience, python or sys.executable)
+        bindings, no_bindings = (
+            None,
+            here("no Python on PATH can load this compiler's MLIR bindings"),
+        )
+    return Toolchain(
+        binary, info, bindings, no_bindings, patience, python or sys.executable
+    )
 
 
-_LOADS = "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import iree.compiler.ir"
-# Byte code beside the bindings is neither read nor written: anybody who ran a compiler may have written it.
+_LOADS = (
+    "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import"
+    " iree.compiler.ir"
+)
+# Byte code beside the bindings is neither read nor written: anybody who ran a compiler
+# may have written it.
 NO_BYTE_CODE = ("-B", "-X", f"pycache_prefix={os.devnull}/none")
 _PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
 
@@ -120,17 +158,27 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
     libraries = [path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*")]
     if not libraries:
         return None
-    if any(name.startswith(f"_mlir.{sys.implementation.cache_tag}-") for name in libraries):
+    if any(
+        name.startswith(f"_mlir.{sys.implementation.cache_tag}-") for name in libraries
+    ):
         return sys.executable
-    others = (os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path())
+    others = (
+        os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path()
+    )
     for python in (sys.executable, *filter(os.path.exists, others)):
         with contextlib.suppress(OSError):
-            if run([python, "-I", *NO_BYTE_CODE, "-c", _LOADS, str(root)], cancel=cancel, timeout_seconds=60).ok:
+            if run(
+                [python, "-I", *NO_BYTE_CODE, "-c", _LOADS, str(root)],
+                cancel=cancel,
+                timeout_seconds=60,
+            ).ok:
                 return python
     return ""
 
 
-def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> _Located:
+def _locate(
+    spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places
+) -> _Located:
     """What a path names; where there is nothing, a release."""
     try:
         path = Path(spec).expanduser()
@@ -152,7 +200,11 @@ def _locate(spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], 
         where = spec[:200] if spec.strip() else "an empty SPEC"
         meant = meant_spec(spec)
         hint = f"did you mean {meant}?" if meant else SPEC_HINT
-        raise CompilerUnavailable("is not a compiler: no such file, directory or release", where=where, hint=hint)
+        raise CompilerUnavailable(
+            "is not a compiler: no such file, directory or release",
+            where=where,
+            hint=hint,
+        )
     shown = f"{PROJECT}=={release}"
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"
@@ -169,12 +221,19 @@ def _from_binary(binary: Path, where: str) -> _Located:
         try:
             return _from_directory(binary.parent.parent, None, where)
         except CompilerUnavailable:
-            what = "is a script, and its virtual environment or build has no native iree-compile"
+            what = (
+                "is a script, and its virtual environment or build has no native"
+                " iree-compile"
+            )
             raise CompilerUnavailable(what, where=where, hint=SPEC_HINT) from None
     if binary.match(f"*/{NATIVE_BINARY}"):
         return binary, binary.parents[3], binary.name
     places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
-    return binary, next((place for place in places if (place / "iree/compiler").is_dir()), None), binary.name
+    return (
+        binary,
+        next((place for place in places if (place / "iree/compiler").is_dir()), None),
+        binary.name,
+    )
 
 
 def _is_script(path: Path) -> bool:
@@ -183,42 +242,79 @@ def _is_script(path: Path) -> bool:
 
 
 def _from_directory(
-    directory: Path, cache: Path | None, where: str, say: Callable[[str], None] | None = None
+    directory: Path,
+    cache: Path | None,
+    where: str,
+    say: Callable[[str], None] | None = None,
 ) -> _Located:
-    if cache is not None and say is not None and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl"))):
-        return _unpacked(unpack(only_fitting(wheel_files, directory), cache, say=say), directory.name)
-    binaries = [path for place in _BINARY_PLACES for path in sorted(directory.glob(place)) if path.is_file()]
+    if (
+        cache is not None
+        and say is not None
+        and (wheel_files := sorted(directory.glob("iree_base_compiler-*.whl")))
+    ):
+        return _unpacked(
+            unpack(only_fitting(wheel_files, directory), cache, say=say), directory.name
+        )
+    binaries = [
+        path
+        for place in _BINARY_PLACES
+        for path in sorted(directory.glob(place))
+        if path.is_file()
+    ]
     if native := next((path for path in binaries if not _is_script(path)), None):
         return *_from_binary(native, where)[:2], directory.name
-    what = "holds an iree-compile that is a script" if binaries else "holds no iree-compile"
-    raise CompilerUnavailable(f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT)
+    what = (
+        "holds an iree-compile that is a script"
+        if binaries
+        else "holds no iree-compile"
+    )
+    raise CompilerUnavailable(
+        f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT
+    )
 
 
-def _ask_version(binary: Path, cancel: Cancel, where: str, patience_seconds: float) -> Outcome:
+def _ask_version(
+    binary: Path, cancel: Cancel, where: str, patience_seconds: float
+) -> Outcome:
     try:
-        outcome = run([str(binary), "--version"], cancel=cancel, timeout_seconds=patience_seconds)
+        outcome = run(
+            [str(binary), "--version"], cancel=cancel, timeout_seconds=patience_seconds
+        )
     except OSError as error:
         reason = error.strerror or str(error)
         hint = "name an executable for this machine"
-        raise CompilerUnavailable(f"cannot be started: {reason}", where=where, hint=hint) from None
+        raise CompilerUnavailable(
+            f"cannot be started: {reason}", where=where, hint=hint
+        ) from None
     if outcome.timed_out:
-        raise CompilerUnavailable(f"does not answer --version within {patience_seconds:g} s", where=where)
+        raise CompilerUnavailable(
+            f"does not answer --version within {patience_seconds:g} s", where=where
+        )
     return outcome
 
 
 def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
-    """SHA-256 (hex) over the compiler's files and names; raises CompilerUnavailable where they change meanwhile."""
-    files = [*dict.fromkeys(_files(binary, bindings))]  # of two places a file of one name each
+    """SHA-256 (hex) over the compiler's files and names.
+
+    Raises CompilerUnavailable where they change meanwhile.
+    """
+    files = [
+        *dict.fromkeys(_files(binary, bindings))
+    ]  # of two places a file of one name each
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
     known = read(memo).decode("ascii", "replace")
     if re.fullmatch(r"[0-9a-f]{64}", known):
         return known
     time.sleep(_TICK_SECONDS)
-    digest = hashlib.sha256("".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()).hexdigest()
+    digest = hashlib.sha256(
+        "".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()
+    ).hexdigest()
     if _identity([*dict.fromkeys(_files(binary, bindings))]) != identity:
         hint = "wait until the build is done"
-        raise CompilerUnavailable("changed while the bot was reading it", where=binary.name, hint=hint)
+        raise CompilerUnavailable(
+            "changed while the bot was reading it", where=binary.name, hint=hint
+        )
     with contextlib.suppress(OutputError):  # only the next run's time is lost
         write_atomically(memo, digest.encode())
     return digest
@@ -234,7 +330,11 @@ def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
         places.append(("python/", bindings, _BINDINGS))
     for prefix, root, patterns in places:
         for pattern in patterns:
-            files = sorted((path.relative_to(root).as_posix(), path) for path in root.glob(pattern) if path.is_file())
+            files = sorted(
+                (path.relative_to(root).as_posix(), path)
+                for path in root.glob(pattern)
+                if path.is_file()
+            )
             yield from ((prefix + name, path) for name, path in files)
 
 
@@ -244,5 +344,7 @@ def _identity(files: Sequence[tuple[str, Path]]) -> str:
     for name, path in files:
         stat = path.stat()
         times = (stat.st_mtime_ns, stat.st_ctime_ns)
-        rows.append(f"{name}\0{path}\0{stat.st_dev} {stat.st_ino} {stat.st_size} {times}")
+        rows.append(
+            f"{name}\0{path}\0{stat.st_dev} {stat.st_ino} {stat.st_size} {times}"
+        )
     return "\n".join(rows)

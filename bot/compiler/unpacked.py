@@ -1,7 +1,8 @@
 """Unpacked compilers in the cache, and whether each one still is what was unpacked.
 
-A compiler under review can write to the cache of the user who runs it. So each unpacked folder has a list of its files
-with their sizes and SHA-256, and a run compares the folder with the list before it uses the compiler.
+A compiler under review can write to the cache of the user who runs it. So each unpacked
+folder has a list of its files with their sizes and SHA-256, and a run compares the
+folder with the list before it uses the compiler.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ LIST = ".files.json"
 HASHES = ("sha256", "sha384", "sha512")  # The algorithms that pip allows in `--hash`
 _MOST_LIST_BYTES = 1 << 26
 _BYTE_CODE = re.compile(r"(.+/)?__pycache__/[^/]+\.pyc")
-_known: dict[Path, str] = {}  # Folders that this run compared with their lists → what the kernel said of their files
+_known: dict[
+    Path, str
+] = {}  # Folders that this run compared with their lists → what the kernel said of their files
 
 
 class _File(Record, frozen=True):
@@ -39,7 +42,9 @@ class _File(Record, frozen=True):
 
 
 class _Listed(Record, frozen=True):
-    wheel: tuple[str, ...]  # digests of the wheel, as `--hash` has them; empty where they are not known
+    wheel: tuple[
+        str, ...
+    ]  # digests of the wheel, as `--hash` has them; empty where they are not known
     files: Mapping[str, _File]  # path in the folder → file
     links: Mapping[str, str]  # path in the folder → where the link leads
 
@@ -59,7 +64,10 @@ class _Found:
             if name == COMPLETE:  # its times say when the compiler was used
                 continue
             stat = path.stat()
-            rows.append(f"{name!r} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}")
+            rows.append(
+                f"{name!r} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+                f" {stat.st_ctime_ns}"
+            )
         return f"{rows} {sorted(self.links.items())}"
 
 
@@ -79,7 +87,10 @@ def write_list(folder: Path, wheel: tuple[str, ...] = ()) -> None:
     `wheel`: the digests of the wheel that was unpacked.
     """
     found = _found(folder, byte_code=False)
-    files = {name: _File(path.stat().st_size, hashed(path)) for name, path in found.files.items()}
+    files = {
+        name: _File(path.stat().st_size, hashed(path))
+        for name, path in found.files.items()
+    }
     write_atomically(folder / LIST, canonical(_Listed(wheel, files, found.links)))
 
 
@@ -92,7 +103,8 @@ def held(
 ) -> bool:
     """Note that an unpacked compiler is used; False where it has to be fetched.
 
-    A compiler that is not as it was unpacked is removed, with a line that says what is different.
+    A compiler that is not as it was unpacked is removed, with a line that says what is
+    different.
 
     Args:
         home: the folder.
@@ -108,7 +120,11 @@ def held(
     try:
         why = _difference(home, hashes, byte_code=byte_code)
     except (InputError, OSError) as error:
-        why = error.what if isinstance(error, InputError) else f"it cannot be read: {error.strerror}"
+        why = (
+            error.what
+            if isinstance(error, InputError)
+            else f"it cannot be read: {error.strerror}"
+        )
     if not why:
         return True
     say(f"the cached compiler {home.name} is not used: {why}; it is fetched again")
@@ -118,12 +134,17 @@ def held(
         pass
     except OSError as error:
         hint = "remove it, or choose another cache"
-        raise OutputError(f"cannot be removed: {error.strerror}", where=str(home), hint=hint) from None
+        raise OutputError(
+            f"cannot be removed: {error.strerror}", where=str(home), hint=hint
+        ) from None
     return False
 
 
 def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
-    """How a folder differs from its list, or its wheel from the allowed ones; empty where it does not."""
+    """How a folder differs from its list, or its wheel from the allowed ones.
+
+    Empty where it does not.
+    """
     listed = _list_of(home)
     if listed is None:
         return "it has no list of its files"
@@ -136,7 +157,11 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
     if _known.get(home.absolute()) == identity:
         return ""
     names = {*listed.files, *listed.links, *found.files, *found.links}
-    changes = (f"{printable(name)} {change}" for name in sorted(names) if (change := _change(name, listed, found)))
+    changes = (
+        f"{printable(name)} {change}"
+        for name in sorted(names)
+        if (change := _change(name, listed, found))
+    )
     if first := next(changes, ""):
         return first
     if not (home / LIST).is_file():
@@ -168,7 +193,11 @@ def _found(folder: Path, *, byte_code: bool) -> _Found:
     links = dict[str, str]()
     for entry in files_below(folder):
         name = os.path.relpath(entry.path, folder)
-        if name == LIST or name.startswith(PART_PREFIX) or (byte_code and _BYTE_CODE.fullmatch(name)):
+        if (
+            name == LIST
+            or name.startswith(PART_PREFIX)
+            or (byte_code and _BYTE_CODE.fullmatch(name))
+        ):
             continue
         if entry.is_symlink():
             links[name] = os.readlink(entry.path)
@@ -180,18 +209,28 @@ def _found(folder: Path, *, byte_code: bool) -> _Found:
 
 
 def _list_of(home: Path) -> _Listed | None:
-    """The list of a folder; of a wheel that an older version unpacked, what its RECORD says. None without either."""
+    """The list of a folder; of a wheel that an older version unpacked, what its RECORD says.
+
+    None without either.
+    """
     if not (home / LIST).is_symlink() and (home / LIST).is_file():
         try:
-            return msgspec.json.decode(read_bounded(home / LIST, LIST, _MOST_LIST_BYTES), type=_Listed)
+            return msgspec.json.decode(
+                read_bounded(home / LIST, LIST, _MOST_LIST_BYTES), type=_Listed
+            )
         except (msgspec.DecodeError, RecursionError):
             raise InputError(f"{LIST} is not a list of files") from None
     records = list(home.glob("*.dist-info/RECORD"))
     if len(records) != 1:
         return None
-    files = {name: _File((home / name).stat().st_size, hashed(home / name)) for name in (COMPLETE,)}
+    files = {
+        name: _File((home / name).stat().st_size, hashed(home / name))
+        for name in (COMPLETE,)
+    }
     record_name = records[0].relative_to(home).as_posix()
-    text = read_bounded(records[0], record_name, _MOST_LIST_BYTES).decode("utf-8", "replace")
+    text = read_bounded(records[0], record_name, _MOST_LIST_BYTES).decode(
+        "utf-8", "replace"
+    )
     for row in csv.reader(text.splitlines()):
         if len(row) != 3:
             return None
@@ -200,7 +239,9 @@ def _list_of(home: Path) -> _Listed | None:
             files[name] = _File(records[0].stat().st_size, hashed(records[0]))
             continue
         try:
-            sha256 = base64.urlsafe_b64decode(digest.removeprefix("sha256=") + "=").hex()
+            sha256 = base64.urlsafe_b64decode(
+                digest.removeprefix("sha256=") + "="
+            ).hex()
             files[name] = _File(int(size), sha256)
         except (binascii.Error, ValueError):
             return None

@@ -1,6 +1,7 @@
 """Wheels of the compiler and its runtime: fetched from the package index with pip, unpacked once into the cache.
 
-Which releases there are is asked once a run, so that `latest` is the same for all that name it.
+Which releases there are is asked once a run, so that `latest` is the same for all that
+name it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from packaging.tags import Tag, platform_tags, sys_tags
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_wheel_filename,
+)
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.storage import filled
@@ -29,25 +34,41 @@ from bot.system.files import hashed, open_to_others, temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
 _LARGEST_UNPACKED_BYTES = 4 << 30
-NIGHTLIES_HINT = "nightly releases are on a separate page: name it in compiler.find_links or PIP_FIND_LINKS"
+NIGHTLIES_HINT = (
+    "nightly releases are on a separate page: name it in compiler.find_links or"
+    " PIP_FIND_LINKS"
+)
 INDEX = Places()
 RUNTIME = "iree-base-runtime"
-_PROGRAMS = {PROJECT: "iree/compiler/_mlir_libs/iree-compile", RUNTIME: "iree/_runtime_libs/iree-run-module"}
+_PROGRAMS = {
+    PROJECT: "iree/compiler/_mlir_libs/iree-compile",
+    RUNTIME: "iree/_runtime_libs/iree-run-module",
+}
 """Project → the program that its wheel is fetched for; those beside it come with it."""
-_ANSWER_SECONDS = 3  # How long the index may take to answer somebody who only asks whether it is there
+# How long the index may take to answer somebody who only asks whether it is there
+_ANSWER_SECONDS = 3
 
 
-def release_home(version: str, cache: Path, places: Places = INDEX, project: str = PROJECT) -> Path:
+def release_home(
+    version: str, cache: Path, places: Places = INDEX, project: str = PROJECT
+) -> Path:
     """Where a release is unpacked: there are other wheels for another Python, machine or libc.
 
     What came from a page that a pull request may have named is never taken for what the index has.
     """
     kind = "" if project == PROJECT else project
-    return cache / "toolchains" / "-".join(filter(None, (kind, version, _abi(), places.key)))
+    return (
+        cache
+        / "toolchains"
+        / "-".join(filter(None, (kind, version, _abi(), places.key)))
+    )
 
 
 def _abi() -> str:
-    python, machine = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag), platform.machine()
+    python, machine = (
+        str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag),
+        platform.machine(),
+    )
     return python if machine in python else f"{python}-{machine}"
 
 
@@ -75,58 +96,120 @@ def fetch_release(
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
         is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
-        more = f"; {NIGHTLIES_HINT}" if Version(version).is_prerelease and not is_told else ""
-        wheel = download(f"{project}=={version}", places, cancel, scratch, more, "--no-deps")[0]
+        more = (
+            f"; {NIGHTLIES_HINT}"
+            if Version(version).is_prerelease and not is_told
+            else ""
+        )
+        wheel = download(
+            f"{project}=={version}", places, cancel, scratch, more, "--no-deps"
+        )[0]
         require_hash(wheel, hashes)
-        return unpack(wheel, cache, project, say) if places.changeable else _unpack_into(wheel, home, project)
+        return (
+            unpack(wheel, cache, project, say)
+            if places.changeable
+            else _unpack_into(wheel, home, project)
+        )
 
 
 def require_hash(wheel: Path, hashes: tuple[str, ...]) -> None:
-    """Refuse a wheel with another digest than the requirements file allows; raises CompilerUnavailable.
+    """Refuse a wheel with another digest than the requirements file allows.
+
+    Raises CompilerUnavailable.
 
     `hashes`: such as `sha256:…`; empty where the file allows any.
     """
     digests = digests_of(wheel) if hashes else ()
     if not hashes or set(hashes) & set(digests):
         return
-    what = f"the wheel has the digest {digests[0]}, which no --hash of the requirements file allows"
-    raise CompilerUnavailable(what, where=wheel.name, hint="correct the --hash, or find out who changed the wheel")
+    what = (
+        f"the wheel has the digest {digests[0]}, which no --hash of the requirements"
+        " file allows"
+    )
+    raise CompilerUnavailable(
+        what,
+        where=wheel.name,
+        hint="correct the --hash, or find out who changed the wheel",
+    )
 
 
-def download(requirement: str, places: Places, cancel: Cancel, scratch: Path, more: str, *options: str) -> list[Path]:
-    """The wheels that pip fetched into `scratch`, at least one; raises CompilerUnavailable, with `more` in its hint."""
-    outcome = pip("download", *options, *places.argv, requirement, cancel=cancel, scratch=scratch)
+def download(
+    requirement: str,
+    places: Places,
+    cancel: Cancel,
+    scratch: Path,
+    more: str,
+    *options: str,
+) -> list[Path]:
+    """The wheels that pip fetched into `scratch`, at least one.
+
+    Raises CompilerUnavailable, with `more` in its hint.
+    """
+    outcome = pip(
+        "download", *options, *places.argv, requirement, cancel=cancel, scratch=scratch
+    )
     wheels = sorted(scratch.glob("*.whl"))
     if outcome.ok and wheels:
         return wheels
-    listed = re.search(r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output)  # not what it needs itself
+    listed = re.search(
+        r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output
+    )  # not what it needs itself
     if listed is not None and listed[1] not in ("", "none"):
-        what, hint = "no such release for this machine and Python", f"newest: {', '.join(listed[1].split(', ')[-4:])}"
+        what, hint = (
+            "no such release for this machine and Python",
+            f"newest: {', '.join(listed[1].split(', ')[-4:])}",
+        )
     else:
-        what, hint = f"could not be fetched: {reason(outcome)}", "check the network and the index"
+        what, hint = (
+            f"could not be fetched: {reason(outcome)}",
+            "check the network and the index",
+        )
     raise CompilerUnavailable(what, where=requirement, hint=hint + more)
 
 
-def pip(*arguments: str, cancel: Cancel, timeout_seconds: float = 1800, scratch: Path | None = None) -> Outcome:
-    """Run pip over wheels alone; it sees what of the environment says which index there is, and the way to it.
+def pip(
+    *arguments: str,
+    cancel: Cancel,
+    timeout_seconds: float = 1800,
+    scratch: Path | None = None,
+) -> Outcome:
+    """Run pip over wheels alone.
+
+    It sees what of the environment says which index there is, and the way to it.
 
     `scratch`: where what is downloaded goes, and what pip needs for a while.
     """
     pattern = re.compile("PIP_.*|(?i:.*_proxy)")
-    environment = {name: value for name, value in os.environ.items() if pattern.fullmatch(name)}
+    environment = {
+        name: value for name, value in os.environ.items() if pattern.fullmatch(name)
+    }
     always = ("--only-binary=:all:", "--disable-pip-version-check", "--no-input")
-    argv = [sys.executable, "-I", "-m", "pip", *arguments, *always]  # -I: nothing of the current directory is run
+    argv = [
+        sys.executable,
+        "-I",
+        "-m",
+        "pip",
+        *arguments,
+        *always,
+    ]  # -I: nothing of the current directory is run
     if scratch is not None:
         environment["TMPDIR"] = str(scratch)
-        argv += ["--progress-bar=off", *(["-d", str(scratch)] if arguments[0] == "download" else [])]
-    return run(argv, cancel=cancel, timeout_seconds=timeout_seconds, environment=environment)
+        argv += [
+            "--progress-bar=off",
+            *(["-d", str(scratch)] if arguments[0] == "download" else []),
+        ]
+    return run(
+        argv, cancel=cancel, timeout_seconds=timeout_seconds, environment=environment
+    )
 
 
 def reason(outcome: Outcome) -> str:
     """Why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-    message = errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
+    message = (
+        errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
+    )
     return without_secrets(message)[:200]
 
 
@@ -134,38 +217,63 @@ def _tags(wheel: Path) -> frozenset[Tag]:
     try:
         return parse_wheel_filename(wheel.name)[3]
     except InvalidWheelFilename:
-        raise CompilerUnavailable("does not have a wheel's file name", where=wheel.name) from None
+        raise CompilerUnavailable(
+            "does not have a wheel's file name", where=wheel.name
+        ) from None
 
 
 def is_wheel_of(wheel: Path, project: str) -> bool:
     """True where a wheel file is the project's own, by its name."""
-    return bool(_tags(wheel)) and parse_wheel_filename(wheel.name)[0] == canonicalize_name(project)
+    return bool(_tags(wheel)) and parse_wheel_filename(wheel.name)[
+        0
+    ] == canonicalize_name(project)
 
 
 def _fits(wheel: Path) -> bool:
-    """True where the wheel's native binary runs on this platform; its Python tag only matters for the bindings."""
-    return not {tag.platform for tag in _tags(wheel)}.isdisjoint({"any", *platform_tags()})
+    """True where the wheel's native binary runs on this platform.
+
+    Its Python tag only matters for the bindings.
+    """
+    return not {tag.platform for tag in _tags(wheel)}.isdisjoint(
+        {"any", *platform_tags()}
+    )
 
 
 def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     """The one wheel of several that is for this machine and, if there is a choice, this Python."""
     fitting = [wheel for wheel in candidates if _fits(wheel)]
-    exact = [wheel for wheel in fitting if not _tags(wheel).isdisjoint(sys_tags())] or fitting
+    exact = [
+        wheel for wheel in fitting if not _tags(wheel).isdisjoint(sys_tags())
+    ] or fitting
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
     what = "several wheels fit this machine" if exact else "no wheel fits this platform"
-    raise CompilerUnavailable(f"{what}: {names}", where=directory.name, hint="name one wheel")
+    raise CompilerUnavailable(
+        f"{what}: {names}", where=directory.name, hint="name one wheel"
+    )
 
 
 def _unheard(_line: str) -> None:
     """Say nothing."""
 
 
-def unpack(wheel: Path, cache: Path, project: str = PROJECT, say: Callable[[str], None] = _unheard) -> Path:
-    """The unpacked tree of a wheel file, in the cache under its digest; raises CompilerUnavailable."""
+def unpack(
+    wheel: Path,
+    cache: Path,
+    project: str = PROJECT,
+    say: Callable[[str], None] = _unheard,
+) -> Path:
+    """The unpacked tree of a wheel file, in the cache under its digest.
+
+    Raises CompilerUnavailable.
+    """
     if not _fits(wheel):
-        raise CompilerUnavailable("is a wheel for another platform", where=wheel.name, hint="use one for this machine")
+        raise CompilerUnavailable(
+            "is a wheel for another platform",
+            where=wheel.name,
+            hint="use one for this machine",
+        )
     home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
     return home if held(home, say) else _unpack_into(wheel, home, project)
 
@@ -175,15 +283,33 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
         program = scratch / _PROGRAMS[project]
         try:
             with zipfile.ZipFile(wheel) as archive:
-                if sum(entry.file_size for entry in archive.infolist()) > _LARGEST_UNPACKED_BYTES:
-                    raise CompilerUnavailable("is larger than any compiler wheel", where=wheel.name)
+                if (
+                    sum(entry.file_size for entry in archive.infolist())
+                    > _LARGEST_UNPACKED_BYTES
+                ):
+                    raise CompilerUnavailable(
+                        "is larger than any compiler wheel", where=wheel.name
+                    )
                 archive.extractall(scratch)  # refuses absolute names and `..` by itself
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-            raise CompilerUnavailable(f"is not a wheel: {error}", where=wheel.name) from None
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            ValueError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
+            raise CompilerUnavailable(
+                f"is not a wheel: {error}", where=wheel.name
+            ) from None
         except OSError as error:
-            raise OutputError(f"cannot be unpacked: {error.strerror or error}", where=wheel.name) from None
+            raise OutputError(
+                f"cannot be unpacked: {error.strerror or error}", where=wheel.name
+            ) from None
         if not program.is_file():
-            raise CompilerUnavailable(f"holds no {_PROGRAMS[project]}", where=wheel.name)
+            raise CompilerUnavailable(
+                f"holds no {_PROGRAMS[project]}", where=wheel.name
+            )
         for native in program.parent.glob("iree-*"):
             native.chmod(0o755)  # a zip archive read this way keeps no permissions
         open_to_others(scratch)
@@ -192,18 +318,33 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
 
 
 @lru_cache(maxsize=32)
-def offered(places: Places, cancel: Cancel, *, briefly: bool = False) -> tuple[Version, ...]:
-    """All releases for this machine and Python, pre-releases too, the oldest first; raises CompilerUnavailable.
+def offered(
+    places: Places, cancel: Cancel, *, briefly: bool = False
+) -> tuple[Version, ...]:
+    """All releases for this machine and Python, pre-releases too, the oldest first.
 
-    A run has one `cancel`: the answer to the first question is the answer of all of its run.
-    `briefly`: in one short request, for somebody who only asks whether the index is there.
+    Raises CompilerUnavailable.
+
+    A run has one `cancel`: the answer to the first question is the answer of all of its
+    run. `briefly`: in one short request, for somebody who only asks whether the index
+    is there.
     """
-    patience = (f"--timeout={_ANSWER_SECONDS}", "--retries=0") if briefly else ("--retries=2",)
-    argv, limit_seconds = ("index", "versions", places.project, "--pre"), 2 * _ANSWER_SECONDS if briefly else 120
-    outcome = pip(*argv, *patience, *places.argv, cancel=cancel, timeout_seconds=limit_seconds)
+    patience = (
+        (f"--timeout={_ANSWER_SECONDS}", "--retries=0") if briefly else ("--retries=2",)
+    )
+    argv, limit_seconds = (
+        ("index", "versions", places.project, "--pre"),
+        (2 * _ANSWER_SECONDS if briefly else 120),
+    )
+    outcome = pip(
+        *argv, *patience, *places.argv, cancel=cancel, timeout_seconds=limit_seconds
+    )
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
-        what = f"{'no answer' if briefly else 'the releases cannot be listed'}: {reason(outcome)}"
+        what = (
+            f"{'no answer' if briefly else 'the releases cannot be listed'}:"
+            f" {reason(outcome)}"
+        )
         hint = "check the network and the index, or name one release"
         raise CompilerUnavailable(what, where=places.project, hint=hint)
     versions = set()
@@ -220,22 +361,35 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
     """
     if moving == NIGHTLY and places.project != PROJECT:
         hint = f"name a release of {places.project}, latest, or a wheel"
-        raise CompilerUnavailable("only IREE has nightly releases", where=moving, hint=hint)
+        raise CompilerUnavailable(
+            "only IREE has nightly releases", where=moving, hint=hint
+        )
     versions = offered(places, cancel)
     stable = [version for version in versions if not version.is_prerelease]
     if moving == NIGHTLY and len(stable) == len(versions):
-        raise CompilerUnavailable("the index has no pre-release", where=moving, hint=NIGHTLIES_HINT)
+        raise CompilerUnavailable(
+            "the index has no pre-release", where=moving, hint=NIGHTLIES_HINT
+        )
     if moving != NIGHTLY and not stable:
         raise CompilerUnavailable(
-            "the index has only pre-releases", where=moving, hint="name nightly, or one pre-release"
+            "the index has only pre-releases",
+            where=moving,
+            hint="name nightly, or one pre-release",
         )
     return full_version(max(versions if moving == NIGHTLY else stable))
 
 
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
-    """The releases strictly between two, on the way from the one; pre-releases only where one of the two is one."""
+    """The releases strictly between two, on the way from the one.
+
+    Pre-releases only where one of the two is one.
+    """
     first, last = sorted(ends := (Version(old), Version(new)))
     dated = first.is_prerelease or last.is_prerelease
     inside = [version for version in offered(places, cancel) if first < version < last]
     ordered = inside if ends[0] == first else inside[::-1]
-    return tuple(full_version(version) for version in ordered if dated or not version.is_prerelease)
+    return tuple(
+        full_version(version)
+        for version in ordered
+        if dated or not version.is_prerelease
+    )

@@ -11,7 +11,12 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from bot.config.targets import Targets, packaged_targets, parse_targets, require_fit_for_iree
+from bot.config.targets import (
+    Targets,
+    packaged_targets,
+    parse_targets,
+    require_fit_for_iree,
+)
 from bot.config.thresholds import RuleKeys, parse_rules
 from bot.config.yaml_file import (
     END,
@@ -29,7 +34,15 @@ from bot.config.yaml_file import (
     read_as,
     read_yaml,
 )
-from bot.core.metrics import METRIC_BY_ID, MOST_OWN, OWN_ID, OwnMetric, OwnMetrics, Unit, own_metrics
+from bot.core.metrics import (
+    METRIC_BY_ID,
+    MOST_OWN,
+    OWN_ID,
+    OwnMetric,
+    OwnMetrics,
+    Unit,
+    own_metrics,
+)
 from bot.core.near import near_or_known, nearest
 from bot.core.planned import Target
 from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
@@ -38,9 +51,19 @@ from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
-CONFIG_NAMES = (".github/code-size.yml", "code-size.yml")  # where one is looked for: the first that is there
-PACKAGED = Path("default")  # asks for the packaged configuration where a file would be named
-SUITES = {"quick": "quick.yml", "full": None, "triton": "triton/code-size.yml", str(PACKAGED): None}
+CONFIG_NAMES = (
+    ".github/code-size.yml",
+    "code-size.yml",
+)  # where one is looked for: the first that is there
+PACKAGED = Path(
+    "default"
+)  # asks for the packaged configuration where a file would be named
+SUITES = {
+    "quick": "quick.yml",
+    "full": None,
+    "triton": "triton/code-size.yml",
+    str(PACKAGED): None,
+}
 """What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
 _T = TypeVar("_T")
 
@@ -61,7 +84,9 @@ class MetricKeys(Keys, frozen=True):
 
     unit: Unit
     label: Annotated[str, examples("peak memory", min_length=1, max_length=40)] = ""
-    about: Annotated[str, examples("the most memory that the program needs at once", max_length=200)] = ""
+    about: Annotated[
+        str, examples("the most memory that the program needs at once", max_length=200)
+    ] = ""
     rule: Annotated[Text, examples("memory of the program")] = ""
 
 
@@ -107,40 +132,73 @@ class CompilerKeys(Keys, frozen=True):
             iree-org/iree.
     """
 
-    keywords: ClassVar[Plain] = {"minProperties": 1, **except_beside(requirements=("base", "head"))}
+    keywords: ClassVar[Plain] = {
+        "minProperties": 1,
+        **except_beside(requirements=("base", "head")),
+    }
     kind: Annotated[Literal["iree", "command"], examples("iree", "command")] = "iree"
     package: Annotated[
-        str, pattern("([A-Za-z0-9][A-Za-z0-9._-]*)?", "the name of a package on the index", "triton")
+        str,
+        pattern(
+            "([A-Za-z0-9][A-Za-z0-9._-]*)?",
+            "the name of a package on the index",
+            "triton",
+        ),
     ] = ""
-    run: Annotated[tuple[Text, ...], examples(["python", "aot.py", "{model}", "{target}", "{out}"])] = ()
+    run: Annotated[
+        tuple[Text, ...], examples(["python", "aot.py", "{model}", "{target}", "{out}"])
+    ] = ()
     artifacts: Annotated[tuple[Text, ...], examples(["*.hsaco", "*.cubin"])] = ()
     sources: Annotated[tuple[Text, ...], examples(["include/**/*.h"])] = ()
-    stages: Annotated[tuple[Text, ...], examples(["ttir", "ttgir", "llir", "ptx", "amdgcn"])] = ()
+    stages: Annotated[
+        tuple[Text, ...], examples(["ttir", "ttgir", "llir", "ptx", "amdgcn"])
+    ] = ()
     metrics: Annotated[
         dict[
-            Annotated[str, pattern(OWN_ID, "an id has small letters, digits and '_', 40 at most", "peak_bytes")],
+            Annotated[
+                str,
+                pattern(
+                    OWN_ID,
+                    "an id has small letters, digits and '_', 40 at most",
+                    "peak_bytes",
+                ),
+            ],
             MetricKeys,
         ],
-        examples({"peak_bytes": {"unit": "bytes", "rule": "memory of the program"}}, max_length=MOST_OWN),
+        examples(
+            {"peak_bytes": {"unit": "bytes", "rule": "memory of the program"}},
+            max_length=MOST_OWN,
+        ),
     ] = msgspec.field(default_factory=dict)
     base: Spec = ""
     head: Spec = ""
     requirements: Annotated[Text, examples("requirements.txt")] = ""
     find_links: Annotated[
         Text | Annotated[tuple[Text, ...], distinct(least=1)],
-        examples("https://iree.dev/pip-release-links.html", ["https://iree.dev/pip-release-links.html", "wheels"]),
+        examples(
+            "https://iree.dev/pip-release-links.html",
+            ["https://iree.dev/pip-release-links.html", "wheels"],
+        ),
     ] = ()
     repository: Annotated[
-        str, pattern(_REPOSITORY, "owner and name of a repository, or nothing", "iree-org/iree", "")
+        str,
+        pattern(
+            _REPOSITORY,
+            "owner and name of a repository, or nothing",
+            "iree-org/iree",
+            "",
+        ),
     ] = "iree-org/iree"
 
 
 Store = Literal["auto", "data-branch", "directory"]
 _BRANCH = (
-    rf"(?!refs/|HEAD{END})(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|{END})))[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?"
+    rf"(?!refs/|HEAD{END})(?!.*(?:[.][.]|//|/[.]|[.]lock(?:/|{END})))"
+    r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?"
 )
 _BRANCH_WORDS = (
-    "a branch name has only letters, digits, '_', '.', '-' and single '/', does not begin with refs/, and is not HEAD"
+    "a branch name has only letters, digits, '_', '.', '-' and single '/', does not"
+    " begin with refs/, and is not HEAD"
 )
 
 
@@ -162,12 +220,22 @@ class BaselineChoice(Keys, frozen=True):
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
     store: Annotated[Store, examples("auto")] = "auto"
-    branch: Annotated[str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)] = "code-size-data"
-    directory: Annotated[Text, examples(".code-size/baselines")] = ".code-size/baselines"
+    branch: Annotated[
+        str, pattern(_BRANCH, _BRANCH_WORDS, "code-size-data", max_length=200)
+    ] = "code-size-data"
+    directory: Annotated[Text, examples(".code-size/baselines")] = (
+        ".code-size/baselines"
+    )
     ancestors: Annotated[int, examples(250, ge=0, le=10_000)] = 250
     keep_days: Annotated[int, examples(90, ge=0, le=10_000)] = 90
     repository: Annotated[
-        str, pattern(_REPOSITORY, "owner and name of a repository, or nothing", "my-org/code-size-baselines", "")
+        str,
+        pattern(
+            _REPOSITORY,
+            "owner and name of a repository, or nothing",
+            "my-org/code-size-baselines",
+            "",
+        ),
     ] = ""
 
 
@@ -201,13 +269,23 @@ class StatesKeys(Keys, frozen=True, rename={"newly_broken": "newly-broken"}):
 
 _SECTION = "a section name has only letters, digits, '_', '.', '-' and inner spaces"
 SectionName = Annotated[
-    str, pattern("[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?", _SECTION, "attention", "layer norm", max_length=100)
+    str,
+    pattern(
+        "[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_-])?",
+        _SECTION,
+        "attention",
+        "layer norm",
+        max_length=100,
+    ),
 ]
 _LEVELS = {"warn": "1%", "fail": {"absolute": "4KiB", "relative": "5%"}}
 _RULE = {"name": "code size", "metrics": ["artifact_bytes"], **_LEVELS}
 _PAGE = r"(?:https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/(?:[A-Za-z0-9._~/%?=&+,:-]|\{sha\}|\{run_id\})*)?"
 _PAGE_WORDS = "an https address, in which {sha} and {run_id} are the only placeholders"
-_ID_WORDS = "a report id has only letters, digits, '_', '.' and single '-', and begins with a letter or digit"
+_ID_WORDS = (
+    "a report id has only letters, digits, '_', '.' and single '-', and begins with a"
+    " letter or digit"
+)
 
 
 class Configuration(Keys, frozen=True):
@@ -256,9 +334,15 @@ class Configuration(Keys, frozen=True):
     compiler: Annotated[
         CompilerKeys,
         examples(
-            {"base": "iree-base-compiler==3.11.0", "head": "iree-base-compiler==3.13.0"},
+            {
+                "base": "iree-base-compiler==3.11.0",
+                "head": "iree-base-compiler==3.13.0",
+            },
             {"requirements": "requirements.txt"},
-            {"head": "nightly", "find_links": "https://iree.dev/pip-release-links.html"},
+            {
+                "head": "nightly",
+                "find_links": "https://iree.dev/pip-release-links.html",
+            },
         ),
     ] = CompilerKeys()
     models: Annotated[tuple[Text, ...], distinct(["models/*.mlir"], least=1)] = ()
@@ -269,7 +353,10 @@ class Configuration(Keys, frozen=True):
             {"cuda-sm_86": {"backend": "cuda", "flags": ["--iree-cuda-target=sm_86"]}},
             {
                 "vmvx": {"extends": "vmvx"},
-                "x86_64-O3": {"extends": "llvm-cpu-x86_64", "flags": ["--iree-opt-level=O3"]},
+                "x86_64-O3": {
+                    "extends": "llvm-cpu-x86_64",
+                    "flags": ["--iree-opt-level=O3"],
+                },
             },
         ),
     ] = ()
@@ -277,25 +364,42 @@ class Configuration(Keys, frozen=True):
     import_flags: Annotated[tuple[Flag, ...], examples(["--opset-version=17"])] = ()
     timeout_seconds: Annotated[int, examples(1800, ge=1, le=86_400)] = 1800
     thresholds: Annotated[
-        tuple[RuleKeys, ...], examples([_RULE, {"metrics": ["*"]}], min_length=1, max_length=500)
+        tuple[RuleKeys, ...],
+        examples([_RULE, {"metrics": ["*"]}], min_length=1, max_length=500),
     ] = ()
-    states: Annotated[StatesKeys, examples({"newly-broken": "fail", "removed": "pass"})] = StatesKeys()
+    states: Annotated[
+        StatesKeys, examples({"newly-broken": "fail", "removed": "pass"})
+    ] = StatesKeys()
     templates: Annotated[Text, examples("code-size-templates")] = ""
     page_url: Annotated[
-        str, pattern(_PAGE, _PAGE_WORDS, "https://example.github.io/code-size/{sha}/report.html", max_length=500)
+        str,
+        pattern(
+            _PAGE,
+            _PAGE_WORDS,
+            "https://example.github.io/code-size/{sha}/report.html",
+            max_length=500,
+        ),
     ] = ""
-    report_id: Annotated[str, pattern(r"(?!.*--)[A-Za-z0-9][A-Za-z0-9_.-]*", _ID_WORDS, "default", max_length=64)] = (
-        "default"
-    )
+    report_id: Annotated[
+        str,
+        pattern(
+            r"(?!.*--)[A-Za-z0-9][A-Za-z0-9_.-]*", _ID_WORDS, "default", max_length=64
+        ),
+    ] = "default"
     comment: Annotated[Literal["changes", "always"], examples("changes")] = "changes"
     fail_job: Annotated[bool, examples(False)] = False
     after_merge: Annotated[Literal["check", "issue"], examples("issue")] = "check"
-    baseline: Annotated[BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})] = (
-        BaselineChoice()
-    )
+    baseline: Annotated[
+        BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})
+    ] = BaselineChoice()
     components: Annotated[
         Mapping[SectionName, Text | Annotated[tuple[Text, ...], distinct(least=1)]],
-        examples({"attention": "*.attention.*", "norm": ["*.LayerNorm.*", "*.normalization.*"]}),
+        examples(
+            {
+                "attention": "*.attention.*",
+                "norm": ["*.LayerNorm.*", "*.normalization.*"],
+            }
+        ),
     ] = {}
     repeats: Annotated[
         Mapping[Text, Annotated[tuple[Text, ...], distinct(least=1)]],
@@ -309,12 +413,16 @@ class Config(Small, frozen=True):
     compiler: CompilerKeys  # as it is written; `repository` empty where nobody can look commits up
     places: Places  # where its wheels are looked for: HTTPS pages, and directories from here
     command: Command | None  # what the compiler is where it is not IREE
-    models: tuple[Path, ...]  # files with unique stems, sorted by stem; relative where the configuration's own path is
+    models: tuple[
+        Path, ...
+    ]  # files with unique stems, sorted by stem; relative where the configuration's own path is
     targets: tuple[Target, ...]  # in the order of the file
     flags: tuple[str, ...]
     import_flags: tuple[str, ...]
     timeout_seconds: int
-    thresholds: tuple[Rule, ...]  # the first that matches decides; the last is a catch-all
+    thresholds: tuple[
+        Rule, ...
+    ]  # the first that matches decides; the last is a catch-all
     states: Mapping[str, Status]  # every cell state → what it does to the verdict
     templates: Path | None
     report_id: str
@@ -323,7 +431,9 @@ class Config(Small, frozen=True):
     after_merge: Literal["check", "issue"]
     page_url: str
     baseline: BaselineChoice
-    components: tuple[tuple[str, str], ...]  # name and glob of parts of the models; the first that matches decides
+    components: tuple[
+        tuple[str, str], ...
+    ]  # name and glob of parts of the models; the first that matches decides
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
 
@@ -340,7 +450,9 @@ def configs_dir() -> Path:
     for place in places:
         if (place / "default.yml").is_file():
             return place
-    raise ConfigError("the packaged default.yml is missing", hint="install the bot again")
+    raise ConfigError(
+        "the packaged default.yml is missing", hint="install the bot again"
+    )
 
 
 def is_packaged(model: Path) -> bool:
@@ -349,7 +461,10 @@ def is_packaged(model: Path) -> bool:
 
 
 def packaged_model(name: str) -> Path | None:
-    """Return the file of a model of the packaged suite; None where the suite has no model of this name."""
+    """Return the file of a model of the packaged suite.
+
+    None where the suite has no model of this name.
+    """
     for path in sorted((configs_dir() / "models").iterdir()):
         if path.stem == name and path.is_file():
             return path
@@ -362,15 +477,32 @@ def config_in(folder: Path) -> str:
 
 
 def find_config(here: Path) -> Path | None:
-    """The configuration of a folder, else of the nearest above it in its repository; relative to the folder."""
-    paths = (folder / name for folder in _up_to_top(here) if (name := config_in(folder)))
+    """The configuration of a folder, else of the nearest above it in its repository.
+
+    Relative to the folder.
+    """
+    paths = (
+        folder / name for folder in _up_to_top(here) if (name := config_in(folder))
+    )
     return next((Path(os.path.relpath(path, here)) for path in paths), None)
 
 
 def _up_to_top(here: Path) -> list[Path]:
-    """The folder and those above it in its repository; itself alone where there is no repository."""
+    """The folder and those above it in its repository.
+
+    Itself alone where there is no repository.
+    """
     above = [here, *here.parents]
-    return above[: next((number for number, folder in enumerate(above, 1) if (folder / ".git").exists()), 1)]
+    return above[
+        : next(
+            (
+                number
+                for number, folder in enumerate(above, 1)
+                if (folder / ".git").exists()
+            ),
+            1,
+        )
+    ]
 
 
 def top_above(folder: Path) -> Path:
@@ -379,7 +511,9 @@ def top_above(folder: Path) -> Path:
 
 
 def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
-    """The configuration that was named, else the one that is found here, which is told; None for the packaged one.
+    """The configuration that was named, else the one that is found here, which is told.
+
+    None for the packaged one.
 
     Raises ConfigError where what was named is not there.
     """
@@ -392,46 +526,75 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
         return configs_dir() / file if file else None
     if not given.exists():
         near = [] if given.suffix else nearest(str(given), SUITES)
-        hint = f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; quick and full are packaged suites"
+        hint = (
+            f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; quick"
+            " and full are packaged suites"
+        )
         if near:
             hint = f"did you mean the suite {near[0]}?"
-        raise ConfigError("cannot be read: No such file or directory", where=str(given), hint=hint)
+        raise ConfigError(
+            "cannot be read: No such file or directory", where=str(given), hint=hint
+        )
     return given
 
 
 def load_config(path: Path | None = None, *, models: bool = True) -> Config:
-    """Read a configuration file, or the packaged default; raises ConfigError naming file, line and key.
+    """Read a configuration file, or the packaged default.
 
-    A key that the file leaves out is taken from default.yml, whole; only `states` and `baseline` are completed entry
-    by entry, and `compiler` is never taken from there: its pins are an example's, and nobody asked to compare those.
+    Raises ConfigError naming file, line and key.
 
-    `models`: False where the rules are wanted without the models, which need not be there; what matches none is then
-    not refused, either.
+    A key that the file leaves out is taken from default.yml, whole; only `states` and
+    `baseline` are completed entry by entry, and `compiler` is never taken from there:
+    its pins are an example's, and nobody asked to compare those.
+
+    `models`: False where the rules are wanted without the models, which need not be
+    there; what matches none is then not refused, either.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, own = (default, packaged) if path is None else read_configuration(path)
     targets = packaged_targets(default, packaged.targets)
     is_command = own.compiler.kind == "command"
     _check_command(file, own)
-    chosen = parse_targets(file, own.targets or tuple(targets), {} if is_command else targets, is_command=is_command)
+    chosen = parse_targets(
+        file,
+        own.targets or tuple(targets),
+        {} if is_command else targets,
+        is_command=is_command,
+    )
     judged = (file, own) if own.thresholds else (default, packaged)
     entry = own.compiler if path else CompilerKeys()
     links = _find_links(file, entry)
     command = _command(file, entry) if is_command else None
     own_ones = command.metrics if command else ()
     measured = (file, own) if own.models else (default, packaged)
-    paths = _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES) if models else ()
+    paths = (
+        _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES)
+        if models
+        else ()
+    )
     within = dict[str, list[str]]()
-    if models and own.thresholds:  # rules may be of a longer list, for which those of the packaged suite are known
+    if (
+        models and own.thresholds
+    ):  # rules may be of a longer list, for which those of the packaged suite are known
         known = [*paths, *_models(default, packaged.models, MODEL_SUFFIXES)]
-        within = {"models": [one.stem for one in known], "targets": [*(one.name for one in chosen), *targets]}
+        within = {
+            "models": [one.stem for one in known],
+            "targets": [*(one.name for one in chosen), *targets],
+        }
     rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones), within)
     _check_own(file, own_ones, rules)
     repeats = (own if "repeats" in file.data else packaged).repeats
     templates = file.path.parent / own.templates if own.templates else None
     if templates and not templates.is_dir():
-        raise file.error(("templates",), f"{str(templates)!r} is not a directory", "the path is relative to this file")
-    globs = {name: (one,) if isinstance(one, str) else one for name, one in own.components.items()}
+        raise file.error(
+            ("templates",),
+            f"{str(templates)!r} is not a directory",
+            "the path is relative to this file",
+        )
+    globs = {
+        name: (one,) if isinstance(one, str) else one
+        for name, one in own.components.items()
+    }
     resolved = {
         "compiler": replace(entry, repository="") if command else entry,
         "places": Places(links, project=entry.package or PROJECT),
@@ -441,10 +604,18 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "thresholds": rules,
         "states": msgspec.to_builtins(own.states),
         "templates": templates,
-        "components": tuple((name, glob) for name, listed in globs.items() for glob in listed),
-        "repeats": tuple((model, target) for model, listed in repeats.items() for target in listed),
+        "components": tuple(
+            (name, glob) for name, listed in globs.items() for glob in listed
+        ),
+        "repeats": tuple(
+            (model, target) for model, listed in repeats.items() for target in listed
+        ),
     }
-    as_written = {name: getattr(own, name) for name in Config.__struct_fields__ if name not in resolved}
+    as_written = {
+        name: getattr(own, name)
+        for name in Config.__struct_fields__
+        if name not in resolved
+    }
     return Config(**as_written, **resolved)
 
 
@@ -460,16 +631,25 @@ def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
 
 
 def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
-    """Pages as they are written, which are never told again when refused; directories from this file's own."""
+    """Pages as they are written, which are never told again when refused.
+
+    Directories from this file's own.
+    """
     places = []
-    for link in (entry.find_links,) if isinstance(entry.find_links, str) else entry.find_links:
+    for link in (
+        (entry.find_links,) if isinstance(entry.find_links, str) else entry.find_links
+    ):
         place = link if is_address(link) else str(file.path.parent / link)
         why = refused_link(link)
         if not is_address(link) and not Path(place).is_dir():
             why = f"{link!r} is not a directory"
         if why:
             hint = "put a page that needs a login into PIP_FIND_LINKS"
-            raise file.error(("compiler", "find_links"), why, f"name an HTTPS page or a directory; {hint}")
+            raise file.error(
+                ("compiler", "find_links"),
+                why,
+                f"name an HTTPS page or a directory; {hint}",
+            )
         places.append(place)
     return tuple(places)
 
@@ -479,7 +659,13 @@ def _command(file: YamlFile, entry: CompilerKeys) -> Command:
         what, hint = f"{taken} is a built-in metric", "choose another id, or remove it"
         raise file.error(("compiler", "metrics", taken), what, hint)
     metrics = tuple(
-        OwnMetric(id_, one.unit, one.label or id_.replace("_", " "), one.about or f"of facts.json: {id_}", one.rule)
+        OwnMetric(
+            id_,
+            one.unit,
+            one.label or id_.replace("_", " "),
+            one.about or f"of facts.json: {id_}",
+            one.rule,
+        )
         for id_, one in sorted(entry.metrics.items())
     )
     words = entry.package, entry.sources, entry.stages, metrics
@@ -493,7 +679,11 @@ def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:
         rule = next((rule for rule in rules if rule.name == one.rule), None)
         if one.rule and rule is None:
             names = [rule.name for rule in rules]
-            raise file.error((*at, "rule"), f"no rule is called {one.rule!r}", near_or_known(one.rule, names))
+            raise file.error(
+                (*at, "rule"),
+                f"no rule is called {one.rule!r}",
+                near_or_known(one.rule, names),
+            )
         if rule and (why := misfit(rule, own_metrics((one,))[one.id])):
             what = f"{rule.name!r} is for another unit: {why}"
             raise file.error((*at, "rule"), what, "name another rule, or write one")
@@ -508,13 +698,19 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
         for name in _OF_COMMANDS:
             if getattr(own.compiler, name):
                 hint = "add kind: command, or remove the key"
-                raise file.error(("compiler", name), "is only for a command compiler", hint)
+                raise file.error(
+                    ("compiler", name), "is only for a command compiler", hint
+                )
         require_fit_for_iree(file, ("flags",), own.flags)
         require_fit_for_iree(file, ("import_flags",), own.import_flags)
         return
     if own.compiler.requirements and not own.compiler.package:
         what = "pins a package, but this compiler is not a package"
-        raise file.error(("compiler", "requirements"), what, "name compiler.package, or base and head")
+        raise file.error(
+            ("compiler", "requirements"),
+            what,
+            "name compiler.package, or base and head",
+        )
     needed = {
         "run": own.compiler.run,
         "artifacts": own.compiler.artifacts,
@@ -524,10 +720,14 @@ def _check_command(file: YamlFile, own: Configuration) -> None:
     for name, value in needed.items():
         if not value:
             at = name if name in ("models", "targets") else "compiler"
-            raise file.error((at,), f"{name} is missing: a command compiler has no default")
+            raise file.error(
+                (at,), f"{name} is missing: a command compiler has no default"
+            )
 
 
-def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> tuple[Path, ...]:
+def _models(
+    file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]
+) -> tuple[Path, ...]:
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
         root, at = file.path.parent, ("models", index)
@@ -537,7 +737,10 @@ def _models(file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]) -> 
         paths = [root / name for name in names if name.endswith(suffixes or "")]
         for path in paths:
             if path.is_symlink() and not path.exists():
-                what = f"{path} is a link to {os.readlink(path)}, and that file does not exist"
+                what = (
+                    f"{path} is a link to {os.readlink(path)}, and that file does not"
+                    " exist"
+                )
                 raise file.error(at, what, "restore the file, or remove the link")
         models = [path for path in paths if path.is_file()]
         if not models:

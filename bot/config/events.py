@@ -1,6 +1,7 @@
 """What GitHub hands to a run as values: the event and the action's inputs.
 
-Values of a payload are checked, as forks choose names and branches. A message names the key and repeats no value.
+Values of a payload are checked, as forks choose names and branches. A message names the
+key and repeats no value.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from bot.core.publication import APPROVAL_LABEL, is_approval
 from bot.core.record import Small
 from bot.errors import InputError, UsageError
 
-Kind = Literal["sha", "repository", "ref", "login", "word", "url", "number", "moment", "text"]
+Kind = Literal[
+    "sha", "repository", "ref", "login", "word", "url", "number", "moment", "text"
+]
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w-]{0,99}/(?!\.{1,2}$)[\w.-]{1,100}", re.ASCII)
-# What git refuses in a ref name (git-check-ref-format), a leading dash, and whatever does not print.
+# What git refuses in a ref name (git-check-ref-format), a leading dash, and whatever
+# does not print.
 _REF = re.compile(r"(?!-)(?!.*(?:\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,300}")
 _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
     "sha": ("a commit SHA of 40 hex digits", re.compile(r"[0-9a-f]{40}")),
@@ -32,9 +36,15 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
     "ref": ("a git ref", _REF),
     "login": ("a login", re.compile(r"[A-Za-z0-9][\w-]{0,99}(?:\[bot\])?", re.ASCII)),
     "word": ("a word in lower case", re.compile(r"[a-z_]{1,60}")),
-    "url": ("an http(s) address", re.compile(r"https?://[\w.:\[\]-]+(?:/[\w./~%@+-]*)?", re.ASCII)),
+    "url": (
+        "an http(s) address",
+        re.compile(r"https?://[\w.:\[\]-]+(?:/[\w./~%@+-]*)?", re.ASCII),
+    ),
     "number": ("a positive integer", re.compile(r"0{0,9}[1-9][0-9]{0,18}")),
-    "moment": ("a moment in UTC", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)),
+    "moment": (
+        "a moment in UTC",
+        re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII),
+    ),
     "text": ("text", re.compile(r".*", re.DOTALL)),
 }
 
@@ -68,7 +78,11 @@ class Document(Small, frozen=True):
     def id(self, path: str) -> int:
         """A positive integer as GitHub counts things; InputError otherwise."""
         value = self.get(path)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1 << 63:
+        if (
+            not isinstance(value, int)
+            or isinstance(value, bool)
+            or not 0 < value < 1 << 63
+        ):
             what = "is missing" if value is None else "is not a positive integer"
             raise InputError(what, where=f"{self.source}: {path}")
         return value
@@ -86,8 +100,9 @@ _Rule = Callable[[RunContext, Document], RunContext]
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
     """What this run is for: the environment of GitHub Actions and the event's payload as one value.
 
-    Both as GitHub documents them (default variables; webhook events and payloads). Raises InputError where one that the
-    event must have is missing or not what it should be; `where` names it.
+    Both as GitHub documents them (default variables; webhook events and payloads).
+    Raises InputError where one that the event must have is missing or not what it
+    should be; `where` names it.
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
@@ -103,8 +118,13 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
         ref=env.read_or_empty("GITHUB_REF", "ref"),
         actor=env.read_or_empty("GITHUB_ACTOR", "login"),
     )
-    api, server = (env.read_or_empty(f"GITHUB_{one}_URL", "url").rstrip("/") for one in ("API", "SERVER"))
-    context = replace(known, api_url=api or known.api_url, server_url=server or known.server_url)
+    api, server = (
+        env.read_or_empty(f"GITHUB_{one}_URL", "url").rstrip("/")
+        for one in ("API", "SERVER")
+    )
+    context = replace(
+        known, api_url=api or known.api_url, server_url=server or known.server_url
+    )
     rule = _RULES.get(event)
     if rule is None:
         return _nothing(context, f"the bot does nothing on {event}")
@@ -112,7 +132,10 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
 
 
 def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """The payload of the event, from the file that GITHUB_EVENT_PATH names; raises InputError; empty outside GitHub."""
+    """The payload of the event, from the file that GITHUB_EVENT_PATH names.
+
+    Raises InputError; empty outside GitHub.
+    """
     if not environ.get("GITHUB_EVENT_NAME"):
         return {}
     name = environ.get("GITHUB_EVENT_PATH", "")
@@ -121,7 +144,9 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     try:
         payload = parse_json(Path(name).read_bytes())
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=f"event payload {name}") from error
+        raise InputError(
+            f"cannot be read: {error.strerror}", where=f"event payload {name}"
+        ) from error
     except ValueError as error:
         raise InputError("is not JSON", where=f"event payload {name}") from error
     if not isinstance(payload, dict):
@@ -134,7 +159,9 @@ def _nothing(context: RunContext, why: str) -> RunContext:
 
 
 def _on_default(context: RunContext, payload: Document) -> RunContext:
-    return replace(context, default_branch=payload.read("repository.default_branch", "ref"))
+    return replace(
+        context, default_branch=payload.read("repository.default_branch", "ref")
+    )
 
 
 def _same(one: str, other: str) -> bool:
@@ -144,7 +171,11 @@ def _same(one: str, other: str) -> bool:
 
 def _name_of(payload: Document, repository: str) -> str:
     """Empty where the repository was deleted, which GitHub shows as null."""
-    return "" if payload.get(repository) is None else payload.read(f"{repository}.full_name", "repository")
+    return (
+        ""
+        if payload.get(repository) is None
+        else payload.read(f"{repository}.full_name", "repository")
+    )
 
 
 def _pull_request(context: RunContext, payload: Document) -> RunContext:
@@ -156,20 +187,31 @@ def _pull_request(context: RunContext, payload: Document) -> RunContext:
         head_repository=_name_of(payload, "pull_request.head.repo"),
         is_locked=payload.get("pull_request.locked") is True,
     )
-    foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(context, payload)
+    foreign = not _same(pull.head_repository, context.repository) or _by_dependabot(
+        context, payload
+    )
     context = replace(context, pull=pull, read_only=foreign)
     action = payload.read("action", "word")
     if action in ("labeled", "unlabeled"):
         label = payload.read("label.name", "text")
         if not is_approval(label):
-            return _nothing(context, f"pull request {action}, with another label than {APPROVAL_LABEL}")
-        return replace(context, story="review", why=f"pull request {action}: {label.casefold()}")
+            return _nothing(
+                context,
+                f"pull request {action}, with another label than {APPROVAL_LABEL}",
+            )
+        return replace(
+            context, story="review", why=f"pull request {action}: {label.casefold()}"
+        )
     if action in ("opened", "synchronize", "reopened", "ready_for_review"):
         return replace(context, story="review", why=f"pull request {action}")
     if action != "edited":
-        return _nothing(context, f"the bot does nothing on a pull request that was {action}")
+        return _nothing(
+            context, f"the bot does nothing on a pull request that was {action}"
+        )
     if payload.get("changes.base") is None:
-        return _nothing(context, "the pull request was edited, and its base is the same")
+        return _nothing(
+            context, "the pull request was edited, and its base is the same"
+        )
     return replace(context, story="review", why="pull request edited: its base changed")
 
 
@@ -181,19 +223,28 @@ def _merge_group(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
     action = payload.read("action", "word")
     if action != "checks_requested":
-        return _nothing(context, f"the bot does nothing on a merge group that was {action}")
+        return _nothing(
+            context, f"the bot does nothing on a merge group that was {action}"
+        )
     queue = Queue(
         base_sha=payload.read("merge_group.base_sha", "sha"),
         base_ref=payload.read("merge_group.base_ref", "ref").removeprefix(_HEADS),
         head_ref=payload.read("merge_group.head_ref", "ref"),
     )
     if payload.read("merge_group.head_sha", "sha") != context.sha:
-        raise InputError("is not the commit of this merge group", where=f"GITHUB_SHA {context.sha[:10]}")
-    return replace(context, queue=queue, story="review", why=f"merge queue of {queue.base_ref}")
+        raise InputError(
+            "is not the commit of this merge group",
+            where=f"GITHUB_SHA {context.sha[:10]}",
+        )
+    return replace(
+        context, queue=queue, story="review", why=f"merge queue of {queue.base_ref}"
+    )
 
 
 def _push(context: RunContext, payload: Document) -> RunContext:
-    context = replace(_on_default(context, payload), read_only=_by_dependabot(context, payload))
+    context = replace(
+        _on_default(context, payload), read_only=_by_dependabot(context, payload)
+    )
     ref = payload.read("ref", "ref")
     if ref != _HEADS + context.default_branch:
         return _nothing(context, "a push to another ref than the default branch")
@@ -213,11 +264,16 @@ def _schedule(context: RunContext, payload: Document) -> RunContext:
 
 def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
-    action, event = payload.read("action", "word"), payload.read("workflow_run.event", "word")
+    action, event = (
+        payload.read("action", "word"),
+        payload.read("workflow_run.event", "word"),
+    )
     if action != "completed":
         return _nothing(context, f"the run is {action}, not completed")
     if event != "pull_request":
-        return _nothing(context, f"the finished run has the event {event}, not pull_request")
+        return _nothing(
+            context, f"the finished run has the event {event}, not pull_request"
+        )
     run = WorkflowRun(
         id=payload.id("workflow_run.id"),
         head_sha=payload.read("workflow_run.head_sha", "sha"),
@@ -230,14 +286,28 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     )
     context = replace(context, run=run)
     if _same(run.head_repository, context.repository) and run.actor != _DEPENDABOT:
-        return _nothing(context, "the finished run had a token that can write, and published its own report")
+        return _nothing(
+            context,
+            "the finished run had a token that can write, and published its own report",
+        )
     if run.conclusion not in _POSTED:
-        return _nothing(context, f"the finished run has nothing to post: {run.conclusion or 'no conclusion'}")
-    return replace(context, story="post", why="a pull request's run without write access has finished")
+        return _nothing(
+            context,
+            "the finished run has nothing to post:"
+            f" {run.conclusion or 'no conclusion'}",
+        )
+    return replace(
+        context,
+        story="post",
+        why="a pull request's run without write access has finished",
+    )
 
 
 def _issue_comment(context: RunContext, payload: Document) -> RunContext:
-    """A command is the first line of a new comment on a pull request; nothing else in a comment is one."""
+    """A command is the first line of a new comment on a pull request.
+
+    Nothing else in a comment is one.
+    """
     context = _on_default(context, payload)
     action = payload.read("action", "word")
     if action != "created":
@@ -249,19 +319,30 @@ def _issue_comment(context: RunContext, payload: Document) -> RunContext:
         return _nothing(context, f"the comment does not begin with {PREFIX}")
     comment = Comment(
         id=payload.id("comment.id"),
-        author="" if payload.get("comment.user") is None else payload.read("comment.user.login", "login"),
+        author=(
+            ""
+            if payload.get("comment.user") is None
+            else payload.read("comment.user.login", "login")
+        ),
         pull_number=payload.id("issue.number"),
         line=first_line,
         written_at=payload.read("comment.created_at", "moment"),
     )
-    return replace(context, comment=comment, story="command", why=f"a comment on #{comment.pull_number}")
+    return replace(
+        context,
+        comment=comment,
+        story="command",
+        why=f"a comment on #{comment.pull_number}",
+    )
 
 
 _RULES: dict[str, _Rule] = {
     "issue_comment": _issue_comment,
     "pull_request": _pull_request,
     "pull_request_target": lambda context, _payload: _nothing(
-        context, "pull_request_target runs with the secrets of the base repository: use pull_request"
+        context,
+        "pull_request_target runs with the secrets of the base repository: use"
+        " pull_request",
     ),
     "merge_group": _merge_group,
     "push": _push,
@@ -274,15 +355,32 @@ _RULES: dict[str, _Rule] = {
 """What each event asks for."""
 
 
-COMMANDS = ("auto", "measure", "report", "store", "post", "plan", "pages", "weekly", "prepare", "gate")
-_MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 3000  # of Linux; a path of 4,095 with the directory that it is in
+COMMANDS = (
+    "auto",
+    "measure",
+    "report",
+    "store",
+    "post",
+    "plan",
+    "pages",
+    "weekly",
+    "prepare",
+    "gate",
+)
+_MOST_NAME_BYTES, _MOST_PATH_BYTES = (
+    255,
+    3000,
+)  # of Linux; a path of 4,095 with the directory that it is in
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """The inputs from the `INPUT_*` variables; an empty or missing one has the default of ActionInputs.
+    """The inputs from the `INPUT_*` variables.
 
-    The runner of a Docker action names them in upper case, and keeps hyphens. Raises UsageError naming the input.
+    An empty or missing one has the default of ActionInputs.
+
+    The runner of a Docker action names them in upper case, and keeps hyphens. Raises
+    UsageError naming the input.
     """
     fields: dict[str, Any] = {}
     for name, parse in INPUTS.items():
@@ -315,7 +413,9 @@ def _line(text: str) -> str:
     """A path, SPEC or ref: no second line, nothing too long to be one, or that git or pip would take for an option."""
     if len(text.splitlines()) > 1:
         raise ValueError("has more than one line")
-    if len(text.encode()) > _MOST_PATH_BYTES or any(len(name.encode()) > _MOST_NAME_BYTES for name in text.split("/")):
+    if len(text.encode()) > _MOST_PATH_BYTES or any(
+        len(name.encode()) > _MOST_NAME_BYTES for name in text.split("/")
+    ):
         raise ValueError(f"{_shown(text)} is longer than a path can be")
     if text.startswith("-"):
         raise ValueError(f"{_shown(text)} begins with a dash")
@@ -332,8 +432,13 @@ def _count(largest: int) -> Callable[[str], int]:
 
 
 INPUTS: Mapping[str, Callable[[str], object]] = {
-    "command": _fitting("|".join(COMMANDS), f"{{}} is not a command; known commands: {', '.join(COMMANDS)}"),
-    **dict.fromkeys(("github-token", "store-token"), _fitting(r"[!-~]+", "is not a token")),
+    "command": _fitting(
+        "|".join(COMMANDS),
+        f"{{}} is not a command; known commands: {', '.join(COMMANDS)}",
+    ),
+    **dict.fromkeys(
+        ("github-token", "store-token"), _fitting(r"[!-~]+", "is not a token")
+    ),
     **dict.fromkeys(("author", "config", "base", "head"), _line),
     **dict.fromkeys(("models", "targets"), lambda text: tuple(text.split())),
     "flags": parse_flags,

@@ -31,8 +31,14 @@ from bot.core.study import Assumption, Variant
 from bot.errors import UsageError
 
 COLUMNS = tuple(METRIC_BY_ID)
-_WORDS = "a name begins with a letter or digit, and has only letters, digits, '_', '.', '+' and '-'"
-Name = Annotated[str, pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60)]
+_WORDS = (
+    "a name begins with a letter or digit, and has only letters, digits, '_', '.', '+'"
+    " and '-'"
+)
+Name = Annotated[
+    str,
+    pattern("[A-Za-z0-9][A-Za-z0-9_.+-]*", _WORDS, "opt-level", "O3", max_length=60),
+]
 _MOST_SIZE = 1 << 31
 Size = Annotated[int, Meta(ge=0, le=_MOST_SIZE)]
 
@@ -69,12 +75,21 @@ class VariantKeys(Keys, frozen=True):
 
     flags: Flags = ()
     targets: (
-        Annotated[Mapping[str, Flags], examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1)] | UnsetType
+        Annotated[
+            Mapping[str, Flags],
+            examples({"cuda": ["--iree-cuda-target=sm_90"]}, min_length=1),
+        ]
+        | UnsetType
     ) = UNSET
     compiler: Spec = ""
-    models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_s128.mlir"})] = {}
+    models: Annotated[
+        Mapping[Name, Text], examples({"bert": "models/bert_s128.mlir"})
+    ] = {}
     layers: Annotated[int, examples(4, ge=1, le=MOST_LAYERS)] | UnsetType = UNSET
-    assume: Annotated[AssumeKeys, examples({"min": 16, "max": 512, "divisor": 16})] | UnsetType = UNSET
+    assume: (
+        Annotated[AssumeKeys, examples({"min": 16, "max": 512, "divisor": 16})]
+        | UnsetType
+    ) = UNSET
 
 
 class ExperimentKeys(Keys, frozen=True, kw_only=True):
@@ -92,17 +107,30 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
 
     question: Annotated[
         Text,
-        examples("What does a higher optimization level cost in bytes, and what does it buy in time?", max_length=300),
+        examples(
+            "What does a higher optimization level cost in bytes, and what does it buy"
+            " in time?",
+            max_length=300,
+        ),
     ]
-    columns: Annotated[tuple[str, ...], Meta(max_length=12), distinct(["artifact_bytes", "executables"], least=1)]
+    columns: Annotated[
+        tuple[str, ...],
+        Meta(max_length=12),
+        distinct(["artifact_bytes", "executables"], least=1),
+    ]
     targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
-    models: Annotated[Mapping[Name, Text], examples({"bert": "models/bert_dyn.mlir"}, max_length=64)] = {}
+    models: Annotated[
+        Mapping[Name, Text], examples({"bert": "models/bert_dyn.mlir"}, max_length=64)
+    ] = {}
     timing: Annotated[bool, examples(True)] = False
     variants: Annotated[
         Mapping[Name, VariantKeys],
         examples(
-            {"default": {}, "outliner": {"flags": ["--enable-machine-outliner=always"]}},
+            {
+                "default": {},
+                "outliner": {"flags": ["--enable-machine-outliner=always"]},
+            },
             extra_json_schema={"minProperties": 2},
             max_length=24,
         ),
@@ -112,7 +140,10 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
 _EXAMPLE = {
     "question": "What does O3 cost?",
     "columns": ["artifact_bytes"],
-    "variants": {"O0": {"flags": ["--iree-opt-level=O0"]}, "O3": {"flags": ["--iree-opt-level=O3"]}},
+    "variants": {
+        "O0": {"flags": ["--iree-opt-level=O0"]},
+        "O3": {"flags": ["--iree-opt-level=O3"]},
+    },
 }
 
 
@@ -124,8 +155,12 @@ class ExperimentsFile(Keys, frozen=True):
         experiments: Name to experiment.
     """
 
-    schema: Annotated[Literal["code-size-experiments/1"], examples("code-size-experiments/1")]
-    experiments: Annotated[Mapping[Name, ExperimentKeys], examples({"opt-level": _EXAMPLE}, min_length=1)]
+    schema: Annotated[
+        Literal["code-size-experiments/1"], examples("code-size-experiments/1")
+    ]
+    experiments: Annotated[
+        Mapping[Name, ExperimentKeys], examples({"opt-level": _EXAMPLE}, min_length=1)
+    ]
 
 
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
@@ -133,15 +168,24 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
 
     Raises ConfigError: one line that names file, line and key.
     """
-    file, entries = read_ours(path or configs_dir() / "experiments.yml", ExperimentsFile)
-    return {name: _experiment(name, file, entry) for name, entry in entries.experiments.items()}
+    file, entries = read_ours(
+        path or configs_dir() / "experiments.yml", ExperimentsFile
+    )
+    return {
+        name: _experiment(name, file, entry)
+        for name, entry in entries.experiments.items()
+    }
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
     """One of them; raises UsageError, with the nearest names, where there is none of that name."""
     known = load_experiments(path)
     if name not in known:
-        raise UsageError(f"no experiment is called {name!r}", where="EXPERIMENT", hint=near_or_known(name, list(known)))
+        raise UsageError(
+            f"no experiment is called {name!r}",
+            where="EXPERIMENT",
+            hint=near_or_known(name, list(known)),
+        )
     return known[name]
 
 
@@ -149,12 +193,19 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     at = ("experiments", name)
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
-            raise file.error((*at, "columns", index), f"no metric is called {column!r}", near_or_known(column, COLUMNS))
+            raise file.error(
+                (*at, "columns", index),
+                f"no metric is called {column!r}",
+                near_or_known(column, COLUMNS),
+            )
     for one, each in entry.variants.items():
         require_fit_for_iree(file, (*at, "variants", one, "flags"), each.flags)
         for glob, flags in ({} if each.targets is UNSET else each.targets).items():
             require_fit_for_iree(file, (*at, "variants", one, "targets", glob), flags)
-    variants = tuple(_variant(file, (*at, "variants", one), entry, each) for one, each in entry.variants.items())
+    variants = tuple(
+        _variant(file, (*at, "variants", one), entry, each)
+        for one, each in entry.variants.items()
+    )
     return Experiment(
         name=name,
         question=entry.question,
@@ -167,11 +218,20 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
     )
 
 
-def _variant(file: YamlFile, place: KeyPath, experiment: ExperimentKeys, entry: VariantKeys) -> Variant:
+def _variant(
+    file: YamlFile, place: KeyPath, experiment: ExperimentKeys, entry: VariantKeys
+) -> Variant:
     for model in entry.models:
         if model not in experiment.models:
-            hint = near_or_known(model, list(experiment.models)) or "name it in `models` of the experiment"
-            raise file.error((*place, "models", model), f"no model of the experiment is called {model!r}", hint)
+            hint = (
+                near_or_known(model, list(experiment.models))
+                or "name it in `models` of the experiment"
+            )
+            raise file.error(
+                (*place, "models", model),
+                f"no model of the experiment is called {model!r}",
+                hint,
+            )
     return Variant(
         name=str(place[-1]),
         spec=entry.compiler,
@@ -179,7 +239,11 @@ def _variant(file: YamlFile, place: KeyPath, experiment: ExperimentKeys, entry: 
         targets=None if entry.targets is UNSET else entry.targets,
         models=_files(file, entry.models),
         layers=None if entry.layers is UNSET else entry.layers,
-        assume=None if entry.assume is UNSET else _assumption(file, (*place, "assume"), entry.assume),
+        assume=(
+            None
+            if entry.assume is UNSET
+            else _assumption(file, (*place, "assume"), entry.assume)
+        ),
     )
 
 
@@ -188,10 +252,14 @@ def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption
     largest = None if entry.max is UNSET else entry.max
     if largest is not None:
         if largest < entry.min:
-            raise file.error((*place, "max"), f"is {largest}, which is less than min ({entry.min})")
+            raise file.error(
+                (*place, "max"), f"is {largest}, which is less than min ({entry.min})"
+            )
         smallest = max(entry.min, 1)
         if largest // entry.divisor * entry.divisor < smallest:
-            what = f"no size from {smallest} to {largest} is a multiple of {entry.divisor}"
+            what = (
+                f"no size from {smallest} to {largest} is a multiple of {entry.divisor}"
+            )
             raise file.error((*place, "divisor"), what)
     return Assumption(smallest=entry.min, largest=largest, divisor=entry.divisor)
 

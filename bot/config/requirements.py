@@ -1,8 +1,8 @@
 """The compiler pin in a requirements or constraints file, or in a pyproject.toml.
 
-Of the options in a requirements file, places of wheels (`--find-links`), `--no-index` and the `--hash` of the pin
-count. Other indexes do not: whoever can change the file could have another project's wheel taken for the compiler, or
-a login sent there.
+Of the options in a requirements file, places of wheels (`--find-links`), `--no-index`
+and the `--hash` of the pin count. Other indexes do not: whoever can change the file
+could have another project's wheel taken for the compiler, or a login sent there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from bot.config.configuration import Config, top_above
-from bot.core.spec import PROJECT, Places, Sought, is_address, is_compiler, refused_link, release_of, requirement_of
+from bot.core.spec import (
+    PROJECT,
+    Places,
+    Sought,
+    is_address,
+    is_compiler,
+    refused_link,
+    release_of,
+    requirement_of,
+)
 from bot.errors import ConfigError
 
 if sys.version_info >= (3, 11):
@@ -28,26 +37,48 @@ else:
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _HASH = re.compile(r"\s--hash[=\s]\s*(\S+)")
 _DIGEST = re.compile(r"(sha256|sha384|sha512):[0-9a-f]+")
-_OPTIONS = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+_OPTIONS = argparse.ArgumentParser(
+    add_help=False, allow_abbrev=False, exit_on_error=False
+)
 """The options of requirements files, as pip has them."""
 _OPTIONS.add_argument("-f", "--find-links", action="append", default=[])
-_OPTIONS.add_argument("-r", "--requirement", "-c", "--constraint", action="append", dest="files")
-_OPTIONS.add_argument("-i", "--index-url", "--pypi-url", "--extra-index-url", action="append", dest="indexes")
+_OPTIONS.add_argument(
+    "-r", "--requirement", "-c", "--constraint", action="append", dest="files"
+)
+_OPTIONS.add_argument(
+    "-i",
+    "--index-url",
+    "--pypi-url",
+    "--extra-index-url",
+    action="append",
+    dest="indexes",
+)
 _OPTIONS.add_argument("--no-index", action="store_true")
 
 
-def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT) -> Sought:
-    """The release that the file pins, and where it says that its wheels are; ConfigError where it pins none or several.
+def sought_compiler(
+    path: Path, top: Path | None = None, project: str = PROJECT
+) -> Sought:
+    """The release that the file pins, and where it says that its wheels are.
 
-    `top`: what neither the file nor a directory of wheels may leave; None: they may be anywhere.
-    `project`: the compiler's name on the index.
+    ConfigError where it pins none or several.
+
+    `top`: what neither the file nor a directory of wheels may leave; None: they may be
+    anywhere. `project`: the compiler's name on the index.
     """
-    releases, links, no_index, notes = dict[str, str](), dict[str, None](), False, list[str]()
+    releases, links, no_index, notes = (
+        dict[str, str](),
+        dict[str, None](),
+        False,
+        list[str](),
+    )
     if why := _outside(path, top):
         raise ConfigError(why, where=str(path), hint="use files of the commit")
     first_other = ""  # where the file names another one, which is not followed
     hashes = dict[tuple[str, str], None]()
-    for number, line in _project_lines(path, project) if path.suffix == ".toml" else _lines(path):
+    for number, line in (
+        _project_lines(path, project) if path.suffix == ".toml" else _lines(path)
+    ):
         where = f"{path}:{number}"
         if not line.startswith("-"):
             text = requirement_of(line)
@@ -55,10 +86,15 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
                 continue
             release = release_of(text, project)
             if release is None:
-                what, hint = f"{project} is not pinned to one release: {text!r}", f"write {project}==X.Y.Z"
+                what, hint = (
+                    f"{project} is not pinned to one release: {text!r}",
+                    f"write {project}==X.Y.Z",
+                )
                 raise ConfigError(what, where=where, hint=hint)
             releases.setdefault(release, where)
-            hashes |= dict.fromkeys((release, digest) for digest in _digests(line, where))
+            hashes |= dict.fromkeys(
+                (release, digest) for digest in _digests(line, where)
+            )
             continue
         try:
             options, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
@@ -67,22 +103,34 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
             continue
         no_index |= options.no_index
         if options.indexes:
-            notes.append(f"{where}: ignored the index: the bot uses the index of its own machine")
+            notes.append(
+                f"{where}: ignored the index: the bot uses the index of its own machine"
+            )
         if options.files:
             first_other = first_other or where
-            notes.append(f"{where}: ignored the included file: the configuration has to name the file with the pin")
+            notes.append(
+                f"{where}: ignored the included file: the configuration has to name the"
+                " file with the pin"
+            )
         for link in options.find_links:
             place = link if is_address(link) else str(path.parent / link)
             why = refused_link(place)
             if not is_address(link):
-                why = "is not a directory" if not Path(place).is_dir() else _outside(Path(place), top)
+                why = (
+                    "is not a directory"
+                    if not Path(place).is_dir()
+                    else _outside(Path(place), top)
+                )
             if why:
                 notes.append(f"{where}: ignored the place of wheels: it {why}")
             else:
                 links[place] = None
     if first_other and not releases:
         what, hint = (
-            f"pins no {project}, and the bot does not read the file that is included here",
+            (
+                f"pins no {project}, and the bot does not read the file that is"
+                " included here"
+            ),
             "name the file with the pin",
         )
         raise ConfigError(what, where=first_other, hint=hint)
@@ -94,36 +142,53 @@ def sought_compiler(path: Path, top: Path | None = None, project: str = PROJECT)
     return Sought(f"{project}=={next(iter(releases))}", places, tuple(notes))
 
 
-def pinned_compiler(config: Config, side: str, folder: Path, top: Path, within: Path | None = None) -> Sought:
-    """A side's compiler as the configuration in `folder` names it; the SPEC is empty where it does not.
+def pinned_compiler(
+    config: Config, side: str, folder: Path, top: Path, within: Path | None = None
+) -> Sought:
+    """A side's compiler as the configuration in `folder` names it.
 
-    `top`: the repository's; `within`: what nothing of a requirements file may leave, as `sought_compiler` has it.
+    The SPEC is empty where it does not.
+
+    `top`: the repository's; `within`: what nothing of a requirements file may leave, as
+    `sought_compiler` has it.
     """
     keys = config.compiler
     if keys.requirements:
-        return sought_compiler(requirements_file(keys.requirements, top, folder), within, config.places.project)
+        return sought_compiler(
+            requirements_file(keys.requirements, top, folder),
+            within,
+            config.places.project,
+        )
     return Sought(keys.head if side == "head" else keys.base)
 
 
 def pinned_here(config: Config, side: str, folder: Path) -> Sought:
     """A side's compiler as the configuration in a folder of the work tree names it: `pinned_compiler` below its top."""
-    return pinned_compiler(config, side, folder, Path(os.path.relpath(top_above(folder))))
+    return pinned_compiler(
+        config, side, folder, Path(os.path.relpath(top_above(folder)))
+    )
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
     """The file that `compiler: {requirements: …}` names: below the repository's top, else beside the configuration."""
     places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
-    return next((place / name for place in places if (place / name).is_file()), places[0] / name)
+    return next(
+        (place / name for place in places if (place / name).is_file()), places[0] / name
+    )
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8", where=str(path), hint="save the file as UTF-8") from None
+        raise ConfigError(
+            "is not UTF-8", where=str(path), hint="save the file as UTF-8"
+        ) from None
     except OSError as error:
         hint = "compiler.requirements names it, from the top of the repository"
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+        raise ConfigError(
+            f"cannot be read: {error.strerror}", where=str(path), hint=hint
+        ) from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -150,23 +215,39 @@ def _without_comment(number: int, line: str) -> Iterator[tuple[int, str]]:
 
 
 def _digests(line: str, where: str) -> Iterator[str]:
-    """Yield the digests that the `--hash` options of a requirement allow for its wheel; raises ConfigError."""
+    """Yield the digests that the `--hash` options of a requirement allow for its wheel.
+
+    Raises ConfigError.
+    """
     for digest in _HASH.findall(line):
         if not _DIGEST.fullmatch(digest):
             what = f"{digest[:100]!r} is not a digest that pip accepts"
-            raise ConfigError(what, where=where, hint="write --hash=sha256:… with the digest of the wheel")
+            raise ConfigError(
+                what,
+                where=where,
+                hint="write --hash=sha256:… with the digest of the wheel",
+            )
         yield digest
 
 
 def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
-    """Yield (line number, requirement) for each requirement of the compiler in a project file; raises ConfigError."""
+    """Yield (line number, requirement) for each requirement of the compiler in a project file.
+
+    Raises ConfigError.
+    """
     text = _text(path)
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         hint = "correct the file: pip refuses it, too"
-        raise ConfigError(f"is not a TOML file: {error}", where=str(path), hint=hint) from None
-    named = [requirement for requirement in _requirements(document) if is_compiler(requirement.strip(), project)]
+        raise ConfigError(
+            f"is not a TOML file: {error}", where=str(path), hint=hint
+        ) from None
+    named = [
+        requirement
+        for requirement in _requirements(document)
+        if is_compiler(requirement.strip(), project)
+    ]
     for requirement in dict.fromkeys(named):
         yield _line_of(requirement, text), requirement.strip()
 
@@ -175,14 +256,20 @@ def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[st
     """Yield the requirements below a value of TOML: the strings of lists whose key says that they are some."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            is_list_of_them = key == "requires" or key.endswith(("dependencies", "dependency-groups"))
-            yield from _requirements(inner, is_requirement=is_requirement or is_list_of_them)
+            is_list_of_them = key == "requires" or key.endswith(
+                ("dependencies", "dependency-groups")
+            )
+            yield from _requirements(
+                inner, is_requirement=is_requirement or is_list_of_them
+            )
     elif isinstance(value, list):
         for inner in value:
             if isinstance(inner, str) and is_requirement:
                 yield inner
             elif isinstance(inner, (dict, list)):
-                yield from _requirements(inner, is_requirement=is_requirement and isinstance(inner, list))
+                yield from _requirements(
+                    inner, is_requirement=is_requirement and isinstance(inner, list)
+                )
 
 
 def _line_of(requirement: str, text: str) -> int:
@@ -193,9 +280,18 @@ def _line_of(requirement: str, text: str) -> int:
     for number, line in enumerate(lines, 1):
         if name not in line:
             continue
-        changed = [*lines[: number - 1], line.replace(name, "x" * len(name)), *lines[number:]]
+        changed = [
+            *lines[: number - 1],
+            line.replace(name, "x" * len(name)),
+            *lines[number:],
+        ]
         with suppress(tomllib.TOMLDecodeError):
-            if list(_requirements(tomllib.loads("\n".join(changed)))).count(requirement) < times:
+            if (
+                list(_requirements(tomllib.loads("\n".join(changed)))).count(
+                    requirement
+                )
+                < times
+            ):
                 return number
     return 1  # the name is written with escapes
 

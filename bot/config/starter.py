@@ -20,16 +20,24 @@ from bot.system.git import Git
 
 MOST_MODELS = 20  # a pull request waits for each model; users can add more by hand
 MOST_BYTES = 32 << 20  # of a model: a larger file holds weights, which give no dispatch
-_MOST_CHARACTERS = 200  # of a file name: names come from anybody, and comments show them
+_MOST_CHARACTERS = (
+    200  # of a file name: names come from anybody, and comments show them
+)
 _SUFFIXES = (".mlir", ".mlirbc")
-_LOOKED_FOR = (*(f"*{suffix}" for suffix in _SUFFIXES), "*requirements*", "*constraints*", "*pyproject.toml")
+_LOOKED_FOR = (
+    *(f"*{suffix}" for suffix in _SUFFIXES),
+    "*requirements*",
+    "*constraints*",
+    "*pyproject.toml",
+)
 _FOREIGN = re.compile(
     r"\..+|(?:build|bazel|cmake-build|dist|out|venv|env)(?:[-_.].*)?|third[-_]?party|externals?|vendor(?:ed)?"
     r"|node_modules|site-packages|(?:unit)?tests?|test[-_]?data|lit",
     re.IGNORECASE,
 )
 _PINS = re.compile(
-    r"(?:.*/)?(?:pyproject\.toml|[\w.-]*(?:requirements|constraints)[\w.-]*(?:/[\w.-]+)?\.txt)", re.ASCII
+    r"(?:.*/)?(?:pyproject\.toml|[\w.-]*(?:requirements|constraints)[\w.-]*(?:/[\w.-]+)?\.txt)",
+    re.ASCII,
 )
 
 
@@ -48,8 +56,18 @@ def discover(top: Path, git: Git) -> Offer:
     Only files that git tracks or would track count. Folders of tests, builds and third-party
     code are skipped.
     """
-    text = git.text("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *_LOOKED_FOR)
-    listed = [name for name in sorted(set(text.split("\0")) - {""}) if (top / name).is_file()]
+    text = git.text(
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        *_LOOKED_FOR,
+    )
+    listed = [
+        name for name in sorted(set(text.split("\0")) - {""}) if (top / name).is_file()
+    ]
     names = sorted(
         (
             name
@@ -65,11 +83,18 @@ def discover(top: Path, git: Git) -> Offer:
     for name in names:
         if name.endswith(_SUFFIXES) and 0 < (top / name).stat().st_size <= MOST_BYTES:
             by_stem.setdefault(Path(name).stem, name)
-    smallest = sorted(by_stem.values(), key=lambda name: ((top / name).stat().st_size, name))[:MOST_MODELS]
+    smallest = sorted(
+        by_stem.values(), key=lambda name: ((top / name).stat().st_size, name)
+    )[:MOST_MODELS]
     left_out = sum(name.endswith(_SUFFIXES) for name in listed) - len(smallest)
     for name in filter(_PINS.fullmatch, names):
         with suppress(ConfigError):
-            return Offer(tuple(sorted(smallest)), left_out, name, sought_compiler(top / name, top).spec)
+            return Offer(
+                tuple(sorted(smallest)),
+                left_out,
+                name,
+                sought_compiler(top / name, top).spec,
+            )
     return Offer(tuple(sorted(smallest)), left_out)
 
 
@@ -134,9 +159,14 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
     compiler = _UNPINNED.format(compiler=packaged_compiler())
     models = _NO_MODELS.format(folder=up)
     if offer.pin:
-        compiler = _PINNED.format(compiler=offer.compiler, pin=json.dumps(offer.pin, ensure_ascii=False))
+        compiler = _PINNED.format(
+            compiler=offer.compiler, pin=json.dumps(offer.pin, ensure_ascii=False)
+        )
     if offer.models:
-        globs = (f"  - {json.dumps(up + one, ensure_ascii=False)}" for one in _globs(root, offer.models))
+        globs = (
+            f"  - {json.dumps(up + one, ensure_ascii=False)}"
+            for one in _globs(root, offer.models)
+        )
         models = _MODELS.format(globs="\n".join(globs))
     return _CONFIG.format(compiler=compiler, models=models)
 
@@ -151,9 +181,13 @@ def _globs(root: Path, models: Sequence[str]) -> Iterator[str]:
     kinds: dict[str, list[str]] = {}
     for model in models:
         folder, _, file = model.rpartition("/")
-        kinds.setdefault(f"{glob.escape(folder)}/*{Path(file).suffix}".removeprefix("/"), []).append(model)
+        kinds.setdefault(
+            f"{glob.escape(folder)}/*{Path(file).suffix}".removeprefix("/"), []
+        ).append(model)
     for pattern, members in sorted(kinds.items()):
-        is_whole = len(members) > 1 and set(glob.glob(pattern, root_dir=root)) == set(members)
+        is_whole = len(members) > 1 and set(glob.glob(pattern, root_dir=root)) == set(
+            members
+        )
         yield from [pattern] if is_whole else map(glob.escape, members)
 
 
@@ -166,12 +200,15 @@ def offer_lines(offer: Offer) -> Iterator[str]:
     )
     if offer.left_out:
         yield (
-            f"skipped: {offer.left_out} .mlir or .mlirbc files: in folders of tests, builds or "
-            f"third-party code, empty, with a duplicate name, larger than {MOST_BYTES >> 20} MiB, "
-            f"or not among the {MOST_MODELS} smallest"
+            f"skipped: {offer.left_out} .mlir or .mlirbc files: in folders of tests,"
+            " builds or third-party code, empty, with a duplicate name, larger than"
+            f" {MOST_BYTES >> 20} MiB, or not among the {MOST_MODELS} smallest"
         )
     yield (
         f"compiler: {offer.compiler}, pinned by {offer.pin}"
         if offer.pin
-        else f"compiler: {packaged_compiler()}, a tested release; no file here pins one, so check it"
+        else (
+            f"compiler: {packaged_compiler()}, a tested release; no file here pins one,"
+            " so check it"
+        )
     )

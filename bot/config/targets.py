@@ -12,7 +12,18 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from bot.config.yaml_file import FLAG, Flags, KeyPath, Keys, Plain, Text, YamlFile, examples, except_beside, pattern
+from bot.config.yaml_file import (
+    FLAG,
+    Flags,
+    KeyPath,
+    Keys,
+    Plain,
+    Text,
+    YamlFile,
+    examples,
+    except_beside,
+    pattern,
+)
 from bot.core.backends import BACKEND_BY_NAME
 from bot.core.near import near_or_known
 from bot.core.planned import LIBRARY_PATH_OPTION, Target
@@ -22,7 +33,10 @@ _RANGE_HINT = "write it as pip does: '<3.11', '>=3.9,<3.12' or '==3.10.*'"
 
 _NAME = "[A-Za-z0-9_.-]+"
 _LETTERS = "name has only letters, digits, '_', '.' and '-'"
-TargetName = Annotated[str, pattern(_NAME, f"a target's {_LETTERS}", "llvm-cpu-x86_64", "vmvx", max_length=100)]
+TargetName = Annotated[
+    str,
+    pattern(_NAME, f"a target's {_LETTERS}", "llvm-cpu-x86_64", "vmvx", max_length=100),
+]
 
 
 class TargetKeys(Keys, frozen=True):
@@ -44,7 +58,9 @@ class TargetKeys(Keys, frozen=True):
 
     keywords: ClassVar[Plain] = {**except_beside(extends=("backend",))}
     extends: TargetName = ""
-    backend: Annotated[str, pattern(_NAME, f"a backend's {_LETTERS}", *BACKEND_BY_NAME)] = ""
+    backend: Annotated[
+        str, pattern(_NAME, f"a backend's {_LETTERS}", *BACKEND_BY_NAME)
+    ] = ""
     flags: Flags = ()
     releases: Annotated[
         Mapping[Annotated[Text, Meta(max_length=100)], Flags],
@@ -56,7 +72,9 @@ class TargetKeys(Keys, frozen=True):
 Targets = Annotated[Mapping[TargetName, TargetKeys], Meta(min_length=1)]
 
 
-def packaged_targets(default: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]) -> dict[str, Target]:
+def packaged_targets(
+    default: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]
+) -> dict[str, Target]:
     """The targets of the packaged default.yml, which has a mapping of them, by name in its order."""
     return {target.name: target for target in parse_targets(default, entries, {})}
 
@@ -70,37 +88,56 @@ def parse_targets(
 ) -> tuple[Target, ...]:
     """The targets that stand under `targets` of a file, in its order: packaged ones by name, or a mapping.
 
-    Raises ConfigError: no packaged one has that name; a target extends none that there is, or itself; or its backend is
-    nearly one of IREE's. The targets of a command are names, which mean something to the command alone.
+    Raises ConfigError: no packaged one has that name; a target extends none that there
+    is, or itself; or its backend is nearly one of IREE's. The targets of a command are
+    names, which mean something to the command alone.
     """
     if is_command:
-        plain = entries if isinstance(entries, Mapping) else dict.fromkeys(entries, TargetKeys())
+        plain = (
+            entries
+            if isinstance(entries, Mapping)
+            else dict.fromkeys(entries, TargetKeys())
+        )
         for name, one in plain.items():
             for key in ("backend", "extends", "releases"):
                 if getattr(one, key):
-                    raise file.error(("targets", name, key), "is for IREE's targets", "flags are added to the command")
-        return tuple(Target(name, name, one.flags, one.unsupported or None) for name, one in plain.items())
+                    raise file.error(
+                        ("targets", name, key),
+                        "is for IREE's targets",
+                        "flags are added to the command",
+                    )
+        return tuple(
+            Target(name, name, one.flags, one.unsupported or None)
+            for name, one in plain.items()
+        )
     if isinstance(entries, Mapping):
         for name, entry in entries.items():
             if not entry.backend and not entry.extends:
                 raise file.error(
-                    ("targets", name), "the key 'backend' is missing", "for example backend: vmvx, or extends: vmvx"
+                    ("targets", name),
+                    "the key 'backend' is missing",
+                    "for example backend: vmvx, or extends: vmvx",
                 )
             require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
             for range_, flags in entry.releases.items():
                 require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
-        # A backend may be a plugin's, of which nobody here knows; one that is nearly IREE's own is a mistake.
+        # A backend may be a plugin's, of which nobody here knows; one that is nearly
+        # IREE's own is a mistake.
         known = {target.backend for target in packaged.values()}
         for name, entry in entries.items():
             near = get_close_matches(entry.backend, known, n=1, cutoff=0.8)
             if near and entry.backend not in known:
                 what = f"no backend is called {entry.backend!r}"
-                raise file.error(("targets", name, "backend"), what, f"did you mean {near[0]!r}?")
+                raise file.error(
+                    ("targets", name, "backend"), what, f"did you mean {near[0]!r}?"
+                )
         return tuple(_parsed(file, entries, packaged))
     for index, name in enumerate(entries):
         if name not in packaged:
             what = f"no default target is called {name!r}"
-            raise file.error(("targets", index), what, near_or_known(name, list(packaged)))
+            raise file.error(
+                ("targets", index), what, near_or_known(name, list(packaged))
+            )
     return tuple(packaged[name] for name in entries)
 
 
@@ -112,24 +149,56 @@ def parse_flags(text: str) -> tuple[str, ...]:
         raise ValueError("a quotation mark is not closed") from error
     for flag in flags:
         if not flag.startswith("-"):
-            raise ValueError(f"{flag[:60]!r} is not a flag: a flag begins with - and has its value after =")
+            raise ValueError(
+                f"{flag[:60]!r} is not a flag: a flag begins with - and has its value"
+                " after ="
+            )
         if not re.fullmatch(FLAG, flag):
-            raise ValueError(f"{flag[:60]!r} does not fit: a flag begins with - and is on one line")
+            raise ValueError(
+                f"{flag[:60]!r} does not fit: a flag begins with - and is on one line"
+            )
     return tuple(flags)
 
 
 _PARAMETERS = "remove it: the bot does not measure an archive of parameters"
-_NOT_RELATIVE = "write a relative path that ends in .o, without '..': each build writes into a folder of its own"
-_BACKEND, _WHOLE = "name a target with that backend", "remove it: the bot measures the whole artifact"
+_NOT_RELATIVE = (
+    "write a relative path that ends in .o, without '..': each build writes into a"
+    " folder of its own"
+)
+_BACKEND, _WHOLE = (
+    "name a target with that backend",
+    "remove it: the bot measures the whole artifact",
+)
 _SET_HERE = {
-    **dict.fromkeys(("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND),
-    **dict.fromkeys(("--compile-to", "--compile-from", "--compile-mode", "--output-format"), _WHOLE),
-    **dict.fromkeys(("--help", "--help-hidden", "--help-list", "--help-list-hidden", "--version"), _WHOLE),
-    **dict.fromkeys(("-o", "--o", "--split-input-file", "--iree-vm-bytecode-module-output-format"), _WHOLE),
-    **dict.fromkeys(("--iree-vm-c-module-output-format", "--iree-vm-c-module-optimize"), _WHOLE),
+    **dict.fromkeys(
+        ("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND
+    ),
+    **dict.fromkeys(
+        ("--compile-to", "--compile-from", "--compile-mode", "--output-format"), _WHOLE
+    ),
+    **dict.fromkeys(
+        ("--help", "--help-hidden", "--help-list", "--help-list-hidden", "--version"),
+        _WHOLE,
+    ),
+    **dict.fromkeys(
+        ("-o", "--o", "--split-input-file", "--iree-vm-bytecode-module-output-format"),
+        _WHOLE,
+    ),
+    **dict.fromkeys(
+        ("--iree-vm-c-module-output-format", "--iree-vm-c-module-optimize"), _WHOLE
+    ),
     **dict.fromkeys(("--iree-vm-c-module-strip-debug-ops",), _WHOLE),
-    **dict.fromkeys(("--iree-hal-list-target-backends", "--iree-llvmcpu-list-targets", "--iree-list-plugins"), _WHOLE),
-    **dict.fromkeys(("--iree-opt-export-parameters", "--iree-opt-splat-parameters"), _PARAMETERS),
+    **dict.fromkeys(
+        (
+            "--iree-hal-list-target-backends",
+            "--iree-llvmcpu-list-targets",
+            "--iree-list-plugins",
+        ),
+        _WHOLE,
+    ),
+    **dict.fromkeys(
+        ("--iree-opt-export-parameters", "--iree-opt-splat-parameters"), _PARAMETERS
+    ),
     **dict.fromkeys(("--iree-parameter-export", "--iree-parameter-splat"), _PARAMETERS),
     **dict.fromkeys(("--iree-parameter-encoder-output-file",), _PARAMETERS),
 }
@@ -140,10 +209,15 @@ def unfit_for_iree(flag: str) -> tuple[str, str] | None:
     """Why a flag is none to give to IREE's tools, and what to do instead; None for one that is."""
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is not a flag for a build", hint
-    if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(flag.partition("=")[2]):
+    if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(
+        flag.partition("=")[2]
+    ):
         return f"{flag[:200]!r} is not a path in the folder of a build", _NOT_RELATIVE
     if not re.match("--.", flag):
-        return f"{flag[:60]!r} does not fit: an IREE flag begins with --", "for example --iree-opt-level=O2"
+        return (
+            f"{flag[:60]!r} does not fit: an IREE flag begins with --",
+            "for example --iree-opt-level=O2",
+        )
     return None
 
 
@@ -162,8 +236,9 @@ def require_fit_for_iree(file: YamlFile, at: KeyPath, flags: Sequence[str]) -> N
 def merged(inherited: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
     """Both, but that an option of `own` stands in the place of the inherited one, and what is new at the end.
 
-    The compiler takes the last one of an option that is there twice, and of a list of several all; so that a command
-    is read as it is meant, it has either what was inherited or what `own` says, however often that is.
+    The compiler takes the last one of an option that is there twice, and of a list of
+    several all; so that a command is read as it is meant, it has either what was
+    inherited or what `own` says, however often that is.
     """
     given: dict[str, list[str]] = {}
     for flag in own:
@@ -184,7 +259,9 @@ def _option(flag: str) -> str:
     return flag.partition("=")[0]
 
 
-def _parsed(file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]) -> Iterator[Target]:
+def _parsed(
+    file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
+) -> Iterator[Target]:
     """The targets of a mapping; one extends what stands above it, else a packaged one."""
     known = dict(packaged)
     for name, entry in entries.items():
@@ -193,18 +270,42 @@ def _parsed(file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping
                 SpecifierSet(range_)
             except InvalidSpecifier:
                 what = f"{range_!r} is not a range of releases"
-                raise file.error(("targets", name, "releases", range_), what, _RANGE_HINT) from None
+                raise file.error(
+                    ("targets", name, "releases", range_), what, _RANGE_HINT
+                ) from None
         own, releases = entry.flags, tuple(entry.releases.items())
-        target = Target(name, entry.backend, own, entry.unsupported or None, releases=releases)
+        target = Target(
+            name, entry.backend, own, entry.unsupported or None, releases=releases
+        )
         if entry.extends:
             source = known.get(entry.extends)
             if source is None:
-                what = f"no default target, and no target above this one, is called {entry.extends!r}"
-                raise file.error(("targets", name, "extends"), what, near_or_known(entry.extends, list(known)))
-            unsupported, inherited = entry.unsupported or source.unsupported, source.flags
-            merging = tuple((range_, merged(inherited, flags)) for range_, flags in releases)
-            merging += tuple((range_, merged(flags, own)) for range_, flags in source.releases)
-            target = Target(name, source.backend, merged(inherited, own), unsupported, releases=merging)
+                what = (
+                    "no default target, and no target above this one, is called"
+                    f" {entry.extends!r}"
+                )
+                raise file.error(
+                    ("targets", name, "extends"),
+                    what,
+                    near_or_known(entry.extends, list(known)),
+                )
+            unsupported, inherited = (
+                entry.unsupported or source.unsupported,
+                source.flags,
+            )
+            merging = tuple(
+                (range_, merged(inherited, flags)) for range_, flags in releases
+            )
+            merging += tuple(
+                (range_, merged(flags, own)) for range_, flags in source.releases
+            )
+            target = Target(
+                name,
+                source.backend,
+                merged(inherited, own),
+                unsupported,
+                releases=merging,
+            )
             if entry == TargetKeys(extends=name):
                 target = source
         known[name] = target

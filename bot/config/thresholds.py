@@ -13,11 +13,29 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
-from bot.config.yaml_file import Globs, KeyPath, Keys, Percentage, Plain, YamlFile, distinct, examples, pattern
+from bot.config.yaml_file import (
+    Globs,
+    KeyPath,
+    Keys,
+    Percentage,
+    Plain,
+    YamlFile,
+    distinct,
+    examples,
+    pattern,
+)
 from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
 from bot.core.near import near_or_known
 from bot.core.planned import covers
-from bot.core.policy import Amount, LevelSpec, Rule, any_match, hiding, is_catch_all, metrics_of
+from bot.core.policy import (
+    Amount,
+    LevelSpec,
+    Rule,
+    any_match,
+    hiding,
+    is_catch_all,
+    metrics_of,
+)
 
 _T = TypeVar("_T")
 
@@ -25,7 +43,8 @@ _T = TypeVar("_T")
 _NUMBER, _UNITS = "(0|[1-9][0-9]*)([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
 _AMOUNT = "an amount is a non-negative number with B, KiB, MiB, GiB, ms, s or no unit"
 AmountText = Annotated[
-    Annotated[int, Meta(ge=0)] | Annotated[str, pattern(f"{_NUMBER}({_UNITS})?", _AMOUNT, "4KiB")],
+    Annotated[int, Meta(ge=0)]
+    | Annotated[str, pattern(f"{_NUMBER}({_UNITS})?", _AMOUNT, "4KiB")],
     examples("4KiB", 120, "500ms"),
 ]
 
@@ -52,7 +71,9 @@ LevelText = Annotated[
     Annotated[int, Meta(ge=0)]
     | Annotated[str, pattern(f"{_NUMBER}(%|{_UNITS})?", _LEVEL, "4KiB", "1.5%", 0)]
     | LevelKeys,
-    examples("4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}),
+    examples(
+        "4KiB", "1.5%", 0, {"absolute": "4KiB", "relative": "1.5%"}, {"limit": "32KiB"}
+    ),
 ]
 
 
@@ -87,26 +108,45 @@ def parse_rules(
     own: Mapping[str, Metric] = {},
     within: Mapping[str, Sequence[str]] = {},
 ) -> tuple[Rule, ...]:
-    """The rules that stand under `thresholds` of a file, in order; raises ConfigError naming file, line and key.
+    """The rules that stand under `thresholds` of a file, in order.
 
-    `own`: the metrics that the configuration declares; `within`: the `models` and `targets` that rules may name; any
-    without it.
+    Raises ConfigError naming file, line and key.
+
+    `own`: the metrics that the configuration declares; `within`: the `models` and
+    `targets` that rules may name; any without it.
     """
     known = {**METRIC_BY_ID, **own}
-    rules = tuple(_rule(file, index, entry, known) for index, entry in enumerate(entries))
+    rules = tuple(
+        _rule(file, index, entry, known) for index, entry in enumerate(entries)
+    )
     for index, rule in enumerate(rules):
         for key, names in within.items():
             for number, glob in enumerate(getattr(rule, key)):
                 if not any(any_match([glob], name) for name in names):
                     what = f"{glob!r} matches no {key[:-1]}"
-                    raise file.error(("thresholds", index, key, number), what, near_or_known(glob, names))
+                    raise file.error(
+                        ("thresholds", index, key, number),
+                        what,
+                        near_or_known(glob, names),
+                    )
     for index, rule in enumerate(rules):
         hidden_by = hiding(rules[:index], rule, known)
-        spared = index == len(rules) - 1 and is_catch_all(rule) and not any(map(is_catch_all, rules[:index]))
+        spared = (
+            index == len(rules) - 1
+            and is_catch_all(rule)
+            and not any(map(is_catch_all, rules[:index]))
+        )
         if hidden_by and not spared:
             name = f"{hidden_by.name!r} (line {hidden_by.line})"
-            what = f"{rule.name!r} can never match: {name} above it matches everything that it matches"
-            raise file.error(("thresholds", index), what, "put the special rule above the general one")
+            what = (
+                f"{rule.name!r} can never match: {name} above it matches everything"
+                " that it matches"
+            )
+            raise file.error(
+                ("thresholds", index),
+                what,
+                "put the special rule above the general one",
+            )
     if not is_catch_all(rules[-1]):
         what = f"the last rule, {rules[-1].name!r}, is not a catch-all"
         hint = 'end with {metrics: ["*"]} and no models or targets'
@@ -114,36 +154,72 @@ def parse_rules(
     return rules
 
 
-def _rule(file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metric]) -> Rule:
+def _rule(
+    file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metric]
+) -> Rule:
     at: KeyPath = ("thresholds", index)
     name = entry.name or f"rule {index + 1}"
     rule = Rule(name, entry.metrics, entry.models, entry.targets, line=file.line(at))
     for number, glob in enumerate(rule.metrics):
         if not any(any_match([glob], id_) for id_ in known):
             what = f"no metric is called {glob!r}"
-            raise file.error((*at, "metrics", number), what, near_or_known(glob, tuple(known)))
+            raise file.error(
+                (*at, "metrics", number), what, near_or_known(glob, tuple(known))
+            )
         varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
-        if varying and not covers(glob, "*") and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET):
+        if (
+            varying
+            and not covers(glob, "*")
+            and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET)
+        ):
             what = f"{varying} varies from run to run, and has no thresholds"
-            raise file.error((*at, "metrics", number), what, "leave it out, or leave out warn, fail and limit")
+            raise file.error(
+                (*at, "metrics", number),
+                what,
+                "leave it out, or leave out warn, fail and limit",
+            )
     judged = [known[id_] for id_ in metrics_of(rule, known)]
-    warn, fail = _level(file, (*at, "warn"), entry.warn, judged), _level(file, (*at, "fail"), entry.fail, judged)
+    warn, fail = (
+        _level(file, (*at, "warn"), entry.warn, judged),
+        _level(file, (*at, "fail"), entry.fail, judged),
+    )
     if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
-            raise file.error((*at, "limit"), "the rule has another limit in 'fail'", "keep one of them")
-        fail = replace(fail or LevelSpec(), limit=_amount(file, (*at, "limit"), entry.limit, judged))
+            raise file.error(
+                (*at, "limit"),
+                "the rule has another limit in 'fail'",
+                "keep one of them",
+            )
+        fail = replace(
+            fail or LevelSpec(),
+            limit=_amount(file, (*at, "limit"), entry.limit, judged),
+        )
     for metric in judged if warn and fail else ():
         warns, fails = (_numbers(spec, metric.unit) for spec in (warn, fail) if spec)
         if warns == fails:
-            raise file.error((*at, "warn"), "is the same as 'fail', so it never warns", "keep one of them")
-        for name, low, high in zip(("absolute", "relative", "limit"), warns, fails, strict=True):
+            raise file.error(
+                (*at, "warn"),
+                "is the same as 'fail', so it never warns",
+                "keep one of them",
+            )
+        for name, low, high in zip(
+            ("absolute", "relative", "limit"), warns, fails, strict=True
+        ):
             if low is not None and high is not None and low > high:
-                what = f"its {name} level is higher than that of 'fail', so the rule fails before it warns"
+                what = (
+                    f"its {name} level is higher than that of 'fail', so the rule fails"
+                    " before it warns"
+                )
                 raise file.error((*at, "warn"), what, "make 'warn' the smaller value")
     return replace(rule, warn=warn, fail=fail)
 
 
-def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, judged: Sequence[Metric]) -> LevelSpec | None:
+def _level(
+    file: YamlFile,
+    at: KeyPath,
+    written: LevelText | UnsetType,
+    judged: Sequence[Metric],
+) -> LevelSpec | None:
     if isinstance(written, UnsetType):
         return None
     if not isinstance(written, LevelKeys):
@@ -153,7 +229,9 @@ def _level(file: YamlFile, at: KeyPath, written: LevelText | UnsetType, judged: 
     relative = written.relative
     return LevelSpec(
         absolute=_amount(file, (*at, "absolute"), written.absolute, judged),
-        relative=parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None,
+        relative=(
+            parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None
+        ),
         limit=_amount(file, (*at, "limit"), written.limit, judged),
     )
 
@@ -166,7 +244,12 @@ def parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any
         raise file.error(at, str(error)) from error
 
 
-def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, judged: Sequence[Metric]) -> Amount | None:
+def _amount(
+    file: YamlFile,
+    at: KeyPath,
+    written: AmountText | UnsetType,
+    judged: Sequence[Metric],
+) -> Amount | None:
     if written is UNSET:
         return None
     amount = parsed(file, at, parse_amount, written)
@@ -174,11 +257,17 @@ def _amount(file: YamlFile, at: KeyPath, written: AmountText | UnsetType, judged
         try:
             amount.steps(metric.unit)
         except ValueError as error:
-            hint = "write a plain number, or give metrics of different units rules of their own"
+            hint = (
+                "write a plain number, or give metrics of different units rules of"
+                " their own"
+            )
             raise file.error(at, f"{error}, which {metric.id!r} needs", hint) from error
     return amount
 
 
 def _numbers(spec: LevelSpec, unit: Unit) -> tuple[Fraction | None, ...]:
-    absolute, limit = (Fraction(part.steps(unit)) if part else None for part in (spec.absolute, spec.limit))
+    absolute, limit = (
+        Fraction(part.steps(unit)) if part else None
+        for part in (spec.absolute, spec.limit)
+    )
     return absolute, spec.relative.value if spec.relative else None, limit

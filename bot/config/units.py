@@ -1,9 +1,10 @@
 """Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
 
-Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions go through `Fraction`, never
-through a float: `0.1MiB` is refused, not rounded, because it is not a whole number of bytes.
-The rules of the verdict are imported by those functions only that make their values: the command line reads sizes
-before it imports anything else.
+Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions
+go through `Fraction`, never through a float: `0.1MiB` is refused, not rounded, because
+it is not a whole number of bytes. The rules of the verdict are imported by those
+functions only that make their values: the command line reads sizes before it imports
+anything else.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ _UNITS: dict[str, tuple[Dimension, int]] = {
     "ms": ("ms", 1),
     "s": ("ms", 1000),
 }
-_WHOLE: dict[Dimension, str] = {"own": "", "bytes": " of bytes", "ms": " of milliseconds"}
+_WHOLE: dict[Dimension, str] = {
+    "own": "",
+    "bytes": " of bytes",
+    "ms": " of milliseconds",
+}
 _NUMBER = re.compile(r"((?:0|[1-9][0-9]*)(?:\.[0-9]+)?) *([A-Za-z%]*)")
 _MAX_LENGTH = 40
 
@@ -32,14 +37,18 @@ _MAX_LENGTH = 40
 def _split(text: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(text)
     if match is None or len(text) > _MAX_LENGTH:
-        raise ValueError(f"{text[:_MAX_LENGTH]!r} is not a number with a unit, such as 4KiB, 120, 500ms or 1.5%")
+        raise ValueError(
+            f"{text[:_MAX_LENGTH]!r} is not a number with a unit, such as 4KiB, 120,"
+            " 500ms or 1.5%"
+        )
     return Fraction(match[1]), match[2]
 
 
 def parse_amount(written: str | int) -> Amount:
     """An amount such as `4KiB`, `1.5s` or `120`; a plain number is in the metric's own unit.
 
-    Raises ValueError (one line for the user) for anything else, an unknown unit, or a fraction of a byte.
+    Raises ValueError (one line for the user) for anything else, an unknown unit, or a
+    fraction of a byte.
     """
     from bot.core.policy import Amount
 
@@ -55,8 +64,12 @@ def parse_size(text: str) -> int:
     except ValueError:
         raise ValueError(what) from None
     if unit not in _UNITS:
-        sizes = [name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"]
-        raise ValueError(f"{text!r} has an unknown unit; known units: {', '.join(sizes)}")
+        sizes = [
+            name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"
+        ]
+        raise ValueError(
+            f"{text!r} has an unknown unit; known units: {', '.join(sizes)}"
+        )
     value, dimension = _whole(text)
     if dimension != "bytes":
         raise ValueError(what)
@@ -66,7 +79,10 @@ def parse_size(text: str) -> int:
 def _whole(text: str) -> tuple[int, Dimension]:
     number, unit = _split(text)
     if unit not in _UNITS:
-        raise ValueError(f"{text!r} has an unknown unit; known units: {', '.join(filter(None, _UNITS))}")
+        raise ValueError(
+            f"{text!r} has an unknown unit; known units:"
+            f" {', '.join(filter(None, _UNITS))}"
+        )
     dimension, scale = _UNITS[unit]
     value = number * scale
     if value.denominator != 1:
@@ -75,10 +91,15 @@ def _whole(text: str) -> tuple[int, Dimension]:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """`2/4`: which part of how many; raises ValueError (one line for the user) for anything else."""
+    """`2/4`: which part of how many.
+
+    Raises ValueError (one line for the user) for anything else.
+    """
     match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
     if match is None or int(match[1]) > int(match[2]):
-        raise ValueError(f"{text[:_MAX_LENGTH]!r} is not I/N with 1 <= I <= N, such as 2/4")
+        raise ValueError(
+            f"{text[:_MAX_LENGTH]!r} is not I/N with 1 <= I <= N, such as 2/4"
+        )
     return int(match[1]), int(match[2])
 
 
@@ -101,5 +122,8 @@ def _percentage(text: str) -> Fraction:
 
 
 def parse_share(text: str) -> float:
-    """A percentage such as `1%` as a share (0.01); raises ValueError (one line for the user) for anything else."""
+    """A percentage such as `1%` as a share (0.01).
+
+    Raises ValueError (one line for the user) for anything else.
+    """
     return float(_percentage(text))

@@ -1,8 +1,9 @@
 """Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
 
-Configuration may come from a pull request, so nothing in it is executed or expanded: the YAML nodes are turned into
-plain values here. What YAML 1.1 and 1.2 do not read alike (0100, 1:30, 1e3, `on`) is the text that was written, and so
-a mistake where a number or a switch is wanted.
+Configuration may come from a pull request, so nothing in it is executed or expanded:
+the YAML nodes are turned into plain values here. What YAML 1.1 and 1.2 do not read
+alike (0100, 1:30, 1e3, `on`) is the text that was written, and so a mistake where a
+number or a switch is wanted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class YamlFile(Small, frozen=True):
 
     path: Path
     data: Any
-    lines: Mapping[KeyPath, int]  # path → line, counted from 1; of the key for a value in a mapping
+    lines: Mapping[
+        KeyPath, int
+    ]  # path → line, counted from 1; of the key for a value in a mapping
 
     def line(self, path: KeyPath) -> int:
         """The line of a value; of the nearest one around it where the path does not exist."""
@@ -58,8 +61,12 @@ class YamlFile(Small, frozen=True):
         return _error(self.path, self.line(path), what, hint, key=key_text(path))
 
 
-def _error(path: Path, line: int, what: str, hint: str = "", *, key: str = "") -> ConfigError:
-    return ConfigError(what, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint)
+def _error(
+    path: Path, line: int, what: str, hint: str = "", *, key: str = ""
+) -> ConfigError:
+    return ConfigError(
+        what, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint
+    )
 
 
 class _Refused(Exception):
@@ -78,9 +85,13 @@ class _StrictLoader(yaml.BaseLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         line = self.next_line()
         if getattr(event, "anchor", None) is not None:
-            raise _Refused(line, "anchors and aliases are not allowed", "repeat the value instead")
+            raise _Refused(
+                line, "anchors and aliases are not allowed", "repeat the value instead"
+            )
         if getattr(event, "tag", None) is not None:
-            raise _Refused(line, f"the tag {event.tag!r} is not allowed", "write a plain value")
+            raise _Refused(
+                line, f"the tag {event.tag!r} is not allowed", "write a plain value"
+            )
         if self.depth >= MAX_DEPTH:
             raise _Refused(line, f"is nested more than {MAX_DEPTH} levels deep", "")
         self.depth += 1
@@ -90,22 +101,35 @@ class _StrictLoader(yaml.BaseLoader):
 
 
 def _composed(path: Path, text: str) -> yaml.Node:
-    """The nodes of a text, which know where they stand in it; raises ConfigError for what is not accepted."""
+    """The nodes of a text, which know where they stand in it.
+
+    Raises ConfigError for what is not accepted.
+    """
     try:
         loader = _StrictLoader(text)
         node = loader.get_node() if loader.check_node() else None
         if node is None:
             raise _Refused(1, "is empty", "begin with 'schema: code-size-config/1'")
         if loader.check_node():
-            raise _Refused(loader.next_line(), "a second document begins here", "keep one document per file")
+            raise _Refused(
+                loader.next_line(),
+                "a second document begins here",
+                "keep one document per file",
+            )
     except _Refused as error:
         raise _error(path, *error.args) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _error(path, line, f"the character U+{ord(text[error.position]):04X} is not allowed") from error
+        raise _error(
+            path,
+            line,
+            f"the character U+{ord(text[error.position]):04X} is not allowed",
+        ) from error
     except yaml.MarkedYAMLError as error:
         last_line = text.rstrip().count("\n") + 1
-        marks = [mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark]
+        marks = [
+            mark.line + 1 for mark in (error.problem_mark, error.context_mark) if mark
+        ]
         line = next((line for line in marks if line <= last_line), last_line)
         hint = "check the brackets, quotes and indentation"
         raise _error(path, line, f"is not YAML: {error.problem}", hint) from error
@@ -126,7 +150,9 @@ class _Walk:
                 here: KeyPath = (*at, key)
                 if key in mapping:
                     what = f"repeats the key of line {self.lines[here]}"
-                    raise _error(self.path, line, what, "keep one of them", key=key_text(here))
+                    raise _error(
+                        self.path, line, what, "keep one of them", key=key_text(here)
+                    )
                 self.lines[here] = line
                 mapping[key] = self.value(value_node, here)
             return mapping
@@ -136,7 +162,11 @@ class _Walk:
 
     def key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            raise _error(self.path, node.start_mark.line + 1, "a key is text, not a list or a mapping")
+            raise _error(
+                self.path,
+                node.start_mark.line + 1,
+                "a key is text, not a list or a mapping",
+            )
         return str(self.printable(node).value)
 
     def printable(self, node: yaml.ScalarNode) -> yaml.ScalarNode:
@@ -165,7 +195,9 @@ def read_yaml(path: Path) -> YamlFile:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise ConfigError(
+            f"cannot be read: {error.strerror}", where=str(path)
+        ) from error
     if len(data) > MAX_BYTES:
         raise ConfigError(f"is larger than {MAX_BYTES:,} bytes", where=str(path))
     try:
@@ -178,8 +210,9 @@ def read_yaml(path: Path) -> YamlFile:
     return YamlFile(path, walk.value(_composed(path, text), ()), walk.lines)
 
 
-# A YAML file as a value of a type. The types are the only description of what a file may hold: a JSON Schema for
-# editors is made from them, and what does not fit is looked for by it.
+# A YAML file as a value of a type. The types are the only description of what a file
+# may hold: a JSON Schema for editors is made from them, and what does not fit is looked
+# for by it.
 
 _T = TypeVar("_T")
 Plain = Mapping[str, Any]  # a JSON Schema, or a part of one
@@ -187,15 +220,21 @@ Problem = tuple[KeyPath, str, str]  # where, what, how to fix it
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mapping of a file with these keys, and no others; the `Attributes` of its docstring are what editors show."""
+    """A mapping of a file with these keys, and no others.
 
-    # what its JSON Schema says beside the types: `dependentSchemas` (a key beside which others are refused)
-    # and `minProperties`
+    The `Attributes` of its docstring are what editors show.
+    """
+
+    # what its JSON Schema says beside the types: `dependentSchemas` (a key beside which
+    # others are refused) and `minProperties`
     keywords: ClassVar[Plain] = {}
 
 
 def examples(*values: Any, **constraints: Any) -> msgspec.Meta:
-    """Examples for editors, and for the message about a value that does not fit; with constraints of the library."""
+    """Examples for editors, and for the message about a value that does not fit.
+
+    With constraints of the library.
+    """
     return msgspec.Meta(examples=list(values), **constraints)
 
 
@@ -205,20 +244,28 @@ END = r"(?![\s\S])"  # of a text; `$` would allow a line feed behind it
 def pattern(regex: str, means: str, *values: Any, **constraints: Any) -> msgspec.Meta:
     """A regular expression, from the text's beginning to its end, what it means in words, and values that fit."""
     extra = {"patternErrorMessage": means}
-    return examples(*values, pattern=f"^{regex}{END}", extra_json_schema=extra, **constraints)
+    return examples(
+        *values, pattern=f"^{regex}{END}", extra_json_schema=extra, **constraints
+    )
 
 
 def distinct(*values: Any, least: int = 0, **keywords: Any) -> msgspec.Meta:
     """For a list of at least so many, without anything twice."""
-    return examples(*values, min_length=least, extra_json_schema={"uniqueItems": True, **keywords})
+    return examples(
+        *values, min_length=least, extra_json_schema={"uniqueItems": True, **keywords}
+    )
 
 
 FLAG = r"-[^\u0000-\u001f]+"
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Globs = Annotated[tuple[Text, ...], distinct(["*"], least=1)]
-Flag = Annotated[str, pattern(FLAG, "a flag begins with - and is on one line", "--iree-opt-level=O2")]
+Flag = Annotated[
+    str, pattern(FLAG, "a flag begins with - and is on one line", "--iree-opt-level=O2")
+]
 Flags = Annotated[tuple[Flag, ...], examples(["--iree-opt-level=O2"])]
-Spec = Annotated[Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")]
+Spec = Annotated[
+    Text, examples("3.13.0", "iree-base-compiler==3.13.0", "build/tools/iree-compile")
+]
 _SHARE = "a relative level is a non-negative number with %"
 Percentage = Annotated[str, pattern("(0|[1-9][0-9]*)([.][0-9]+)? *%", _SHARE, "1.5%")]
 
@@ -226,13 +273,17 @@ Percentage = Annotated[str, pattern("(0|[1-9][0-9]*)([.][0-9]+)? *%", _SHARE, "1
 def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
     """Keywords for keys that cannot be combined with these others."""
     beside: dict[str, Any] = {
-        key: {"properties": {name: {"not": {}} for name in names}} for key, names in others.items()
+        key: {"properties": {name: {"not": {}} for name in names}}
+        for key, names in others.items()
     }
     return {"dependentSchemas": beside}
 
 
 def read_as(file: YamlFile, kind: type[_T]) -> _T:
-    """The file's data as a value of the type; raises ConfigError for the first problem, with line, key and remedy."""
+    """The file's data as a value of the type.
+
+    Raises ConfigError for the first problem, with line, key and remedy.
+    """
     top = json_schema(kind)
     if problem := next(_problems(top, top, file.data, ()), None):
         raise file.error(*problem)
@@ -240,11 +291,19 @@ def read_as(file: YamlFile, kind: type[_T]) -> _T:
 
 
 def _json_schema(kind: Any) -> dict[str, Any]:
-    (root,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    (root,), parts = msgspec.json.schema_components(
+        [kind], ref_template="#/$defs/{name}"
+    )
     for entry in Keys.__subclasses__():
         if part := parts.get(entry.__name__):
-            text, _, attributes = inspect.cleandoc(entry.__doc__ or "").partition("\n\nAttributes:\n")
-            described = dict(re.findall(r"^    (\w\S*): (.*(?:\n {5,}.*)*)", attributes, re.MULTILINE))
+            text, _, attributes = inspect.cleandoc(entry.__doc__ or "").partition(
+                "\n\nAttributes:\n"
+            )
+            described = dict(
+                re.findall(
+                    r"^    (\w\S*): (.*(?:\n {5,}.*)*)", attributes, re.MULTILINE
+                )
+            )
             for key, value in part["properties"].items():
                 value.pop("default", None)
                 if key in described:
@@ -252,7 +311,11 @@ def _json_schema(kind: Any) -> dict[str, Any]:
             del part["title"]
             part |= {"description": " ".join(text.split()), **entry.keywords}
     top = parts.pop(root["$ref"].rpartition("/")[2])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": parts}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **top,
+        "$defs": parts,
+    }
 
 
 json_schema: Callable[[Any], dict[str, Any]] = lru_cache(_json_schema)
@@ -280,13 +343,26 @@ _EMPTY = ("is empty", "remove the key, or give it a value")
 def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Problem]:
     """All that does not fit, in the order of the file."""
     alternatives = _alternatives(top, schema)
-    fitting = [one for one in alternatives if type(value) is _TYPES[one.get("type", "string")][0]]
+    fitting = [
+        one
+        for one in alternatives
+        if type(value) is _TYPES[one.get("type", "string")][0]
+    ]
     if not fitting:
         wanted, hint = {one.get("type", "string") for one in alternatives}, ""
         if not isinstance(value, (dict, list, type(None))):
-            hint = f"write [{value}]" if "array" in wanted else _HINTS.get(" ".join(wanted), "")
-        is_, must = next(words for kind, words in _TYPES.values() if kind is type(value)), wanted & _TYPES.keys()
-        words = " or ".join(words for name, (_, words) in _TYPES.items() if name in must)
+            hint = (
+                f"write [{value}]"
+                if "array" in wanted
+                else _HINTS.get(" ".join(wanted), "")
+            )
+        is_, must = (
+            next(words for kind, words in _TYPES.values() if kind is type(value)),
+            wanted & _TYPES.keys(),
+        )
+        words = " or ".join(
+            words for name, (_, words) in _TYPES.items() if name in must
+        )
         yield at, f"is {is_}, but must be {words}", hint
     elif unfit := _unfit(value, fitting[0]):
         yield at, *unfit
@@ -302,21 +378,33 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
             yield from _problems(top, fitting[0]["items"], item, (*at, index))
 
 
-def _problems_of_mapping(top: Plain, schema: Plain, value: Plain, at: KeyPath) -> Iterator[Problem]:
+def _problems_of_mapping(
+    top: Plain, schema: Plain, value: Plain, at: KeyPath
+) -> Iterator[Problem]:
     known = schema.get("properties", {})
     for key, item in value.items():
         part = known.get(key) or schema.get("additionalProperties")
         if not part:
             yield (*at, key), "unknown key", near_or_known(key, sorted(known))
-        elif unfit := _unfit(key, {**schema.get("propertyNames", {}), "type": "string"}):
+        elif unfit := _unfit(
+            key, {**schema.get("propertyNames", {}), "type": "string"}
+        ):
             yield (*at, key), *unfit
         else:
             yield from _problems(top, part, item, (*at, key))
-    yield from ((at, f"the key {key!r} is missing", "") for key in schema.get("required", ()) if key not in value)
+    yield from (
+        (at, f"the key {key!r} is missing", "")
+        for key in schema.get("required", ())
+        if key not in value
+    )
     for key, beside in schema.get("dependentSchemas", {}).items():
         for other in beside["properties"]:
             if key in value and other in value:
-                yield (*at, other), f"cannot be combined with {key!r}", "keep one of them"
+                yield (
+                    (*at, other),
+                    f"cannot be combined with {key!r}",
+                    "keep one of them",
+                )
 
 
 def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
@@ -334,18 +422,38 @@ def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
         words = schema["enum"]
         near = nearest(value, words)[:1] if len(words) > 1 else []
         must = f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
-        return f"is {_shown(value)}, but must be {must}", f"did you mean {near[0]!r}?" if near else ""
+        return f"is {_shown(value)}, but must be {must}", (
+            f"did you mean {near[0]!r}?" if near else ""
+        )
     if isinstance(value, (int, float)):
-        size, told, ends = value, f"is {_shown(value)}, but must be", ("minimum", "maximum")
+        size, told, ends = (
+            value,
+            f"is {_shown(value)}, but must be",
+            ("minimum", "maximum"),
+        )
     else:
         size = len(value)
         noun = "characters" if isinstance(value, str) else "entries"
-        told = "has one entry, but must have" if size == 1 else f"has {size:,} {noun}, but must have"
-        kind = "Length" if isinstance(value, str) else "Items" if isinstance(value, list) else "Properties"
+        told = (
+            "has one entry, but must have"
+            if size == 1
+            else f"has {size:,} {noun}, but must have"
+        )
+        kind = (
+            "Length"
+            if isinstance(value, str)
+            else "Items"
+            if isinstance(value, list)
+            else "Properties"
+        )
         ends = f"min{kind}", f"max{kind}"
     least, most = (schema.get(end) for end in ends)
     if least is not None and size < least:
-        return (f"{told} at least {least}", "") if value or isinstance(value, int) else _EMPTY
+        return (
+            (f"{told} at least {least}", "")
+            if value or isinstance(value, int)
+            else _EMPTY
+        )
     if most is not None and size > most:
         return f"{told} at most {most}", ""
     if "pattern" in schema and not re.search(schema["pattern"], value):
@@ -356,4 +464,8 @@ def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+    return (
+        text
+        if len(text) <= _SHOWN_CHARACTERS
+        else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+    )

@@ -1,1 +1,4 @@
-"""Pure values and functions: metrics, plans, snapshots, deltas, verdicts. No files, clock, environment or network."""
+"""Pure values and functions: metrics, plans, snapshots, deltas, verdicts.
+
+No files, clock, environment or network.
+"""

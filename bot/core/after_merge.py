@@ -42,7 +42,9 @@ def encode_issue(state: IssueState) -> str:
     A line that would be too long forgets the findings first: a forgotten one gets a new issue.
     """
     shorter = replace(state, findings=())
-    shortest = replace(shorter, pulls=(), unasked=state.unasked + len(state.pulls), acceptance=None)
+    shortest = replace(
+        shorter, pulls=(), unasked=state.unasked + len(state.pulls), acceptance=None
+    )
     line = ""
     for smaller in (state, shorter, shortest):
         line = hidden_line(smaller)
@@ -59,11 +61,15 @@ def decode_issue(body: str, marker: str) -> IssueState | None:
     return hidden_value(lines[1], IssueState)
 
 
-def is_same_break(state: IssueState, findings: Sequence[Seen], commits: Collection[str]) -> bool:
+def is_same_break(
+    state: IssueState, findings: Sequence[Seen], commits: Collection[str]
+) -> bool:
     """True if an issue was about these findings, and about the same merges.
 
     `commits`: those between the baseline and the pushed commit, which is one of them.
     """
     if state.first_sha not in commits:
         return False
-    return all(any(is_covered(then, now) for then in state.findings) for now in findings)
+    return all(
+        any(is_covered(then, now) for then in state.findings) for now in findings
+    )

@@ -16,7 +16,10 @@ COMMANDS: Mapping[Verb, tuple[str, str]] = {
         "compare BASE HEAD [--model GLOB] [--target GLOB] [--flags FLAGS]",
         "compares any two sides, and reports in a new comment",
     ),
-    "rerun": ("rerun", "measures this pull request again, and reports in its comment and check"),
+    "rerun": (
+        "rerun",
+        "measures this pull request again, and reports in its comment and check",
+    ),
     "accept": (
         "accept REASON",
         "accepts the failing findings in the comment, and keeps the reason",

@@ -14,29 +14,57 @@ class Backend(Small, frozen=True):
     """One of the compiler's `--iree-hal-target-backends`."""
 
     name: str
-    cost: float = 1.0  # what a compile takes, relative to llvm-cpu on x86-64; measured on the 13 models of the suite
-    # what its artifacts hold in place of machine code, which the device's own compiler makes; empty where they hold the
-    # code itself
+    # what a compile takes, relative to llvm-cpu on x86-64; measured on the 13 models of
+    # the suite
+    cost: float = 1.0
+    # what its artifacts hold in place of machine code, which the device's own compiler
+    # makes; empty where they hold the code itself
     text_form: str = ""
-    no_frames: str = ""  # why its entry points have no machine frame; empty where they have
-    no_workgroup_memory: str = ""  # why they have no workgroup memory; empty where they have
-    has_stack_gate: bool = False  # True where the compiler itself limits the stack allocations of a function
+    no_frames: str = (
+        ""  # why its entry points have no machine frame; empty where they have
+    )
+    no_workgroup_memory: str = (
+        ""  # why they have no workgroup memory; empty where they have
+    )
+    # True where the compiler itself limits the stack allocations of a function
+    has_stack_gate: bool = False
     # what its code can be run on
-    runs_on: Literal["its device", "a processor with this architecture", "any processor"] = "its device"
+    runs_on: Literal[
+        "its device", "a processor with this architecture", "any processor"
+    ] = "its device"
 
 
 AMD, NVIDIA = "rocm", "cuda"
-_HOST, _BYTECODE = "the target has no workgroup memory", "bytecode has no machine frames"
+_HOST, _BYTECODE = (
+    "the target has no workgroup memory",
+    "bytecode has no machine frames",
+)
 _OF_DEVICE = "the device's own compiler makes the frames"
 
 BACKENDS: tuple[Backend, ...] = (
-    Backend("llvm-cpu", no_workgroup_memory=_HOST, has_stack_gate=True, runs_on="a processor with this architecture"),
+    Backend(
+        "llvm-cpu",
+        no_workgroup_memory=_HOST,
+        has_stack_gate=True,
+        runs_on="a processor with this architecture",
+    ),
     Backend("vulkan-spirv", 1.1),
     Backend(NVIDIA, 1.2, text_form="PTX text"),
     Backend(AMD, 1.9),
     Backend("metal-spirv", 0.8, text_form="shader source", no_frames=_OF_DEVICE),
-    Backend("vmvx", 0.5, no_frames=_BYTECODE, no_workgroup_memory=_HOST, runs_on="any processor"),
-    Backend("vmvx-inline", no_frames=_BYTECODE, no_workgroup_memory=_HOST, runs_on="any processor"),
+    Backend(
+        "vmvx",
+        0.5,
+        no_frames=_BYTECODE,
+        no_workgroup_memory=_HOST,
+        runs_on="any processor",
+    ),
+    Backend(
+        "vmvx-inline",
+        no_frames=_BYTECODE,
+        no_workgroup_memory=_HOST,
+        runs_on="any processor",
+    ),
 )
 
 BACKEND_BY_NAME: dict[str, Backend] = {backend.name: backend for backend in BACKENDS}

@@ -18,12 +18,16 @@ class Entry(Small, frozen=True, order=True):
 
     report_id: str  # which of several reports of a repository it belongs to
     sha: str  # the commit that was measured, hex
-    digest: str  # SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal measurements
+    # SHA-256 (hex) of compiler, suite, targets and flags: equal digests give equal
+    # measurements
+    digest: str
 
     def __post_init__(self) -> None:
         """Raise ValueError for a commit or a digest in any other spelling."""
         if not _SHA.fullmatch(self.sha) or not _DIGEST.fullmatch(self.digest):
-            raise ValueError("an entry's name has a commit and a digest, both in lower-case hex")
+            raise ValueError(
+                "an entry's name has a commit and a digest, both in lower-case hex"
+            )
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
@@ -31,6 +35,9 @@ def kept(snapshot: Snapshot) -> Snapshot:
     cells = []
     for cell in snapshot.cells:
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
-        families = tuple(each if each.identical else replace(each, varying=()) for each in cell.families)
+        families = tuple(
+            each if each.identical else replace(each, varying=())
+            for each in cell.families
+        )
         cells.append(replace(cell, families=families, traces=traces, ladders={}))
     return replace(snapshot, cells=tuple(cells))

@@ -30,7 +30,8 @@ class Candidate(Record, frozen=True):
 
     name: str
     judged: Judged
-    # what its command gave, each value once, the lowest first; empty where it was not measured
+    # what its command gave, each value once, the lowest first; empty where it was not
+    # measured
     values: tuple[Count, ...] = ()
     reason: str = ""  # why it was skipped; empty otherwise
 
@@ -45,10 +46,13 @@ class Bisection(Record, frozen=True):
     limit: Count  # the largest value that is good
     candidates: Count  # how many there are, with both ends
     looks: tuple[Candidate, ...]  # in the order of the candidates, from GOOD to BAD
-    # last_good, first_bad: names; what lies between the two, if anything does, could not be measured
+    # last_good, first_bad: names; what lies between the two, if anything does, could
+    # not be measured
     last_good: str
     first_bad: str
-    could_be: tuple[str, ...]  # where more than one may be the first bad one, all that may
+    could_be: tuple[
+        str, ...
+    ]  # where more than one may be the first bad one, all that may
     state: str  # of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
     # cause, why: of that change; None and empty where they are not known
     cause: str | None
@@ -91,7 +95,9 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
     return Bracket(good, bad)
 
 
-def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[int, ...], str]:
+def values_of(
+    cell: Cell | None, good: Cell | None, metric: str
+) -> tuple[tuple[int, ...], str]:
     """The metric's values of one cell, and why there are none.
 
     `good`: the cell of the good end: what cannot be held against that is not known.
@@ -99,7 +105,9 @@ def values_of(cell: Cell | None, good: Cell | None, metric: str) -> tuple[tuple[
     if cell is None:
         return (), "has no such build"
     if not cell.measured:
-        return (), f"{cell.status}: {cell.failure.first_line}" if cell.failure else cell.status
+        return (), (
+            f"{cell.status}: {cell.failure.first_line}" if cell.failure else cell.status
+        )
     cell = comparable(good, cell)[1] or cell
     values = {outcome.metrics.get(metric) for outcome in (cell.outcome, *cell.others)}
     if None in values:

@@ -44,7 +44,9 @@ class WorkflowRun(Small, frozen=True):
     conclusion: str
     actor: str
     workflow: str = ""  # the workflow's name; its artifacts carry it
-    created_at: str = ""  # when its first attempt was started, as GitHub writes moments (`2026-01-31T12:00:00Z`)
+    # when its first attempt was started, as GitHub writes moments
+    # (`2026-01-31T12:00:00Z`)
+    created_at: str = ""
 
 
 class RunContext(Small, frozen=True):
@@ -57,29 +59,38 @@ class RunContext(Small, frozen=True):
     api_url: str = "https://api.github.com"
     server_url: str = "https://github.com"
     run_id: int = 0
-    sha: str = ""  # `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push
+    sha: str = (  # `GITHUB_SHA`: the merge commit of a pull request, the pushed commit of a push
+        ""
+    )
     ref: str = ""
     default_branch: str = ""
     actor: str = ""
     pull: Pull | None = None
     queue: Queue | None = None
     run: WorkflowRun | None = None
-    read_only: bool = False  # True where GitHub gives the run a token without write access (a fork, Dependabot)
+    # True where GitHub gives the run a token without write access (a fork, Dependabot)
+    read_only: bool = False
     comment: Comment | None = None  # the comment with a command
     asked: Asked | None = None  # the command of that comment, checked and pinned
 
     @property
     def is_foreign(self) -> bool:
         """True for a pull request from another repository."""
-        return self.pull is not None and self.pull.head_repository.casefold() != self.repository.casefold()
+        return (
+            self.pull is not None
+            and self.pull.head_repository.casefold() != self.repository.casefold()
+        )
 
     def with_command(self, asked: Asked, pull: Pull, why: str) -> RunContext:
         """Return the run that carries out a command: on the pinned merge commit, whatever the event's commit is.
 
-        A command that compares is about no particular head, as a run that a person started.
+        A command that compares is about no particular head, as a run that a person
+        started.
         """
         about = None if asked.typed.verb == "compare" else pull
-        return replace(self, story="review", why=why, sha=asked.merge_sha, pull=about, asked=asked)
+        return replace(
+            self, story="review", why=why, sha=asked.merge_sha, pull=about, asked=asked
+        )
 
     @property
     def is_proposal(self) -> bool:
@@ -96,27 +107,39 @@ class RunContext(Small, frozen=True):
 class ActionInputs:
     """The inputs of action.yml, parsed; one field per input that has a value of its own."""
 
-    command: str = "auto"  # `auto` (what the event asks for) or a command of the program
+    command: str = (
+        "auto"  # `auto` (what the event asks for) or a command of the program
+    )
     github_token: str = field(default="", repr=False)
-    store_token: str = field(default="", repr=False)  # for the repository that stores the baselines, if it is another
-    author: str = ""  # login under which the token writes, where it is a GitHub App's, which may not ask for it
+    store_token: str = field(
+        default="", repr=False
+    )  # for the repository that stores the baselines, if it is another
+    # login under which the token writes, where it is a GitHub App's, which may not ask
+    # for it
+    author: str = ""
     config: str = ""
-    # base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the event has it
+    # base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the
+    # event has it
     base: str = ""
     head: str = ""
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    pull_request: int | None = None  # number of the pull request that a manual run reports to; None: job summary only
+    pull_request: int | None = (
+        None  # number of the pull request that a manual run reports to; None: job summary only
+    )
     asked: str = ""  # JSON: the command of a comment, as the job `gate` checked it
     shards: int | None = None
     shard: tuple[int, int] | None = None  # which part of how many
     plan: str = ""  # what `plan --shards` printed, for `shard`
-    # files or globs of snapshots that together are the head side, measured by a matrix of runners
+    # files or globs of snapshots that together are the head side, measured by a matrix
+    # of runners
     parts: tuple[str, ...] = ()
     measured: str = ""  # the directory that has what the measuring job handed over
     outcome: str = ""  # how the measuring job ended, as GitHub says it
-    baselines: str = ""  # the stored baselines as files, for a job that may not fetch them
+    baselines: str = (
+        ""  # the stored baselines as files, for a job that may not fetch them
+    )
     jobs: int | None = None
     cache: str = ""
     out: str = ""

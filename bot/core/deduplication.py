@@ -17,7 +17,8 @@ class NearDuplicates(Small, frozen=True):
     """What the families of near-duplicate executables could save at most."""
 
     executables: int  # members of all families, without one of each family
-    # code of all members but the largest of each family: an upper bound; None where it is not known
+    # code of all members but the largest of each family: an upper bound; None where it
+    # is not known
     code_bytes: int | None
     reason: str = ""  # why the bytes are not known
 
@@ -59,7 +60,11 @@ def deduplication_of(
     for metric, value in ((REGIONS, regions), (EXECUTABLES, executables)):
         if value is None and not reason:
             reason = cell.reasons.get(metric, "not in the snapshot")
-    if regions is not None and executables is not None and ends(executables)[1] > ends(regions)[0]:
+    if (
+        regions is not None
+        and executables is not None
+        and ends(executables)[1] > ends(regions)[0]
+    ):
         reason = MORE_EXECUTABLES
     near_reason = _families_unknown(cell)
     near = None if near_reason else _near_duplicates(cell, varies=varies)

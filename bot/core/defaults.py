@@ -16,7 +16,8 @@ MOST_CHANGED = 200
 class OptionDefaults(Record, frozen=True):
     """The options of one compiler."""
 
-    # option (`--iree-input-type`) → its default, as the compiler writes it; of those that it reports
+    # option (`--iree-input-type`) → its default, as the compiler writes it; of those
+    # that it reports
     defaults: Mapping[str, str]
     # every option that its help names, those without a reported default too
     named: frozenset[str]
@@ -26,7 +27,8 @@ class DefaultChange(Record, frozen=True):
     """One option whose default is not the same on both sides, or is reported on one side only."""
 
     option: str
-    # base, head: the default; None where the compiler has the option and does not report its default
+    # base, head: the default; None where the compiler has the option and does not
+    # report its default
     base: str | None
     head: str | None
 
@@ -45,27 +47,36 @@ class DefaultTrial(Record, frozen=True, omit_defaults=True):
 
     status: Literal["proved", "partly", "refuted", "not-tried"]
     why: Words = ""  # why it was not tried; empty where it was
-    # code bytes of the dispatch: head − base, and what base's default undoes of it; None where they are not known
+    # code bytes of the dispatch: head − base, and what base's default undoes of it;
+    # None where they are not known
     moved_bytes: Amount | None = None
     restored_bytes: Amount | None = None
-    base: Words = ""  # base's default as experiments found it; empty where base reports it, or none did
-    # model, target, dispatch: the largest change that the option may have caused; empty where it was not tried
+    # base's default as experiments found it; empty where base reports it, or none did
+    base: Words = ""
+    # model, target, dispatch: the largest change that the option may have caused; empty
+    # where it was not tried
     model: Text = ""
     target: Text = ""
     dispatch: Text = ""
 
 
 class TriedDefault(Record, frozen=True):
-    """One changed default, and the experiment with it; as `changed_defaults[]` of `report.json` has it."""
+    """One changed default, and the experiment with it.
+
+    As `changed_defaults[]` of `report.json` has it.
+    """
 
     option: Annotated[str, msgspec.Meta(pattern=r"\A--?[\w.-]{1,200}\Z")]
-    # base, head: the default as the compiler writes it; None where the compiler does not report it
+    # base, head: the default as the compiler writes it; None where the compiler does
+    # not report it
     base: Words | None
     head: Words | None
     tried: DefaultTrial
 
 
-TriedDefaults = Annotated[tuple[TriedDefault, ...], msgspec.Meta(max_length=MOST_CHANGED)]
+TriedDefaults = Annotated[
+    tuple[TriedDefault, ...], msgspec.Meta(max_length=MOST_CHANGED)
+]
 
 
 class ChangedDefaults(Record, frozen=True):
@@ -83,7 +94,9 @@ def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefau
     changed, unreported = list[DefaultChange](), list[DefaultChange]()
     base_only, head_only = list[str](), list[str]()
     for option in sorted(base.defaults.keys() | head.defaults.keys()):
-        change = DefaultChange(option, base.defaults.get(option), head.defaults.get(option))
+        change = DefaultChange(
+            option, base.defaults.get(option), head.defaults.get(option)
+        )
         if change.base == change.head:
             continue
         if change.is_known:
@@ -94,4 +107,6 @@ def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefau
             base_only.append(option)
         else:
             unreported.append(change)
-    return ChangedDefaults(tuple(changed), tuple(unreported), tuple(base_only), tuple(head_only))
+    return ChangedDefaults(
+        tuple(changed), tuple(unreported), tuple(base_only), tuple(head_only)
+    )

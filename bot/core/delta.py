@@ -1,7 +1,8 @@
 """What changed between two snapshots, cell by cell, where a compiler does not always repeat itself, too.
 
-Two outcomes of one command are proof of that, whoever saw them: the same side in several compiles, or both sides of a
-comparison where compiler, model and flags are the same.
+Two outcomes of one command are proof of that, whoever saw them: the same side in
+several compiles, or both sides of a comparison where compiler, model and flags are the
+same.
 """
 
 from __future__ import annotations
@@ -10,10 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bot.core.metrics import INEXACT, METRIC_BY_ID, METRIC_IDS, Metric, own_metrics, unlike
+from bot.core.metrics import (
+    INEXACT,
+    METRIC_BY_ID,
+    METRIC_IDS,
+    Metric,
+    own_metrics,
+    unlike,
+)
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Small, Value, certain, difference, spread
-from bot.core.snapshot import UNLISTED, Cell, CellKey, CompileOutcome, Metrics, Snapshot, comparable
+from bot.core.snapshot import (
+    UNLISTED,
+    Cell,
+    CellKey,
+    CompileOutcome,
+    Metrics,
+    Snapshot,
+    comparable,
+)
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
@@ -34,8 +50,15 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
     if not cell.others:
         return {}
     outcomes = cell.outcome, *cell.others
-    exact = (id_ for id_ in dict.fromkeys(id_ for one in outcomes for id_ in one.metrics) if id_ not in INEXACT)
-    values = {id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None} for id_ in exact}
+    exact = (
+        id_
+        for id_ in dict.fromkeys(id_ for one in outcomes for id_ in one.metrics)
+        if id_ not in INEXACT
+    )
+    values = {
+        id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None}
+        for id_ in exact
+    }
     return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
 
 
@@ -49,40 +72,87 @@ def value_of(cell: Cell, id_: str) -> Value:
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
     """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
-    exact = sorted({id_ for side in outcomes for one in side for id_ in one.metrics} - set(INEXACT))
-    numbers = ({(one.status, *map(one.metrics.get, exact)) for one in side} for side in outcomes)
+    exact = sorted(
+        {id_ for side in outcomes for one in side for id_ in one.metrics} - set(INEXACT)
+    )
+    numbers = (
+        {(one.status, *map(one.metrics.get, exact)) for one in side}
+        for side in outcomes
+    )
     return all(len(different) <= 1 for different in numbers)
 
 
-def _same_command(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> bool:
+def _same_command(
+    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
+) -> bool:
     """Return whether both sides made artifacts of the same files with one compiler and the same flags."""
     left, right = cells
-    if left is None or right is None or left.artifact_digest is None or right.artifact_digest is None:
+    if (
+        left is None
+        or right is None
+        or left.artifact_digest is None
+        or right.artifact_digest is None
+    ):
         return False
     if left.inputs != right.inputs or UNLISTED in (left.inputs, right.inputs):
         return False
     models = base.models.get(key.model), head.models.get(key.model)
-    if not base.compiler.digest or base.compiler.digest != head.compiler.digest or None in models:
+    if (
+        not base.compiler.digest
+        or base.compiler.digest != head.compiler.digest
+        or None in models
+    ):
         return False
     return models[0] == models[1] and _flags(left) == _flags(right) != ""
 
 
 def _flags(cell: Cell) -> str:
-    """The command without the model's path, and without what lifts the stack gate; empty where it names no target."""
+    """The command without the model's path, and without what lifts the stack gate.
+
+    Empty where it names no target.
+    """
     command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
     return command if any(option in command for option in _TARGET_OPTIONS) else ""
 
 
 def as_outcome(cell: Cell | None, outcome: CompileOutcome | None) -> Cell | None:
-    """The cell as another compile of it gave it; what is only known of the first compile is left out."""
+    """The cell as another compile of it gave it.
+
+    What is only known of the first compile is left out.
+    """
     if cell is None or outcome is None or outcome == cell.outcome:
         return cell
-    other = replace(cell, status=outcome.status, metrics=outcome.metrics, artifact_digest=outcome.artifact_digest)
-    return replace(other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None)
+    other = replace(
+        cell,
+        status=outcome.status,
+        metrics=outcome.metrics,
+        artifact_digest=outcome.artifact_digest,
+    )
+    return replace(
+        other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None
+    )
 
 
-STATES = ("newly-broken", "changed", "new", "removed", "fixed", "broken", "unmeasured", "same")
-STATES_BY_NEWS = ("same", "changed", "broken", "fixed", "new", "removed", "newly-broken", "unmeasured")
+STATES = (
+    "newly-broken",
+    "changed",
+    "new",
+    "removed",
+    "fixed",
+    "broken",
+    "unmeasured",
+    "same",
+)
+STATES_BY_NEWS = (
+    "same",
+    "changed",
+    "broken",
+    "fixed",
+    "new",
+    "removed",
+    "newly-broken",
+    "unmeasured",
+)
 """For a cell whose compiler does not repeat itself: what says least about the change comes first."""
 
 
@@ -90,12 +160,16 @@ class MetricDelta(Small, frozen=True):
     """One metric of one cell on both sides."""
 
     id: str
-    # base, head: the values; of a side that does not repeat itself those of the two outcomes that differ least
+    # base, head: the values; of a side that does not repeat itself those of the two
+    # outcomes that differ least
     base: int | None
     head: int | None
-    # every value that base and head were seen to have, the lowest first; None where each has one alone
+    # every value that base and head were seen to have, the lowest first; None where
+    # each has one alone
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    own: Metric | None = None  # what a configuration says of it; None for one of this program's
+    own: Metric | None = (
+        None  # what a configuration says of it; None for one of this program's
+    )
 
     @property
     def quantity(self) -> Metric:
@@ -105,16 +179,25 @@ class MetricDelta(Small, frozen=True):
     @property
     def sides(self) -> tuple[Value, Value]:
         """Base and head as they are told."""
-        return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
+        return (
+            (self.base, self.head)
+            if self.seen is None
+            else (spread(self.seen[0]), spread(self.seen[1]))
+        )
 
     @property
     def change(self) -> int | None:
         """Head − base; None where either is not known, or ranges leave even its sign open.
 
-        Of ranges that are apart the distance between them, and 0 where both sides have the same values.
+        Of ranges that are apart the distance between them, and 0 where both sides have
+        the same values.
         """
         if self.seen is None:
-            return None if self.base is None or self.head is None else self.head - self.base
+            return (
+                None
+                if self.base is None or self.head is None
+                else self.head - self.base
+            )
         return 0 if self.seen[0] == self.seen[1] else certain(difference(*self.sides))
 
     @property
@@ -128,7 +211,9 @@ class MetricDelta(Small, frozen=True):
         change = self.change
         if change is None or not self.base:
             return None
-        return change / (self.base if self.seen is None else self.seen[0][-1 if change > 0 else 0])
+        return change / (
+            self.base if self.seen is None else self.seen[0][-1 if change > 0 else 0]
+        )
 
     @property
     def least_alarming(self) -> MetricDelta:
@@ -155,13 +240,18 @@ class CellDelta(Small, frozen=True):
     # base, head: the cells themselves; None where that side does not have the cell
     base: Cell | None
     head: Cell | None
-    identical: bool | None = None  # True where both artifacts are the same bytes, None where that is not known
+    identical: bool | None = (
+        None  # True where both artifacts are the same bytes, None where that is not known
+    )
     reason: str = ""
-    noise: str = ""  # how the compiler does not repeat itself here; empty where nothing shows that
-    # True where there is noise, but each side always ended alike and with the same exact metrics
+    noise: str = (  # how the compiler does not repeat itself here; empty where nothing shows that
+        ""
+    )
+    # True where there is noise, but each side always ended alike and with the same
+    # exact metrics
     numbers_repeat: bool = False
-    # True where it is unmeasured on purpose: the configuration says of its target that it cannot be compiled
-    # stand-alone, and base has nothing either
+    # True where it is unmeasured on purpose: the configuration says of its target that
+    # it cannot be compiled stand-alone, and base has nothing either
     excused: bool = False
 
     @property
@@ -178,14 +268,16 @@ class CellDelta(Small, frozen=True):
     def explainable(self) -> bool:
         """True where why the first compiles differ is why all do: by the same numbers, and by some.
 
-        Where the compiler does not repeat itself, other bytes alone may be its doing as well as the change's.
+        Where the compiler does not repeat itself, other bytes alone may be its doing as
+        well as the change's.
         """
         moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
         return not self.unstable or (self.numbers_repeat and moved)
 
 
-# What the compiler does with the printed command on either side decides the state. `over-stack-limit` is refused like
-# `failed`, but measured. What is not listed is `unmeasured`: with more time it might have ended in any way.
+# What the compiler does with the printed command on either side decides the state.
+# `over-stack-limit` is refused like `failed`, but measured. What is not listed is
+# `unmeasured`: with more time it might have ended in any way.
 _STATE: dict[tuple[str, str], str] = {
     (base, head): state
     for bases, heads, state in (
@@ -201,7 +293,11 @@ _STATE: dict[tuple[str, str], str] = {
     for base in bases.split()
     for head in heads.split()
 }
-_ON_PURPOSE = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
+_ON_PURPOSE = {
+    ("unsupported", "unsupported"),
+    ("unsupported", "absent"),
+    ("absent", "unsupported"),
+}
 
 
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
@@ -215,7 +311,9 @@ def outcome(cell: Cell | None) -> str:
     if cell is None:
         return "absent"
     failure = cell.failure
-    words = [part for part in (failure.stage, failure.signal) if part] if failure else []
+    words = (
+        [part for part in (failure.stage, failure.signal) if part] if failure else []
+    )
     return f"{cell.status}: {', '.join(words)}" if words else cell.status
 
 
@@ -228,25 +326,46 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
     if lost := [name for name, cell in sides.items() if cell is None]:
         return f"not measured on {lost[0] if cells else 'either side'}"
     late = [name for name, cell in sides.items() if cell and cell.status == "timeout"]
-    words = next((cell.failure.message for cell in cells if cell.status == "timeout" and cell.failure), "no end")
-    return f"timed out on {late[0] if len(late) == 1 else 'both sides'}: {words}" if late else ""
+    words = next(
+        (
+            cell.failure.message
+            for cell in cells
+            if cell.status == "timeout" and cell.failure
+        ),
+        "no end",
+    )
+    return (
+        f"timed out on {late[0] if len(late) == 1 else 'both sides'}: {words}"
+        if late
+        else ""
+    )
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
     """The metrics that repeat exactly and differ, or may differ; a value lost or won counts."""
-    return [m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT]
+    return [
+        m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT
+    ]
 
 
 _NOTHING: Metrics = {}
 
 
-def _diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
-    """Compare one cell of two sides; `cells` are its values there, None where a side does not have it.
+def _diff_cell(
+    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
+) -> CellDelta:
+    """Compare one cell of two sides.
 
-    Where the compiler does not repeat itself, the cell is compared as the pair of outcomes that differ least.
+    `cells` are its values there, None where a side does not have it.
+
+    Where the compiler does not repeat itself, the cell is compared as the pair of
+    outcomes that differ least.
     """
     cells = comparable(*cells, unlike(base.compiler.metrics, head.compiler.metrics))
-    left, right = (distinct((cell.outcome, *cell.others)) if cell is not None else () for cell in cells)
+    left, right = (
+        distinct((cell.outcome, *cell.others)) if cell is not None else ()
+        for cell in cells
+    )
     if _same_command(base, head, key, cells):
         left, right = distinct((*left, *right)), distinct((*right, *left))
     outcomes = left, right
@@ -255,47 +374,93 @@ def _diff_cell(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell |
     return _compared(base, head, key, cells)
 
 
-def _compared(base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]) -> CellDelta:
+def _compared(
+    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
+) -> CellDelta:
     left, right = cells
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
     own = own_metrics(base.compiler.metrics, head.compiler.metrics)
     ids = (*METRIC_IDS, *own)
-    metrics = {id_: MetricDelta(id_, base_of(id_), head_of(id_), own=own.get(id_)) for id_ in ids}
+    metrics = {
+        id_: MetricDelta(id_, base_of(id_), head_of(id_), own=own.get(id_))
+        for id_ in ids
+    }
     digests = [cell.artifact_digest if cell else None for cell in cells]
     identical = None if None in digests else digests[0] == digests[1]
     columns = (_column(base, key, left), _column(head, key, right))
     state = _STATE.get(columns, "unmeasured")
     reason = _reason(left, right) if state == "unmeasured" else ""
     if state == "compared":
-        state = "same" if identical is not False and not exact_changes(metrics.values()) else "changed"
-    return CellDelta(key, state, metrics, left, right, identical, reason, excused=columns in _ON_PURPOSE)
+        state = (
+            "same"
+            if identical is not False and not exact_changes(metrics.values())
+            else "changed"
+        )
+    return CellDelta(
+        key,
+        state,
+        metrics,
+        left,
+        right,
+        identical,
+        reason,
+        excused=columns in _ON_PURPOSE,
+    )
 
 
 def _noisy(
-    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None], outcomes: Outcomes
+    base: Snapshot,
+    head: Snapshot,
+    key: CellKey,
+    cells: tuple[Cell | None, Cell | None],
+    outcomes: Outcomes,
 ) -> CellDelta:
     """The comparison of the two outcomes that differ least, with every value that was seen of each metric."""
     pairs = [
-        _compared(base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right)))
+        _compared(
+            base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right))
+        )
         for left in outcomes[0] or (None,)
         for right in outcomes[1] or (None,)
     ]
 
     def distance(delta: CellDelta) -> tuple[int, int]:
         artifact = delta.metrics["artifact_bytes"].change
-        return STATES_BY_NEWS.index(delta.state), abs(artifact) if artifact is not None else 0
+        return STATES_BY_NEWS.index(delta.state), (
+            abs(artifact) if artifact is not None else 0
+        )
 
     least, metrics = min(pairs, key=distance), dict[str, MetricDelta]()
     for id_, metric in least.metrics.items():
-        of_base = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].base) is not None}))
-        of_head = tuple(sorted({value for pair in pairs if (value := pair.metrics[id_].head) is not None}))
+        of_base = tuple(
+            sorted(
+                {
+                    value
+                    for pair in pairs
+                    if (value := pair.metrics[id_].base) is not None
+                }
+            )
+        )
+        of_head = tuple(
+            sorted(
+                {
+                    value
+                    for pair in pairs
+                    if (value := pair.metrics[id_].head) is not None
+                }
+            )
+        )
         has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sides = zip(("base", "head"), outcomes, strict=True)
-    sizes = ", ".join(f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1)
+    sizes = ", ".join(
+        f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1
+    )
     noise = f"non-deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)
-    return replace(least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics)
+    return replace(
+        least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics
+    )
 
 
 def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
@@ -303,11 +468,18 @@ def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
     known = [one.metrics.get("artifact_bytes") for one in outcomes]
     sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
     alike = len(set(sizes)) == 1 and all(one.artifact_digest for one in outcomes)
-    return f"{len(sizes)} artifacts of {sizes[0]}" if alike else " or ".join(dict.fromkeys(sizes))
+    return (
+        f"{len(sizes)} artifacts of {sizes[0]}"
+        if alike
+        else " or ".join(dict.fromkeys(sizes))
+    )
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
     """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
     left, right = ({cell.key: cell for cell in side.cells} for side in (base, head))
     keys = left.keys() | right.keys() | base.planned | head.planned
-    return tuple(_diff_cell(base, head, key, (left.get(key), right.get(key))) for key in sorted(keys))
+    return tuple(
+        _diff_cell(base, head, key, (left.get(key), right.get(key)))
+        for key in sorted(keys)
+    )

@@ -26,9 +26,13 @@ class Drift(Small, frozen=True):
     base: int
     head: int
     week: int | None  # the change over the last seven days; None if it is not known
-    cause: str | None  # of the root cause that holds most of the change; None if none is known
+    cause: (
+        str | None
+    )  # of the root cause that holds most of the change; None if none is known
     what: str  # what changed, in the words of the root cause; empty if none is known
-    steps: tuple[DriftStep, ...] = ()  # the baselines that added most, the largest first
+    steps: tuple[
+        DriftStep, ...
+    ] = ()  # the baselines that added most, the largest first
 
     @property
     def change(self) -> int:
@@ -51,7 +55,10 @@ class Weekly(Small, frozen=True):
 
 def weekly_lines(weekly: Weekly) -> Iterator[bytes]:
     """The text of `weekly.json`."""
-    record = {name: getattr(weekly, name) for name in ("base", "head", "days", "compared", "grown", "growths", "notes")}
+    record = {
+        name: getattr(weekly, name)
+        for name in ("base", "head", "days", "compared", "grown", "growths", "notes")
+    }
     drifts = [
         {
             "model": drift.key.model,

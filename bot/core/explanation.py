@@ -11,9 +11,23 @@ from bot.core.record import Amount, Count, Record, Small, Value
 from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import operation_words
 
-CAUSES = ("input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "container", "host", "packaging")
+CAUSES = (
+    "input",
+    "fusion",
+    "dedup-lost",
+    "dedup-won",
+    "strategy",
+    "codegen",
+    "container",
+    "host",
+    "packaging",
+)
 """In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
-CAUSE_WORDS = {"container": "rest of the executables", "host": "host program", "packaging": "tables of the artifact"}
+CAUSE_WORDS = {
+    "container": "rest of the executables",
+    "host": "host program",
+    "packaging": "tables of the artifact",
+}
 """Causes that are not called as people call what they are of: what is no code of a dispatch."""
 MIXED, UNKNOWN = "mixed", "unknown"
 """The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
@@ -54,24 +68,30 @@ class Amounts(Record, frozen=True):
         return amount
 
 
-OTHER_TYPES = "operations of other types"  # what a pass changes that leaves the numbers as far apart as before
+OTHER_TYPES = (  # what a pass changes that leaves the numbers as far apart as before
+    "operations of other types"
+)
 
 
 class PassChange(Record, frozen=True):
     """The compiler's pass after which a traced dispatch is another one."""
 
     name: str  # its argument (`iree-llvmcpu-peel`, `greedy`)
-    # operation, with its types where only those differ, → how many more head has after it than base, largest first; at
-    # most PASS_OPERATIONS
+    # operation, with its types where only those differ, → how many more head has after
+    # it than base, largest first; at most PASS_OPERATIONS
     operations: Mapping[str, Amount]
     more: Amount = 0  # how many operations head has more, of all
-    # of how many operations beside these there are more or fewer; None where that is not known
+    # of how many operations beside these there are more or fewer; None where that is
+    # not known
     others: Count | None = 0
-    class_name: str = ""  # what implements it, of MLIR's passes; empty for one of LLVM's
-    # the target for which it was printed, where that is another one whose dispatches have the same IR on both sides
+    class_name: str = (
+        ""  # what implements it, of MLIR's passes; empty for one of LLVM's
+    )
+    # the target for which it was printed, where that is another one whose dispatches
+    # have the same IR on both sides
     printed_for: str = ""
-    # what the experiment on the program says, of a pass that forms other dispatch regions (`bot.core.proof`); empty for
-    # any other pass
+    # what the experiment on the program says, of a pass that forms other dispatch
+    # regions (`bot.core.proof`); empty for any other pass
     experiment: str = ""
 
     def words(self, most: int) -> str:
@@ -80,7 +100,10 @@ class PassChange(Record, frozen=True):
         if not self.operations or not self.more:
             return operations
         noun = "operation" if abs(self.more) == 1 else "operations"
-        return f"{abs(self.more):,} {noun} {'more' if self.more > 0 else 'fewer'} ({operations})"
+        return (
+            f"{abs(self.more):,} {noun} {'more' if self.more > 0 else 'fewer'}"
+            f" ({operations})"
+        )
 
 
 PASS_OPERATIONS = 8
@@ -95,16 +118,22 @@ class DispatchDelta(Small, frozen=True):
     base: Dispatch | None
     head: Dispatch | None
     matched: str  # the pass that found the pair; `added` or `removed` where none did
-    cause: str | None  # one of CAUSES; None where it cannot be known, `note` then says why
-    component: str = UNATTRIBUTED  # where most of its sites are; `unattributed` without a location
+    cause: (
+        str | None
+    )  # one of CAUSES; None where it cannot be known, `note` then says why
+    component: str = (
+        UNATTRIBUTED  # where most of its sites are; `unattributed` without a location
+    )
     note: str = ""
-    # unified diff of the smallest differing piece, line by line; empty where both texts are not at hand
+    # unified diff of the smallest differing piece, line by line; empty where both texts
+    # are not at hand
     diff: tuple[str, ...] = ()
-    # the pass after which the sides are apart; None where it was not traced, or none does
+    # the pass after which the sides are apart; None where it was not traced, or none
+    # does
     passed: PassChange | None = None
     untraced: str = ""  # why there is none
-    # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a failed experiment; None where no
-    # ladder was measured
+    # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a
+    # failed experiment; None where no ladder was measured
     attribution: Mapping[str, Amount | None] | None = None
     # the experiment with base's configuration in head; None where nobody made it
     proof: KnobProof | None = None
@@ -132,37 +161,53 @@ class ComponentDelta(Record, frozen=True):
 class Explanation(Small, frozen=True):
     """Why one cell changed."""
 
-    # of the largest absolute part of the waterfall, `mixed` where that is under half of them all; where it has no part
-    # but the artifacts differ, that of the first phase in which they do. None where it is not known.
+    # of the largest absolute part of the waterfall, `mixed` where that is under half of
+    # them all; where it has no part but the artifacts differ, that of the first phase
+    # in which they do. None where it is not known.
     cause: str | None
     # the first phase in which the sides differ, one of PHASES
     phase: str | None = msgspec.field(name="first")
     why: str
-    dispatches: tuple[DispatchDelta, ...] = ()  # those that are not the same, largest change of code first
-    unchanged: Count | None = 0  # how many entry points are the same on both sides; None of what has no explanation
-    # how many have the same numbers, source and configuration, and other code for what the program around them binds
-    # there, which differs
+    dispatches: tuple[
+        DispatchDelta, ...
+    ] = ()  # those that are not the same, largest change of code first
+    unchanged: Count | None = (
+        0  # how many entry points are the same on both sides; None of what has no explanation
+    )
+    # how many have the same numbers, source and configuration, and other code for what
+    # the program around them binds there, which differs
     rebased: Count | None = 0
-    # code (head − base) of those not among `dispatches` whose code is the same and only spells longer or shorter names
+    # code (head − base) of those not among `dispatches` whose code is the same and only
+    # spells longer or shorter names
     renamed_bytes: int = 0
-    components: tuple[ComponentDelta, ...] = ()  # those that moved, largest change of code first
-    # all components down to the model's own names, as in the head (as in the base without one)
+    components: tuple[
+        ComponentDelta, ...
+    ] = ()  # those that moved, largest change of code first
+    # all components down to the model's own names, as in the head (as in the base
+    # without one)
     tree: tuple[ComponentDelta, ...] = ()
-    # True where the compiler does not repeat itself: its exact metrics are those of every compile seen, and all that is
-    # told here is of each side's first
+    # True where the compiler does not repeat itself: its exact metrics are those of
+    # every compile seen, and all that is told here is of each side's first
     first_compiles: bool = False
-    # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of 0.
+    # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of
+    # 0.
     waterfall: Mapping[str, Amount] = {}
-    parts: tuple[PartDelta, ...] = ()  # what of it is no dispatch's code, largest change first
+    parts: tuple[
+        PartDelta, ...
+    ] = ()  # what of it is no dispatch's code, largest change first
 
     @property
     def component(self) -> str | None:
         """The component that moved most; where none did, that of the dispatch that changed most."""
-        named = [part.name for part in self.components] or [delta.component for delta in self.dispatches]
+        named = [part.name for part in self.components] or [
+            delta.component for delta in self.dispatches
+        ]
         return named[0] if named else None
 
 
-class Tally(Small, frozen=True, rename={"net_bytes": "net", "absolute_bytes": "absolute"}):
+class Tally(
+    Small, frozen=True, rename={"net_bytes": "net", "absolute_bytes": "absolute"}
+):
     """Deltas of one kind, added up."""
 
     deltas: Count  # how many dispatches, or parts of artifacts
@@ -177,7 +222,8 @@ class Example(Small, frozen=True):
     key: CellKey
     dispatch: str  # its name; empty where it is a part of the artifact
     component: str
-    # base_bytes, head_bytes: its code, or the part; None where a side does not have it or it is not known
+    # base_bytes, head_bytes: its code, or the part; None where a side does not have it
+    # or it is not known
     base_bytes: int | None
     head_bytes: int | None
     change_bytes: int
@@ -185,9 +231,12 @@ class Example(Small, frozen=True):
 
 
 class Suspect(Record, frozen=True):
-    """A commit between the two compilers that touched what a root cause names; nothing proves that it is the one.
+    """A commit between the two compilers that touched what a root cause names.
 
-    `url` is empty where a clone does not say where it is from; `why`: which words of the root cause the commit has.
+    Nothing proves that it is the one.
+
+    `url` is empty where a clone does not say where it is from; `why`: which words of
+    the root cause the commit has.
     """
 
     commit: str
@@ -198,9 +247,12 @@ class Suspect(Record, frozen=True):
 
 
 class LookedUp(Record, frozen=True):
-    """The files that implement the pass, or choose the configuration; `commits`: how many touched them in between.
+    """The files that implement the pass, or choose the configuration.
 
-    `note` stands beside these, or in place of them; `this_pull_request`: the files that the pull request changes.
+    `commits`: how many touched them in between.
+
+    `note` stands beside these, or in place of them; `this_pull_request`: the files that
+    the pull request changes.
     """
 
     files: tuple[str, ...]
@@ -212,30 +264,42 @@ class LookedUp(Record, frozen=True):
 class RootCause(Small, frozen=True):
     """Deltas of one cause with the same thing changed."""
 
-    cause: str | None  # one of `bot.core.explanation.CAUSES`; None for what no cause is known of
+    cause: (
+        str | None
+    )  # one of `bot.core.explanation.CAUSES`; None for what no cause is known of
     what: str  # what changed, in words that are true of each of the deltas
     targets: tuple[str, ...]
     models: tuple[str, ...]
     cells: tuple[CellKey, ...]
-    dispatches: int  # how many of the deltas are dispatches; the others are parts of artifacts
+    dispatches: (
+        int  # how many of the deltas are dispatches; the others are parts of artifacts
+    )
     total: Tally
-    # of all changed bytes, growth and shrinking alike, in all deltas of the report (0.5 is half of them); None where
-    # none did
+    # of all changed bytes, growth and shrinking alike, in all deltas of the report (0.5
+    # is half of them); None where none did
     share: float | None
     example: Example
     by_target: Mapping[str, Tally]
     by_cell: Mapping[CellKey, int]  # cell → the absolute change of its deltas in bytes
-    command: str  # the command that makes the example's artifact on head, or on base where head has none
-    passed: PassChange | None = None  # the pass that parts its largest traced dispatch; None where none was traced
-    # how many of its dispatches were traced to such a pass by a compile for their own target, and the amounts of their
-    # changes in bytes
+    # the command that makes the example's artifact on head, or on base where head has
+    # none
+    command: str
+    passed: PassChange | None = (
+        None  # the pass that parts its largest traced dispatch; None where none was traced
+    )
+    # how many of its dispatches were traced to such a pass by a compile for their own
+    # target, and the amounts of their changes in bytes
     traced: tuple[int, int] = (0, 0)
-    # None where nobody asked the compiler's repository, or this root cause names nothing to ask for
+    # None where nobody asked the compiler's repository, or this root cause names
+    # nothing to ask for
     looked_up: LookedUp | None = None
-    suspects: tuple[Suspect, ...] = ()  # at most three commits that may have done it, the likeliest first
+    suspects: tuple[
+        Suspect, ...
+    ] = ()  # at most three commits that may have done it, the likeliest first
     # what the experiments on its dispatches say together
     proof: Proof = UNPROVED
-    # phase → bytes of the change that it carries, of the dispatches with a ladder; of causes in code generation alone
+    # phase → bytes of the change that it carries, of the dispatches with a ladder; of
+    # causes in code generation alone
     parts: Mapping[str, Amount] = {}
     divided: Count = 0  # how many dispatches `parts` are of
 
@@ -257,8 +321,11 @@ class Step(Small, frozen=True):
     base: str
     head: str
     gaps: tuple[str, ...]  # releases between the two that were not measured
-    cells: int  # how many cells both have measured; sizes, larger and smaller are of these
-    # base_bytes, head_bytes: artifacts, a range where some cells do not repeat themselves; None without such a cell
+    cells: (
+        int  # how many cells both have measured; sizes, larger and smaller are of these
+    )
+    # base_bytes, head_bytes: artifacts, a range where some cells do not repeat
+    # themselves; None without such a cell
     base_bytes: Value
     head_bytes: Value
     larger: int
@@ -278,20 +345,35 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
     """Whether the machine code differs; None where that cannot be told."""
     if base.code is not None and head.code is not None:
         return base.code != head.code
-    if base.code_bytes is None or head.code_bytes is None or base.code_bytes == head.code_bytes:
+    if (
+        base.code_bytes is None
+        or head.code_bytes is None
+        or base.code_bytes == head.code_bytes
+    ):
         return None
     return True
 
 
 def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
     """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
-    if base is None or head is None or base.code_bytes is None or head.code_bytes is None:
+    if (
+        base is None
+        or head is None
+        or base.code_bytes is None
+        or head.code_bytes is None
+    ):
         return 0
-    return 0 if code_differs(base, head) is not False else head.code_bytes - base.code_bytes
+    return (
+        0
+        if code_differs(base, head) is not False
+        else head.code_bytes - base.code_bytes
+    )
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:
-    """Bytes that came or went with a dispatch; None where its code is not known on a side that has it.
+    """Bytes that came or went with a dispatch.
+
+    None where its code is not known on a side that has it.
 
     Of one that a side alone has, the whole executable where it has one of its own.
     """
@@ -305,7 +387,10 @@ def moved_bytes(delta: DispatchDelta) -> int | None:
 
 
 def whole_bytes(row: Dispatch | None) -> int | None:
-    """The executable where the dispatch has one of its own, its code elsewhere; 0 for no dispatch."""
+    """The executable where the dispatch has one of its own, its code elsewhere.
+
+    0 for no dispatch.
+    """
     if row is None:
         return 0
     return row.code_bytes if row.executable_bytes is None else row.executable_bytes
@@ -313,5 +398,7 @@ def whole_bytes(row: Dispatch | None) -> int | None:
 
 def code_change(one: DispatchDelta) -> int | None:
     """Head − base; all of it where a side does not have the dispatch at all."""
-    left, right = (0 if found is None else found.code_bytes for found in (one.base, one.head))
+    left, right = (
+        0 if found is None else found.code_bytes for found in (one.base, one.head)
+    )
     return None if left is None or right is None else right - left

@@ -19,7 +19,9 @@ FOLD_KINDS = ("identical", "constants", "offsets", "static-shapes")
 FoldKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FOLD_KINDS)})\Z")]
 FAILED = "failed"
 """The state of a cell whose own artifact could not be measured, or whose program could not be read: `note` says why."""
-FoldState = Annotated[str, msgspec.Meta(pattern=rf"\A(folded|nothing-to-fold|unsupported|{FAILED})\Z")]
+FoldState = Annotated[
+    str, msgspec.Meta(pattern=rf"\A(folded|nothing-to-fold|unsupported|{FAILED})\Z")
+]
 
 
 class BeforeAfter(Record, frozen=True):
@@ -31,15 +33,22 @@ class BeforeAfter(Record, frozen=True):
     @property
     def change(self) -> int | None:
         """After − before; None where either is not known."""
-        return None if self.before is None or self.after is None else self.after - self.before
+        return (
+            None
+            if self.before is None or self.after is None
+            else self.after - self.before
+        )
 
 
 class FoldedFamily(Record, frozen=True, omit_defaults=True):
     """Executables that were made one."""
 
     kind: FoldKind
-    members: tuple[Name, ...]  # names, in the program's order; the first is the one that is left
-    # the types of the values that the sites pass to it now (`i32`, `i64`, `index`), in order
+    members: tuple[
+        Name, ...
+    ]  # names, in the program's order; the first is the one that is left
+    # the types of the values that the sites pass to it now (`i32`, `i64`, `index`), in
+    # order
     operands: tuple[Name, ...] = always(())
 
 
@@ -54,22 +63,30 @@ class LeftFamily(Record, frozen=True):
 class Price(Record, frozen=True):
     """CPU time of both artifacts on this machine, in pairs that were run one after the other."""
 
-    # before_us, after_us: medians of the CPU times of one run on one thread, in microseconds
+    # before_us, after_us: medians of the CPU times of one run on one thread, in
+    # microseconds
     before_us: Count
     after_us: Count
     pairs: Count
     ratio: float  # median of after / before over the pairs (1.02: 2 % slower)
-    # low, high: an interval that holds the true median ratio with 95 % probability, from the order of the pairs
+    # low, high: an interval that holds the true median ratio with 95 % probability,
+    # from the order of the pairs
     low: float
     high: float
 
 
 class Run(Small, frozen=True):
-    """What running a cell's artifact beside the reference's gave; of a folded one beside the unfolded program's."""
+    """What running a cell's artifact beside the reference's gave.
 
-    equal: bool | None = None  # whether it gave the outputs of the reference's; None where they were not compared
+    Of a folded one beside the unfolded program's.
+    """
+
+    equal: bool | None = (
+        None  # whether it gave the outputs of the reference's; None where they were not compared
+    )
     equal_note: str = ""  # on what inputs, or why they were not
-    # CPU time of the reference's artifact (before) and of its own (after); None with `price_note`
+    # CPU time of the reference's artifact (before) and of its own (after); None with
+    # `price_note`
     price: Price | None = None
     price_note: str = ""
 
@@ -81,28 +98,41 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
     target: Name
     state: FoldState
     executables: BeforeAfter
-    artifact_bytes: BeforeAfter  # before: of the artifact that the printed command gives; after: of the folded module's
-    equal: bool | None  # whether both artifacts gave the same outputs on this machine; None where that is not known
+    # before: of the artifact that the printed command gives; after: of the folded
+    # module's
+    artifact_bytes: BeforeAfter
+    equal: (
+        bool | None
+    )  # whether both artifacts gave the same outputs on this machine; None where that is not known
     folded: tuple[FoldedFamily, ...]
     left: tuple[LeftFamily, ...]
-    # the artifact of the program that was written at the end of the flow phase and resumed, nothing folded: where it is
-    # not that of the printed command, the difference is none of folding
+    # the artifact of the program that was written at the end of the flow phase and
+    # resumed, nothing folded: where it is not that of the printed command, the
+    # difference is none of folding
     resumed_bytes: Count | None = None
-    equal_note: str = ""  # on what inputs and within what tolerance, or why it is not known
+    equal_note: str = (
+        ""  # on what inputs and within what tolerance, or why it is not known
+    )
     price: Price | None = None  # None where nothing was timed; `price_note` says why
     price_note: str = ""
     command: str = ""  # makes the folded artifact of `module`; empty without one
-    module: str = ""  # the folded program, relative to the directory of `fold.json`; empty without one
+    # the folded program, relative to the directory of `fold.json`; empty without one
+    module: str = ""
     note: str = ""
 
 
 class FoldModel(Record, frozen=True):
-    """How far folding takes one model: executables that are left of its dispatch regions; None: not known."""
+    """How far folding takes one model: executables that are left of its dispatch regions.
+
+    None: not known.
+    """
 
     model: Name
     regions: Count | None  # dispatch regions, before deduplication
     today: Count | None  # executables as the compiler leaves them
-    folded: Count | None  # executables of the module that was folded and compiled; the fewest over the targets
+    folded: (
+        Count | None
+    )  # executables of the module that was folded and compiled; the fewest over the targets
 
 
 class FoldAudit(Record, frozen=True):
@@ -112,7 +142,9 @@ class FoldAudit(Record, frozen=True):
     compiler: CompilerInfo
     flags: tuple[str, ...]  # those of every cell beside the target's
     machine: str  # the processor that ran the artifacts, in one line; empty where none was run
-    max_slowdown: float | None  # the price that was allowed (0.01 is 1 %); None where any was
+    max_slowdown: (
+        float | None
+    )  # the price that was allowed (0.01 is 1 %); None where any was
     models: tuple[FoldModel, ...]
     cells: tuple[FoldCell, ...]
 
@@ -120,4 +152,10 @@ class FoldAudit(Record, frozen=True):
 def fold_lines(audit: FoldAudit) -> Iterator[bytes]:
     """The text of `fold.json`: canonical, sorted by name, each cell on a line of its own."""
     cells = sorted(audit.cells, key=lambda cell: (cell.model, cell.target))
-    return lines(replace(audit, cells=tuple(cells), models=tuple(sorted(audit.models, key=lambda model: model.model))))
+    return lines(
+        replace(
+            audit,
+            cells=tuple(cells),
+            models=tuple(sorted(audit.models, key=lambda model: model.model)),
+        )
+    )

@@ -1,7 +1,8 @@
 """How a value grows with the number of a model's layers: the exponent of a power law, fitted by least squares.
 
-The fit is linear regression of logarithms: `log value = constant + exponent * log layers`. Its interval holds the true
-exponent with 95 % probability, if the logarithms of the values scatter normally around a line.
+The fit is linear regression of logarithms: `log value = constant + exponent * log
+layers`. Its interval holds the true exponent with 95 % probability, if the logarithms
+of the values scatter normally around a line.
 """
 
 from __future__ import annotations
@@ -23,8 +24,32 @@ WARNING_EXPONENT = 1.3
 FEWEST_FOR_INTERVAL = 3
 
 _T_QUANTILES = (
-    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010),
-    *(2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739),
+    *(
+        12.7062,
+        4.3027,
+        3.1824,
+        2.7764,
+        2.5706,
+        2.4469,
+        2.3646,
+        2.3060,
+        2.2622,
+        2.2281,
+        2.2010,
+    ),
+    *(
+        2.1788,
+        2.1604,
+        2.1448,
+        2.1314,
+        2.1199,
+        2.1098,
+        2.1009,
+        2.0930,
+        2.0860,
+        2.0796,
+        2.0739,
+    ),
 )
 """The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on; as many as an experiment can need."""
 
@@ -57,14 +82,23 @@ def fitted(points: Sequence[Point]) -> Growth | str:
     mean_value = statistics.fmean(values)
     spread = math.fsum((depth - mean_depth) ** 2 for depth in depths)
     pairs = list(zip(depths, values, strict=True))
-    shared = math.fsum((depth - mean_depth) * (value - mean_value) for depth, value in pairs)
+    shared = math.fsum(
+        (depth - mean_depth) * (value - mean_value) for depth, value in pairs
+    )
     exponent = shared / spread
-    errors = [value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs]
+    errors = [
+        value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs
+    ]
     return Growth(exponent, _interval(exponent, errors, spread), _last_step(pairs))
 
 
-def _interval(exponent: float, errors: Sequence[float], spread: float) -> tuple[float, float] | None:
-    """Return the 95 % interval of a slope. `spread`: the sum of the squared distances of depths from their mean."""
+def _interval(
+    exponent: float, errors: Sequence[float], spread: float
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a slope.
+
+    `spread`: the sum of the squared distances of depths from their mean.
+    """
     if len(errors) < FEWEST_FOR_INTERVAL:
         return None
     freedom = len(errors) - 2
@@ -86,10 +120,14 @@ class DepthGrowth(NamedTuple):
 
     key: CellKey
     column: str  # id of the metric
-    values: tuple[tuple[int, Value], ...]  # number of layers, and the value there; None where it was not measured
+    values: tuple[
+        tuple[int, Value], ...
+    ]  # number of layers, and the value there; None where it was not measured
     growth: Growth | None
     reason: str  # why there is no fit; empty where there is one
-    variants: tuple[str, ...]  # names of those that differ in nothing but the number of layers
+    variants: tuple[
+        str, ...
+    ]  # names of those that differ in nothing but the number of layers
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -103,13 +141,21 @@ def series(study: Study) -> list[tuple[Variant, ...]]:
     for variant in study.variants:
         if variant.layers is None:
             continue
-        group = next((group for group in groups if _flat(group[0]) == _flat(variant)), None)
+        group = next(
+            (group for group in groups if _flat(group[0]) == _flat(variant)), None
+        )
         if group is None:
             group = list[Variant]()
             groups.append(group)
         group.append(variant)
-    ordered = [sorted(group, key=lambda variant: variant.layers or 0) for group in groups]
-    return [tuple(group) for group in ordered if len({variant.layers for variant in group}) > 1]
+    ordered = [
+        sorted(group, key=lambda variant: variant.layers or 0) for group in groups
+    ]
+    return [
+        tuple(group)
+        for group in ordered
+        if len({variant.layers for variant in group}) > 1
+    ]
 
 
 def _flat(variant: Variant) -> Variant:
@@ -118,7 +164,10 @@ def _flat(variant: Variant) -> Variant:
 
 
 def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
-    """Fit each metric of each build over the variants that have a number of layers; of none without two of them."""
+    """Fit each metric of each build over the variants that have a number of layers.
+
+    Of none without two of them.
+    """
     result = list[DepthGrowth]()
     for group in series(study):
         cells = [_cells_of(variant) for variant in group]
@@ -141,12 +190,16 @@ def _value(cell: Cell | None, column: str) -> Value:
     return value_of(cell, column)
 
 
-def _grown(key: CellKey, column: str, group: Sequence[Variant], cells: Sequence[Cell | None]) -> DepthGrowth:
+def _grown(
+    key: CellKey, column: str, group: Sequence[Variant], cells: Sequence[Cell | None]
+) -> DepthGrowth:
     depths = [variant.layers or 0 for variant in group]
     values = [_value(cell, column) for cell in cells]
     pairs = tuple(zip(depths, values, strict=True))
     names = tuple(variant.name for variant in group)
-    growth = fitted([(layers, value) for layers, value in pairs if isinstance(value, int)])
+    growth = fitted(
+        [(layers, value) for layers, value in pairs if isinstance(value, int)]
+    )
     if any(isinstance(value, Spread) for value in values):
         growth = "a build is non-deterministic"
     if isinstance(growth, str):

@@ -1,7 +1,8 @@
 """A value as one hidden line of Markdown: what a comment or an issue remembers for the runs that come after.
 
-The line is `<!-- code-size-bot-state:1:DATA -->`. DATA is the JSON of the value, through zlib, in the standard base64
-alphabet. That has neither `-` nor `>`, so nothing in it can end the HTML comment. `1` is the version of the format.
+The line is `<!-- code-size-bot-state:1:DATA -->`. DATA is the JSON of the value,
+through zlib, in the standard base64 alphabet. That has neither `-` nor `>`, so nothing
+in it can end the HTML comment. `1` is the version of the format.
 """
 
 from __future__ import annotations
@@ -32,13 +33,18 @@ def hidden_line(value: Record) -> str:
 
 
 def hidden_value(line: str, kind: type[_Value]) -> _Value | None:
-    """Return the value at the beginning of a line; None if this version did not write it, or it was cut off."""
+    """Return the value at the beginning of a line.
+
+    None if this version did not write it, or it was cut off.
+    """
     match = _LINE.match(line)
     if match is None:
         return None
     try:
         inflater = zlib.decompressobj()
-        text = inflater.decompress(base64.b64decode(match[1], validate=True), _PLAIN_LIMIT_BYTES)
+        text = inflater.decompress(
+            base64.b64decode(match[1], validate=True), _PLAIN_LIMIT_BYTES
+        )
         if not inflater.eof or inflater.unused_data:
             return None
         return decoded(text, kind, "state")

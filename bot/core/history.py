@@ -1,4 +1,7 @@
-"""A history: a study whose variants are releases or commits; what moved in each, the steps between, and totals."""
+"""A history: a study whose variants are releases or commits.
+
+What moved in each, the steps between, and totals.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,11 @@ TRACKED = tuple(metric.id for metric in METRICS if metric.tracked)
 class Move(Record, frozen=True, omit_defaults=True):
     """How a cell's numbers moved from the release before to this one."""
 
-    since: Name  # that release, which is an earlier one than the neighbour where there is a gap between
-    # tracked metric → difference, where it is not 0; none where a side has several values
+    # that release, which is an earlier one than the neighbour where there is a gap
+    # between
+    since: Name
+    # tracked metric → difference, where it is not 0; none where a side has several
+    # values
     changes: Mapping[Name, Amount]
     cause: Name | None = None
     why: str = ""
@@ -34,8 +40,11 @@ class HistoryTotal(Record, frozen=True):
 
     compiler: Name
     target: Name | None
-    metrics: Metrics  # tracked metric → sum, or for stack the largest value; None without such a cell
-    cells: Mapping[Name, Count]  # tracked metric → how many cells that is over, the same in all releases
+    # tracked metric → sum, or for stack the largest value; None without such a cell
+    metrics: Metrics
+    cells: Mapping[
+        Name, Count
+    ]  # tracked metric → how many cells that is over, the same in all releases
 
 
 class History(Small, frozen=True, dict=True, gc=True):
@@ -45,31 +54,55 @@ class History(Small, frozen=True, dict=True, gc=True):
     # release and cell → that it has other numbers there than in the release before
     moves: Mapping[tuple[str, CellKey], Move] = {}
     steps: tuple[Step, ...] = ()
-    totals: tuple[HistoryTotal, ...] = ()  # for all targets, then for each, in the order of the releases
-    growths: tuple[Growth, ...] = ()  # of stored baselines: the newest against older ones; empty of releases
+    totals: tuple[
+        HistoryTotal, ...
+    ] = ()  # for all targets, then for each, in the order of the releases
+    growths: tuple[
+        Growth, ...
+    ] = ()  # of stored baselines: the newest against older ones; empty of releases
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
         """Each cell that something was tried for in some release, in the order of the releases."""
         untried = ("unsupported", UNMEASURED)
-        return {key: row for key, row in self.study.rows.items() if any(cell.status not in untried for cell in row)}
+        return {
+            key: row
+            for key, row in self.study.rows.items()
+            if any(cell.status not in untried for cell in row)
+        }
 
 
 def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
-    """Totals over all targets, then over each, release after release; none of a release that measured nothing.
+    """Totals over all targets, then over each, release after release.
 
-    They are over cells that have one value in every release, so that a gap is never taken for a change, nor is chance.
+    None of a release that measured nothing.
+
+    They are over cells that have one value in every release, so that a gap is never
+    taken for a change, nor is chance.
     """
     measured = {one.name for one in study.measured}
     columns = [at for at, one in enumerate(study.variants) if one.name in measured]
     known: dict[str, dict[CellKey, list[int]]] = {metric: {} for metric in TRACKED}
     for metric, cells in known.items():
         for key, row in study.rows.items():
-            values = [value for at in columns if isinstance(value := value_of(row[at], metric), int)]
+            values = [
+                value
+                for at in columns
+                if isinstance(value := value_of(row[at], metric), int)
+            ]
             if len(values) == len(columns):
                 cells[key] = values
     totals = []
-    for target in (None, *sorted({key.target for key, row in study.rows.items() if any(c.measured for c in row)})):
+    for target in (
+        None,
+        *sorted(
+            {
+                key.target
+                for key, row in study.rows.items()
+                if any(c.measured for c in row)
+            }
+        ),
+    ):
         mine = {
             metric: [row for key, row in cells.items() if target in (None, key.target)]
             for metric, cells in known.items()
@@ -85,15 +118,25 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
 
 
 def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
-    """Compare each measure of two baselines; `base`: None if the point or its snapshot is not known."""
+    """Compare each measure of two baselines.
+
+    `base`: None if the point or its snapshot is not known.
+    """
     if base is None:
-        return Growth(point.since, None, "", point.reason or "the baseline cannot be read", {})
+        return Growth(
+            point.since, None, "", point.reason or "the baseline cannot be read", {}
+        )
     study = Study((Variant("base", snapshot=base), Variant("head", snapshot=head)))
     all_targets = [total for total in totals_of(study) if total.target is None]
     if len(all_targets) < 2:
         return Growth(point.since, None, "", "a side has no artifact", {})
     before, after = all_targets
-    metrics = {metric: Grown(before.metrics[metric], after.metrics[metric], after.cells[metric]) for metric in TRACKED}
+    metrics = {
+        metric: Grown(
+            before.metrics[metric], after.metrics[metric], after.cells[metric]
+        )
+        for metric in TRACKED
+    }
     return Growth(point.since, point.sha, point.what, "", metrics)
 
 
@@ -125,8 +168,14 @@ def history_lines(history: History) -> Iterator[bytes]:
         "points": (),
         "steps": [
             {name: getattr(step, name) for name in step.__struct_fields__}
-            | {"base_bytes": lowest(step.base_bytes), "head_bytes": lowest(step.head_bytes)}
-            | {"base_range": range_of(step.base_bytes), "head_range": range_of(step.head_bytes)}
+            | {
+                "base_bytes": lowest(step.base_bytes),
+                "head_bytes": lowest(step.head_bytes),
+            }
+            | {
+                "base_range": range_of(step.base_bytes),
+                "head_range": range_of(step.head_bytes),
+            }
             for step in history.steps
         ],
         "totals": history.totals,
@@ -139,5 +188,8 @@ def _release(order: int, one: Variant) -> dict[str, object]:
     own = {"name": one.name, "order": order, "spec": one.spec}
     if (side := one.snapshot) is None:
         return own | filled(reason=one.reason)
-    known = {name: getattr(side.compiler, name) for name in ("version", "revision", "digest", "metrics")}
+    known = {
+        name: getattr(side.compiler, name)
+        for name in ("version", "revision", "digest", "metrics")
+    }
     return own | filled(**known, sha=side.source.sha, notes=side.notes)

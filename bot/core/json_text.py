@@ -19,12 +19,17 @@ _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """Names and counts in the names' order; names have no blanks, what is 0 is left out."""
-    return " ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count)
+    return " ".join(
+        f"{name} {count}" for name, count in sorted(counts.items()) if count
+    )
 
 
 @lru_cache(maxsize=1024)
 def known_counts(text: str | None) -> Counter[str] | None:
-    """The counts of such a text; None without one, and for a foreign snapshot's that is none. Not to be changed."""
+    """The counts of such a text; None without one, and for a foreign snapshot's that is none.
+
+    Not to be changed.
+    """
     if text is None or not _TEXT.fullmatch(text):
         return None
     words = text.split()
@@ -32,7 +37,10 @@ def known_counts(text: str | None) -> Counter[str] | None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of JSON of anybody; raises ValueError for what is none, or is nested deeper than the parser follows."""
+    """The value of JSON of anybody.
+
+    Raises ValueError for what is none, or is nested deeper than the parser follows.
+    """
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -57,8 +65,12 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = "") -> _T:
-    """The value of the text; raises InputError naming `where` and the field, and UnicodeDecodeError.
+def decoded(
+    text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = ""
+) -> _T:
+    """The value of the text.
+
+    Raises InputError naming `where` and the field, and UnicodeDecodeError.
 
     `noun`: what the text should be, for the message.
     """
@@ -69,7 +81,9 @@ def decoded(text: bytes | str, kind: type[_T], where: str, hint: str = "", noun:
         raise _refused(error, where, hint, noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
         what = f"is not JSON, or was cut off: {error}"
-        raise InputError(f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint) from None
+        raise InputError(
+            f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint
+        ) from None
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
@@ -96,7 +110,11 @@ def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
     try:
         json.loads(text, object_pairs_hook=_require_single)
     except _TwiceError as error:
-        raise InputError(f"has the key {str(error)[:60]!r} twice in one object", where=where, hint=hint) from None
+        raise InputError(
+            f"has the key {str(error)[:60]!r} twice in one object",
+            where=where,
+            hint=hint,
+        ) from None
     except (ValueError, RecursionError) as error:
         what = f"is not JSON, or was cut off: {str(error)[:_SHOWN_CHARACTERS]}"
         raise InputError(what, where=where, hint=hint) from None
@@ -106,21 +124,32 @@ class _Headed(msgspec.Struct):
     schema: str = ""
 
 
-def require_schema(text: bytes | str, schema: str, noun: str, where: str, hint: str) -> None:
+def require_schema(
+    text: bytes | str, schema: str, noun: str, where: str, hint: str
+) -> None:
     """Raise InputError for text of another schema, and for a key that stands twice in one object."""
     own = decoded(text, _Headed, where, hint, noun).schema
     if own != schema:
         shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
-        what = f"is not a {noun} that this version reads: its schema is {shown}, not {schema!r}"
+        what = (
+            f"is not a {noun} that this version reads: its schema is {shown}, not"
+            f" {schema!r}"
+        )
         raise InputError(what, where=where, hint=hint)
     require_single_keys(text, where, hint)
 
 
-def _refused(error: msgspec.ValidationError, where: str, hint: str = "", noun: str = "") -> InputError:
+def _refused(
+    error: msgspec.ValidationError, where: str, hint: str = "", noun: str = ""
+) -> InputError:
     """The library's message, and its place (`$.cells[3].status`) where the project's messages have theirs."""
     what, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
     message = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
     if noun:
-        return InputError(f"is not a {noun}: {f'{place}: ' if place else ''}{message}", where=where, hint=hint)
+        return InputError(
+            f"is not a {noun}: {f'{place}: ' if place else ''}{message}",
+            where=where,
+            hint=hint,
+        )
     return InputError(message, where=f"{where}: {place}" if place else where, hint=hint)

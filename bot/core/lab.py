@@ -20,7 +20,9 @@ from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes
 
 LAB_SCHEMA = "code-size-lab/1"
-SAME = "the same artifact"  # why a cell is not run: its artifact is the reference's, byte by byte
+SAME = (  # why a cell is not run: its artifact is the reference's, byte by byte
+    "the same artifact"
+)
 
 
 class Experiment(Small, frozen=True):
@@ -29,11 +31,14 @@ class Experiment(Small, frozen=True):
     name: str
     question: str
     columns: tuple[str, ...]  # ids of metrics, in the order in which they are shown
-    # the first one that has an artifact on a target is what the others are compared with there
+    # the first one that has an artifact on a target is what the others are compared
+    # with there
     variants: tuple[Variant, ...]
     targets: tuple[str, ...] = ()  # globs of those of the configuration; empty: all
     run: bool = False
-    models: Mapping[str, str] = {}  # name → file; empty for the models of the configuration
+    models: Mapping[
+        str, str
+    ] = {}  # name → file; empty for the models of the configuration
     timing: bool = False  # whether the compiler is asked for the times of its passes
 
 
@@ -45,16 +50,25 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 
     experiment: Experiment
     study: Study  # the experiment's variants, measured
-    runs: Mapping[tuple[str, CellKey], Run]  # variant and cell → what running it gave; of those that were to be run
+    runs: Mapping[
+        tuple[str, CellKey], Run
+    ]  # variant and cell → what running it gave; of those that were to be run
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
     notes: tuple[str, ...]
-    times: Mapping[tuple[str, CellKey], CompileTimes] = {}  # variant and cell → where its compile spent its time
+    times: Mapping[
+        tuple[str, CellKey], CompileTimes
+    ] = {}  # variant and cell → where its compile spent its time
 
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
         """Variant and cell, by model, target and the variant's name."""
-        cells = [(one.name, cell) for one in self.study.variants if one.snapshot for cell in one.snapshot.cells]
+        cells = [
+            (one.name, cell)
+            for one in self.study.variants
+            if one.snapshot
+            for cell in one.snapshot.cells
+        ]
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
     def run(self, variant: str, cell: Cell) -> Run:
@@ -74,20 +88,37 @@ class Sums:
     """One target's cells, side by side."""
 
     target: str
-    variants: tuple[Variant, ...]  # those that have cells there, in the experiment's order
-    reference: str  # that which the others are compared with; empty where nothing is measured
-    models: tuple[str, ...]  # those that every variant measured which measured any: sums are over these
+    variants: tuple[
+        Variant, ...
+    ]  # those that have cells there, in the experiment's order
+    reference: (
+        str  # that which the others are compared with; empty where nothing is measured
+    )
+    models: tuple[
+        str, ...
+    ]  # those that every variant measured which measured any: sums are over these
     more: int  # how many models have cells there beside these
     cells: dict[tuple[str, str], Cell] = field(repr=False)
     lab: Lab = field(repr=False)
 
     def value(self, variant: str, column: str) -> Value:
-        """The sum of a metric over the models, or its largest value; None where one of them is not known."""
-        cells = [self.cells[model, variant] for model in self.models if (model, variant) in self.cells]
-        known = [value for cell in cells if (value := value_of(cell, column)) is not None]
+        """The sum of a metric over the models, or its largest value.
+
+        None where one of them is not known.
+        """
+        cells = [
+            self.cells[model, variant]
+            for model in self.models
+            if (model, variant) in self.cells
+        ]
+        known = [
+            value for cell in cells if (value := value_of(cell, column)) is not None
+        ]
         if not known or len(known) != len(self.models):
             return None
-        return largest(known) if METRIC_BY_ID[column].over == "largest" else total(known)
+        return (
+            largest(known) if METRIC_BY_ID[column].over == "largest" else total(known)
+        )
 
     def run(self, model: str, variant: str) -> Run:
         """What running one of the cells gave."""
@@ -95,16 +126,31 @@ class Sums:
 
     def time(self, variant: str) -> Mean | None:
         """Ratios of CPU time; None where nothing was timed."""
-        known = (self.time_ratio(model, variant) for model, name in self.cells if name == variant)
+        known = (
+            self.time_ratio(model, variant)
+            for model, name in self.cells
+            if name == variant
+        )
         ratios = [ratio for ratio in known if ratio]
         return Mean(statistics.geometric_mean(ratios), len(ratios)) if ratios else None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
-        """CPU time against the reference's: 1 for the very same artifact; None where it is not known."""
-        cell, first, run = self.cells[model, variant], self.cells.get((model, self.reference)), self.run(model, variant)
+        """CPU time against the reference's: 1 for the very same artifact.
+
+        None where it is not known.
+        """
+        cell, first, run = (
+            self.cells[model, variant],
+            self.cells.get((model, self.reference)),
+            self.run(model, variant),
+        )
         if run.price is not None:
             return run.price.ratio
-        same = first is not None and first is not cell and cell.artifact_digest == first.artifact_digest is not None
+        same = (
+            first is not None
+            and first is not cell
+            and cell.artifact_digest == first.artifact_digest is not None
+        )
         return 1.0 if same and run.equal else None
 
 
@@ -112,15 +158,28 @@ def sums(lab: Lab) -> list[Sums]:
     """Each target's, sorted by name."""
     result = []
     for target in sorted({cell.key.target for _, cell in lab.cells}):
-        cells = {(cell.key.model, name): cell for name, cell in lab.cells if cell.key.target == target}
+        cells = {
+            (cell.key.model, name): cell
+            for name, cell in lab.cells
+            if cell.key.target == target
+        }
         named = {variant for _, variant in cells}
         variants = tuple(one for one in lab.study.variants if one.name in named)
         measured = {key for key, cell in cells.items() if cell.measured}
-        counted, models = {variant for _, variant in measured}, sorted({model for model, _ in cells})
-        shared = tuple(model for model in models if counted and all((model, name) in measured for name in counted))
+        counted, models = (
+            {variant for _, variant in measured},
+            sorted({model for model, _ in cells}),
+        )
+        shared = tuple(
+            model
+            for model in models
+            if counted and all((model, name) in measured for name in counted)
+        )
         reference = lab.study.references.get(target)
         first = reference.name if reference else ""
-        result.append(Sums(target, variants, first, shared, len(models) - len(shared), cells, lab))
+        result.append(
+            Sums(target, variants, first, shared, len(models) - len(shared), cells, lab)
+        )
     return result
 
 
@@ -133,7 +192,9 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     experiment = lab.experiment
     variants = (
         {"name": one.name, "compiler": one.compiler, "flags": one.flags}
-        | filled(targets=one.targets, reason=one.reason, models=one.models, layers=one.layers)
+        | filled(
+            targets=one.targets, reason=one.reason, models=one.models, layers=one.layers
+        )
         | filled(assume=_assumption(one))
         for one in lab.study.variants
     )
@@ -143,7 +204,9 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
         **{name: getattr(experiment, name) for name in ("question", "columns", "run")},
         **{name: getattr(lab, name) for name in ("machine", "flags", "notes")},
         "variants": tuple(variants),
-        **filled(growth=tuple(map(_growth_row, growths(lab.study, experiment.columns)))),
+        **filled(
+            growth=tuple(map(_growth_row, growths(lab.study, experiment.columns)))
+        ),
         "cells": (),
     }
     return lines(record, (_lab_cell(lab, *pair) for pair in lab.cells))
@@ -154,7 +217,11 @@ def _assumption(variant: Variant) -> dict[str, object]:
     assume = variant.assume
     if assume is None:
         return {}
-    return {"min": assume.smallest} | filled(max=assume.largest) | {"divisor": assume.divisor}
+    return (
+        {"min": assume.smallest}
+        | filled(max=assume.largest)
+        | {"divisor": assume.divisor}
+    )
 
 
 def _times_row(times: CompileTimes | None) -> dict[str, object]:
@@ -170,7 +237,11 @@ def _timed_rows(times_us: Mapping[str, int]) -> list[dict[str, object]]:
 
 
 def _growth_row(grown: DepthGrowth) -> dict[str, object]:
-    row: dict[str, object] = {"model": grown.key.model, "target": grown.key.target, "metric": grown.column}
+    row: dict[str, object] = {
+        "model": grown.key.model,
+        "target": grown.key.target,
+        "metric": grown.column,
+    }
     row |= {
         "variants": grown.variants,
         "layers": grown.depths,
@@ -186,7 +257,14 @@ def _growth_row(grown: DepthGrowth) -> dict[str, object]:
     if growth.interval is not None:
         interval = [round(end, _DIGITS) for end in growth.interval]
     fit = {"exponent": round(growth.exponent, _DIGITS), "interval": interval}
-    return row | fit | {"last_step": round(growth.last_step, _DIGITS), "warning": growth.is_warning}
+    return (
+        row
+        | fit
+        | {
+            "last_step": round(growth.last_step, _DIGITS),
+            "warning": growth.is_warning,
+        }
+    )
 
 
 def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
@@ -195,8 +273,16 @@ def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
     return (
         own
         | {"status": cell.status, "metrics": cell.metrics}
-        | filled(reasons=cell.reasons, failure=cell.reason[:_FAILURE_CHARACTERS], command=cell.command)
-        | filled(artifact_digest=cell.artifact_digest, varies=bool(cell.others) or None, seen=seen_values(cell))
+        | filled(
+            reasons=cell.reasons,
+            failure=cell.reason[:_FAILURE_CHARACTERS],
+            command=cell.command,
+        )
+        | filled(
+            artifact_digest=cell.artifact_digest,
+            varies=bool(cell.others) or None,
+            seen=seen_values(cell),
+        )
         | filled(**structs.asdict(run))
         | _times_row(lab.times.get((variant, cell.key)))
     )

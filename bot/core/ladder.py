@@ -1,7 +1,8 @@
 """The ladder of one dispatch: its code bytes with base's IR up to a phase and head's compiler from there on.
 
-Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone, so that the difference of their
-bytes is what this phase did. The differences sum to head − base, and no threshold is needed.
+Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone,
+so that the difference of their bytes is what this phase did. The differences sum to
+head − base, and no threshold is needed.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ from typing import Annotated
 
 import msgspec
 
-from bot.core.proof import LEAST_PARTLY_PERCENT, LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT, KnobProof
+from bot.core.proof import (
+    LEAST_PARTLY_PERCENT,
+    LEAST_PROVED_PERCENT,
+    MOST_PROVED_PERCENT,
+    KnobProof,
+)
 from bot.core.record import Count, Digest, Record
 
 SOURCE, CONFIGURATION, MLIR = "source", "configuration", "mlir"
-LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = "llvm_optimizer", "code_generator", "back_end"
+LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = (
+    "llvm_optimizer",
+    "code_generator",
+    "back_end",
+)
 DIVIDED = (SOURCE, CONFIGURATION, MLIR, LLVM_OPTIMIZER, CODE_GENERATOR)
 """The phases of a dispatch whose back end is divided, in the compiler's order."""
 UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
@@ -61,15 +71,17 @@ class Rung(Record, frozen=True, omit_defaults=True):
 class Climb(Record, frozen=True, omit_defaults=True):
     """The rungs between the two ends, in one order.
 
-    Each has the first side's IR up to the phase that it is named after, and the second side's compiler from there on.
+    Each has the first side's IR up to the phase that it is named after, and the second
+    side's compiler from there on.
     """
 
     source: Rung
     configured: Rung
     translated: Rung
-    # optimized: the first side's bitcode in the second side's code generator; control: the same bitcode in the first
-    # side's own. Both None where the target has no such code generator. The code generator's part is the difference of
-    # the two, and an error of the experiment shows where the control is not the first side's end.
+    # optimized: the first side's bitcode in the second side's code generator; control:
+    # the same bitcode in the first side's own. Both None where the target has no such
+    # code generator. The code generator's part is the difference of the two, and an
+    # error of the experiment shows where the control is not the first side's end.
     optimized: Rung | None = None
     control: Rung | None = None
 
@@ -82,17 +94,20 @@ class Climb(Record, frozen=True, omit_defaults=True):
 class Ladder(Record, frozen=True, omit_defaults=True):
     """One dispatch of both sides, compiled alone."""
 
-    # head_code, base_code: digest of the code in the artifact, as `Dispatch.code`; base_compiler: SHA-256 (hex) of
-    # base's compiler. A ladder is of these sides and of no others.
+    # head_code, base_code: digest of the code in the artifact, as `Dispatch.code`;
+    # base_compiler: SHA-256 (hex) of base's compiler. A ladder is of these sides and of
+    # no others.
     head_code: Digest
     base_code: Digest
     base_compiler: str
     head: Rung
     base: Rung
     climb: Climb  # base's IR up to a phase, head's compiler from there on
-    back: Climb | None = None  # the other order: head's IR up to a phase; None where nobody measured it
-    # head_same, base_same: whether the dispatch compiled alone has the code of the artifact; None where that is not
-    # known
+    back: Climb | None = (
+        None  # the other order: head's IR up to a phase; None where nobody measured it
+    )
+    # head_same, base_same: whether the dispatch compiled alone has the code of the
+    # artifact; None where that is not known
     head_same: bool | None = None
     base_same: bool | None = None
     # head compiled with base's values of its configuration; None where nobody tried
@@ -100,10 +115,14 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for two orders of which one alone divides the back end."""
-        if self.back is not None and (self.back.optimized is None) != (self.climb.optimized is None):
+        if self.back is not None and (self.back.optimized is None) != (
+            self.climb.optimized is None
+        ):
             raise ValueError("both orders divide the back end, or neither does")
 
-    def is_of(self, base_code: str | None, base_bytes: int | None, compiler: str) -> bool:
+    def is_of(
+        self, base_code: str | None, base_bytes: int | None, compiler: str
+    ) -> bool:
         """Return whether base has this code, and this compiler (its digest) made it."""
         is_same_code = self.base_code == base_code and self.base_compiler == compiler
         return is_same_code and self.base.code_bytes in (None, base_bytes)
@@ -120,7 +139,9 @@ class Ladder(Record, frozen=True, omit_defaults=True):
         found = [self.head, self.base]
         for climb in climbs:
             found += [climb.source, climb.configured, climb.translated]
-            found += [rung for rung in (climb.optimized, climb.control) if rung is not None]
+            found += [
+                rung for rung in (climb.optimized, climb.control) if rung is not None
+            ]
         return tuple(found)
 
     @property
@@ -138,7 +159,10 @@ def attribution(ladder: Ladder) -> dict[str, int | None]:
 
 
 def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
-    """Return whether a phase carries a tenth of the total change or more; also where its bytes are not known."""
+    """Return whether a phase carries a tenth of the total change or more.
+
+    Also where its bytes are not known.
+    """
     if phase not in parts:
         return False
     part = parts[phase]
@@ -182,7 +206,11 @@ def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried
         return None
     percents = {phase: _percent(part, change_bytes) for phase, part in known.items()}
     carrying = [phase for phase, percent in percents.items() if _is_all(percent)]
-    largest = {phase: known[phase] for phase, percent in percents.items() if abs(percent) >= LEAST_PARTLY_PERCENT}
+    largest = {
+        phase: known[phase]
+        for phase, percent in percents.items()
+        if abs(percent) >= LEAST_PARTLY_PERCENT
+    }
     return Carried(carrying[0] if len(carrying) == 1 else None, largest)
 
 
@@ -196,7 +224,10 @@ def _is_all(percent: float) -> bool:
 
 def parts_words(parts: Mapping[str, int]) -> str:
     """Return `MLIR code generation −1,112 B, code generator +2,708 B`."""
-    words = [f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−") for phase, part in parts.items()]
+    words = [
+        f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−")
+        for phase, part in parts.items()
+    ]
     return ", ".join(words)
 
 
@@ -209,7 +240,8 @@ def _parts(top: Rung, climb: Climb, bottom: Rung) -> dict[str, int | None]:
     back_end = _difference(climb.translated, bottom)
     if climb.optimized is None or climb.control is None:
         return {**parts, BACK_END: back_end}
-    # Both are of the same bitcode and the same tool, so that an error of the experiment is in neither part.
+    # Both are of the same bitcode and the same tool, so that an error of the experiment
+    # is in neither part.
     generated = _difference(climb.optimized, climb.control)
     if back_end is None or generated is None:
         return {**parts, LLVM_OPTIMIZER: None, CODE_GENERATOR: None}
@@ -250,4 +282,6 @@ def failed_rungs(ladder: Ladder) -> dict[str, str]:
         "control": climb.control,
         "base": ladder.base,
     }
-    return {name: rung.why for name, rung in rungs.items() if rung is not None and rung.why}
+    return {
+        name: rung.why for name, rung in rungs.items() if rung is not None and rung.why
+    }

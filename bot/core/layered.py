@@ -18,8 +18,9 @@ class NotLayered(ValueError):
 def with_layers(text: str, layers: int) -> str:
     """Return the text with its repeated lines written once for each layer.
 
-    Repeated lines follow a line `// repeat`, up to a line `// end`. In them `{layer}` is the number of the layer, from
-    1 on, and `{previous}` is one less. `{layers}` is how many there are, in all lines. Raises NotLayered.
+    Repeated lines follow a line `// repeat`, up to a line `// end`. In them `{layer}`
+    is the number of the layer, from 1 on, and `{previous}` is one less. `{layers}` is
+    how many there are, in all lines. Raises NotLayered.
     """
     result, repeated, start = list[str](), list[str](), 0
     is_layered = False
@@ -27,7 +28,10 @@ def with_layers(text: str, layers: int) -> str:
         mark = line.strip()
         if mark == REPEAT:
             if start:
-                raise NotLayered(f"line {number}: '{REPEAT}' inside the repeated lines that begin in line {start}")
+                raise NotLayered(
+                    f"line {number}: '{REPEAT}' inside the repeated lines that begin in"
+                    f" line {start}"
+                )
             start = number
         elif mark == END:
             if not start:

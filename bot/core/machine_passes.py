@@ -28,7 +28,8 @@ class MachineStage(Record, frozen=True, omit_defaults=True):
 class MachinePasses(Record, frozen=True, omit_defaults=True):
     """The counted passes, in their order."""
 
-    # the side whose optimized bitcode both code generators compile; empty where it was not measured
+    # the side whose optimized bitcode both code generators compile; empty where it was
+    # not measured
     bitcode: str = ""
     stages: tuple[MachineStage, ...] = ()
     why: str = ""  # why nothing was measured; empty where it was

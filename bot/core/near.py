@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-_NEAR = 0.6  # the least likeness of a name that may have been meant: two letters in three
+_NEAR = (
+    0.6  # the least likeness of a name that may have been meant: two letters in three
+)
 _SUGGESTED = 3
 _LISTED = 12
 
 
-def near_or_known(wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None) -> str:
+def near_or_known(
+    wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None
+) -> str:
     """Return `did you mean 'bert'?`, or the list of known names where no name is near."""
     if near := nearest(wanted, names, short):
         return f"did you mean {' or '.join(map(repr, near))}?"
@@ -18,7 +22,9 @@ def near_or_known(wanted: str, names: Sequence[str], short: Mapping[str, str] | 
     return f"known: {', '.join(names[:_LISTED])}{more}" if names else "there is none"
 
 
-def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None) -> list[str]:
+def nearest(
+    wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None
+) -> list[str]:
     """Return the names that are most like a selector, or begin like it, the best first."""
     word = wanted.strip("*?").lower()
     meant = dict[str, list[str]]()
@@ -27,4 +33,6 @@ def nearest(wanted: str, names: Iterable[str], short: Mapping[str, str] | None =
             for part in (text, text[: len(word)]):
                 meant.setdefault(part, []).append(name)
     near = get_close_matches(word, meant, _SUGGESTED, _NEAR)
-    return list(dict.fromkeys(name for text in near for name in meant[text]))[:_SUGGESTED]
+    return list(dict.fromkeys(name for text in near for name in meant[text]))[
+        :_SUGGESTED
+    ]

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Step = tuple[str, str]  # The kind of operation that a pass works on, and the pass's argument name
+Step = tuple[
+    str, str
+]  # The kind of operation that a pass works on, and the pass's argument name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,15 @@ def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
         head_alone = head_next - head_before - 1
         start = Cut(base_before + 1, head_before + 1)
         if not head_alone:
-            cuts += [Cut(start.base + count, start.head) for count in range(1, base_alone + 1)]
+            cuts += [
+                Cut(start.base + count, start.head)
+                for count in range(1, base_alone + 1)
+            ]
         elif not base_alone:
-            cuts += [Cut(start.base, start.head + count) for count in range(1, head_alone + 1)]
+            cuts += [
+                Cut(start.base, start.head + count)
+                for count in range(1, head_alone + 1)
+            ]
         if base_next < len(base):
             cuts.append(Cut(base_next + 1, head_next + 1))
     end = Cut(len(base), len(head))
@@ -47,16 +55,23 @@ def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
 
 
 def _common(base: Sequence[Step], head: Sequence[Step]) -> list[tuple[int, int]]:
-    """Return the places of the longest common subsequence; the same one if the sides are swapped."""
+    """Return the places of the longest common subsequence.
+
+    The same one if the sides are swapped.
+    """
     if tuple(head) < tuple(base):
-        return [(base_place, head_place) for head_place, base_place in _common(head, base)]
+        return [
+            (base_place, head_place) for head_place, base_place in _common(head, base)
+        ]
     lengths = [[0] * (len(head) + 1) for _ in range(len(base) + 1)]
     for row in range(len(base) - 1, -1, -1):
         for column in range(len(head) - 1, -1, -1):
             if base[row] == head[column]:
                 lengths[row][column] = lengths[row + 1][column + 1] + 1
             else:
-                lengths[row][column] = max(lengths[row + 1][column], lengths[row][column + 1])
+                lengths[row][column] = max(
+                    lengths[row + 1][column], lengths[row][column + 1]
+                )
     places = list[tuple[int, int]]()
     row = column = 0
     while row < len(base) and column < len(head):

@@ -33,21 +33,24 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     status: str
     why: str = ""  # why it was not tried, or why it is not proved; empty otherwise
-    # argument names of the passes in the smallest range that carries the bytes; empty on a side that
-    # runs none there
+    # argument names of the passes in the smallest range that carries the bytes; empty
+    # on a side that runs none there
     base_passes: tuple[str, ...] = ()
     head_passes: tuple[str, ...] = ()
     # the MLIR part of the ladder, head − base; None where it is not known
     moved_bytes: Amount | None = None
     # how many of these bytes the range carries; None where it was not tried
     restored_bytes: Amount | None = None
-    # the same in the other order, with head's IR in base's passes; None where that was not tried
+    # the same in the other order, with head's IR in base's passes; None where that was
+    # not tried
     reverse_moved_bytes: Amount | None = None
     reverse_restored_bytes: Amount | None = None
     cuts: tuple[PassCut, ...] = ()  # with base's IR in head's passes, by place
     range_start: Count = 0  # place of the cut before the range
     range_end: Count = 0  # place of the cut behind it
-    is_smallest: bool = True  # False where the budget ended before the range was divided further
+    is_smallest: bool = (
+        True  # False where the budget ended before the range was divided further
+    )
     compiles: Count = 0  # how many compiles of one executable the experiment took
 
     @property
@@ -83,7 +86,9 @@ class PassProof(Record, frozen=True, omit_defaults=True):
     @property
     def is_one_pass(self) -> bool:
         """True where the range is a single pass, under whatever name on each side."""
-        return bool(self.passes) and max(len(self.base_passes), len(self.head_passes)) == 1
+        return (
+            bool(self.passes) and max(len(self.base_passes), len(self.head_passes)) == 1
+        )
 
     @property
     def bytes_before(self) -> int | None:
@@ -108,5 +113,8 @@ def untried(why: str, moved_bytes: int | None = None, compiles: int = 0) -> Pass
 
 
 def carries(part_bytes: int, moved_bytes: int) -> bool:
-    """Return whether a part is the whole of a change, up to what a proof allows; both are signed."""
+    """Return whether a part is the whole of a change, up to what a proof allows.
+
+    Both are signed.
+    """
     return status_of(part_bytes, moved_bytes) == PROVED

@@ -26,14 +26,22 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
     short = {}
     for target in full:
         backend = backends.get(target, "")
-        rest = target[len(backend) :].lstrip("-_") if backend and target.startswith(backend) else ""
+        rest = (
+            target[len(backend) :].lstrip("-_")
+            if backend and target.startswith(backend)
+            else ""
+        )
         short[target] = rest or target.removesuffix("-spirv")
     names = [*short.values(), *full]
     return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
 
 
-def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | None = None) -> list[str]:
-    """The names that a selector takes: one that is a name takes that one; `…` stands for what a report leaves out.
+def matching(
+    names: Sequence[str], selector: str, short: Mapping[str, str] | None = None
+) -> list[str]:
+    """The names that a selector takes: one that is a name takes that one.
+
+    `…` stands for what a report leaves out.
 
     `short`: name → its short name, where it has one.
     """
@@ -41,23 +49,34 @@ def matching(names: Sequence[str], selector: str, short: Mapping[str, str] | Non
         return [selector]
     glob = selector.replace("…", "*")
     full = [name for name in names if fnmatchcase(name, glob)]
-    return full or [name for name in names if fnmatchcase((short or {}).get(name, name), glob)]
+    return full or [
+        name for name in names if fnmatchcase((short or {}).get(name, name), glob)
+    ]
 
 
-def beginning(names: Sequence[str], wanted: str, short: Mapping[str, str] | None = None) -> list[str]:
+def beginning(
+    names: Sequence[str], wanted: str, short: Mapping[str, str] | None = None
+) -> list[str]:
     """The names, or short names, that begin so, whatever function a dispatch is of: `dispatch_9` is a beginning.
 
-    `dispatch_1` is none of `main_dispatch_10_matmul` where there is a `main_dispatch_1_matmul`, nor an initializer's
-    where another function has one; a glob may leave out the function, too.
+    `dispatch_1` is none of `main_dispatch_10_matmul` where there is a
+    `main_dispatch_1_matmul`, nor an initializer's where another function has one; a
+    glob may leave out the function, too.
     """
     words = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
     begin = [name for name in names if f"_{wanted}" in words[name]]
     begin = begin or matching(names, f"*_{wanted}", short)
-    whole = [name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")] or begin
+    whole = [
+        name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")
+    ] or begin
     return [name for name in whole if not name.startswith("_initializer_")] or whole
 
 
-def kept(names: Sequence[str], selectors: Sequence[str], short: Mapping[str, str] | None = None) -> set[str]:
+def kept(
+    names: Sequence[str],
+    selectors: Sequence[str],
+    short: Mapping[str, str] | None = None,
+) -> set[str]:
     """What any of the selectors takes; all names where there is none."""
     if not selectors:
         return set(names)
@@ -65,17 +84,27 @@ def kept(names: Sequence[str], selectors: Sequence[str], short: Mapping[str, str
 
 
 def require_matches(
-    names: Sequence[str], selectors: Iterable[str], what: str, short: Mapping[str, str] | None = None
+    names: Sequence[str],
+    selectors: Iterable[str],
+    what: str,
+    short: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise UsageError, with the nearest names, for a selector that takes none; `what` is `model` or `target`."""
+    """Raise UsageError, with the nearest names, for a selector that takes none.
+
+    `what` is `model` or `target`.
+    """
     for selector in selectors:
         if not matching(names, selector, short):
             hint = near_or_known(selector, names, short)
-            raise UsageError(f"matches no {what}", where=f"--{what} {selector}", hint=hint)
+            raise UsageError(
+                f"matches no {what}", where=f"--{what} {selector}", hint=hint
+            )
 
 
 SIDES = ("base", "head")
-_NEXT_TO_NOTHING_BYTES = 8 << 10  # of models, these take as long to compile as none at all: 0.2 CPU seconds
+_NEXT_TO_NOTHING_BYTES = (
+    8 << 10
+)  # of models, these take as long to compile as none at all: 0.2 CPU seconds
 COMMON_FLAGS = (
     "--iree-dispatch-creation-enable-aggressive-fusion",
     "--iree-llvmcpu-debug-symbols=false",
@@ -106,13 +135,17 @@ class Model(Small, frozen=True):
     shown: str  # the path to print: relative to the repository or to the configuration
     digest: str  # SHA-256 (hex) of its bytes
     size_bytes: int  # of the file, the first guess at what it costs to compile
-    import_flags: tuple[str, ...] = ()  # options of the importer of ONNX; () for any other model
+    import_flags: tuple[
+        str, ...
+    ] = ()  # options of the importer of ONNX; () for any other model
     import_places: Places = ()  # those of them that name a path, each with the absolute one
 
     @property
     def import_argv(self) -> tuple[str, ...]:
         """Return the importer's options as they are given to it, with absolute paths."""
-        return tuple(dict(self.import_places).get(flag, flag) for flag in self.import_flags)
+        return tuple(
+            dict(self.import_places).get(flag, flag) for flag in self.import_flags
+        )
 
 
 class Target(Small, frozen=True):
@@ -122,8 +155,8 @@ class Target(Small, frozen=True):
     backend: str
     flags: tuple[str, ...] = ()
     unsupported: str | None = None  # why it cannot compile stand-alone
-    # ranges of releases (`<3.11`), each with what stands there in place of the flags; the first that has the compiler's
-    # release counts
+    # ranges of releases (`<3.11`), each with what stands there in place of the flags;
+    # the first that has the compiler's release counts
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
@@ -135,7 +168,8 @@ class Target(Small, frozen=True):
 class PlannedCell(Small, frozen=True):
     """One cell to be measured; `user_flags` are the user's, in order.
 
-    `run`: the words of the compiler that is a command, in place of `iree-compile` and what it always gets.
+    `run`: the words of the compiler that is a command, in place of `iree-compile` and
+    what it always gets.
     """
 
     model: Model
@@ -143,8 +177,12 @@ class PlannedCell(Small, frozen=True):
     user_flags: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     places: Places = ()
-    inputs: str = ""  # SHA-256 (hex) of the files that it reads beside its model; empty for none
-    unlisted: str = ""  # why not all of these files are known, so that nothing of it is reused
+    inputs: str = (
+        ""  # SHA-256 (hex) of the files that it reads beside its model; empty for none
+    )
+    unlisted: str = (
+        ""  # why not all of these files are known, so that nothing of it is reused
+    )
 
     @property
     def key(self) -> CellKey:
@@ -159,7 +197,10 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """All flags of the cell, without program, input and output; the user's come last, and so have the last word."""
+        """All flags of the cell, without program, input and output.
+
+        The user's come last, and so have the last word.
+        """
         if self.run:
             return (*self.run, *self.target.flags, *self.user_flags)
         return (*self._common, *self.target.argv, *self.user_flags)
@@ -181,19 +222,33 @@ class PlannedCell(Small, frozen=True):
     @property
     def cost(self) -> float:
         """What it is expected to cost, in no particular unit; only the order matters."""
-        return (self.model.size_bytes + _NEXT_TO_NOTHING_BYTES) * backend_of(self.target.backend).cost
+        return (self.model.size_bytes + _NEXT_TO_NOTHING_BYTES) * backend_of(
+            self.target.backend
+        ).cost
 
     def command(self, *, lifted: bool = False) -> str:
-        """The command line that gives the cell's artifact; the input's path must not reach the compiler."""
+        """The command line that gives the cell's artifact.
+
+        The input's path must not reach the compiler.
+        """
         if self.run:
             return shlex.join(self.printed)
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
-        words = ("iree-compile", "-", *self.printed, *extra, "-o", f"{self.model.name}.vmfb")
+        words = (
+            "iree-compile",
+            "-",
+            *self.printed,
+            *extra,
+            "-o",
+            f"{self.model.name}.vmfb",
+        )
         source = self.model.shown
         if not source.endswith(".onnx"):
             return f"{shlex.join(words)} < {shlex.quote(source)}"
         imported = shlex.quote(f"{self.model.name}.mlir")
-        importer = shlex.join(("iree-import-onnx", source, *self.model.import_flags, "-o"))
+        importer = shlex.join(
+            ("iree-import-onnx", source, *self.model.import_flags, "-o")
+        )
         return f"{importer} {imported} && {shlex.join(words)} < {imported}"
 
 
@@ -204,12 +259,23 @@ def select(
     model_globs: Sequence[str] = (),
     target_globs: Sequence[str] = (),
 ) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """Keep what the globs name (all, where there are none); a glob that matches nothing is an error."""
-    model_names, target_names = [model.name for model in models], [target.name for target in targets]
-    short = short_names(target_names, {target.name: target.backend for target in targets})
+    """Keep what the globs name (all, where there are none).
+
+    A glob that matches nothing is an error.
+    """
+    model_names, target_names = (
+        [model.name for model in models],
+        [target.name for target in targets],
+    )
+    short = short_names(
+        target_names, {target.name: target.backend for target in targets}
+    )
     require_matches(model_names, model_globs, "model")
     require_matches(target_names, target_globs, "target", short)
-    kept_models, kept_targets = kept(model_names, model_globs), kept(target_names, target_globs, short)
+    kept_models, kept_targets = (
+        kept(model_names, model_globs),
+        kept(target_names, target_globs, short),
+    )
     return (
         tuple(model for model in models if model.name in kept_models),
         tuple(target for target in targets if target.name in kept_targets),
@@ -229,21 +295,51 @@ def narrowed(
     """
     if not (model_globs or target_globs):
         return dict(sides)
-    models = sorted({name for side in sides.values() for name in (*side.models, *(c.key.model for c in side.cells))})
-    targets = sorted({name for side in sides.values() for name in (*side.targets, *(c.key.target for c in side.cells))})
-    short = short_names(targets, {name: backend for side in sides.values() for name, backend in side.targets.items()})
+    models = sorted(
+        {
+            name
+            for side in sides.values()
+            for name in (*side.models, *(c.key.model for c in side.cells))
+        }
+    )
+    targets = sorted(
+        {
+            name
+            for side in sides.values()
+            for name in (*side.targets, *(c.key.target for c in side.cells))
+        }
+    )
+    short = short_names(
+        targets,
+        {
+            name: backend
+            for side in sides.values()
+            for name, backend in side.targets.items()
+        },
+    )
     if must_match:
         require_matches(models, model_globs, "model")
         require_matches(targets, target_globs, "target", short)
-    chosen_models, chosen_targets = kept(models, model_globs), kept(targets, target_globs, short)
+    chosen_models, chosen_targets = (
+        kept(models, model_globs),
+        kept(targets, target_globs, short),
+    )
 
     def part(side: Snapshot) -> Snapshot:
         cells = (cell for cell in side.cells if cell.key.model in chosen_models)
         return replace(
             side,
             cells=tuple(cell for cell in cells if cell.key.target in chosen_targets),
-            models={name: digest for name, digest in side.models.items() if name in chosen_models},
-            targets={name: backend for name, backend in side.targets.items() if name in chosen_targets},
+            models={
+                name: digest
+                for name, digest in side.models.items()
+                if name in chosen_models
+            },
+            targets={
+                name: backend
+                for name, backend in side.targets.items()
+                if name in chosen_targets
+            },
         )
 
     return {label: part(side) for label, side in sides.items()}
@@ -253,22 +349,33 @@ def only_cell(keys: Collection[CellKey]) -> CellKey:
     """The one that is meant; raises UsageError where several are, or none."""
     if len(keys) == 1:
         return next(iter(keys))
-    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (", …" if len(keys) > _SHOWN_CELLS else "")
+    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
+        ", …" if len(keys) > _SHOWN_CELLS else ""
+    )
     what = f"{len(keys)} builds match: {shown}" if keys else "no build matches"
-    raise UsageError(what, where="--model and --target", hint="name one model and one target")
+    raise UsageError(
+        what, where="--model and --target", hint="name one model and one target"
+    )
 
 
-def plan(models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()) -> tuple[PlannedCell, ...]:
+def plan(
+    models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()
+) -> tuple[PlannedCell, ...]:
     """Every model on every target, sorted by key."""
-    cells = [PlannedCell(model, target, tuple(user_flags)) for model in models for target in targets]
+    cells = [
+        PlannedCell(model, target, tuple(user_flags))
+        for model in models
+        for target in targets
+    ]
     return tuple(sorted(cells, key=lambda cell: cell.key))
 
 
 def covers(wide: str, narrow: str) -> bool:
     """True where every name that `narrow` matches is sure to be matched by `wide`.
 
-    Where `wide` has no wildcard but `*`, matching the globs as text proves it; a character class in `narrow` is longer
-    as text than what it matches, so it proves nothing.
+    Where `wide` has no wildcard but `*`, matching the globs as text proves it; a
+    character class in `narrow` is longer as text than what it matches, so it proves
+    nothing.
     """
     if wide in (narrow, "*"):
         return True

@@ -17,7 +17,9 @@ from bot.core.snapshot import Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
-VerdictStatus = Literal["pass", "warn", "fail", "unknown"]  # unknown: nothing could be compared
+VerdictStatus = Literal[
+    "pass", "warn", "fail", "unknown"
+]  # unknown: nothing could be compared
 
 
 class Finding(Small, frozen=True):
@@ -25,35 +27,59 @@ class Finding(Small, frozen=True):
 
     key: CellKey
     level: Level
-    metric: str | None  # the metric's id; None where the state of the cell is the finding
+    metric: (
+        str | None
+    )  # the metric's id; None where the state of the cell is the finding
     rule: str
-    kind: str  # `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value is not any more)
-    limit: str  # the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`, `32KiB`, `newly-broken`)
-    actual: str  # the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never empty
+    # `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value
+    # is not any more)
+    kind: str
+    # the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`,
+    # `32KiB`, `newly-broken`)
+    limit: str
+    # the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never
+    # empty
+    actual: str
     base: int | None = None
     head: int | None = None
-    line: int | None = None  # line of the configuration at which the rule stands; None for built-in rules
-    accepted: str | None = None  # by whom, where a person with write access did; then it does not fail any more
-    # for states, how the cell ended on base and on head: `ok`, `failed: compile, SIGSEGV`, `absent`, …; then `base` and
-    # `head` are the figures of the compiler's memory gates, where they refused
+    line: int | None = (
+        None  # line of the configuration at which the rule stands; None for built-in rules
+    )
+    accepted: str | None = (
+        None  # by whom, where a person with write access did; then it does not fail any more
+    )
+    # for states, how the cell ended on base and on head: `ok`, `failed: compile,
+    # SIGSEGV`, `absent`, …; then `base` and `head` are the figures of the compiler's
+    # memory gates, where they refused
     outcomes: tuple[str, str] | None = None
-    # the largest growth, or for a limit the largest value, that the level allows, in the metric's unit
+    # the largest growth, or for a limit the largest value, that the level allows, in
+    # the metric's unit
     allowed: int | None = None
-    known: bool = False  # True where base had it, too, and head is not worse: this change did not do it
-    # True where it exceeds the level with some of the values that were seen, and not with others: the compiler does not
-    # repeat itself. Then `base` and `head` are those that alarm most, else that alarm least.
+    # True where base had it, too, and head is not worse: this change did not do it
+    known: bool = False
+    # True where it exceeds the level with some of the values that were seen, and not
+    # with others: the compiler does not repeat itself. Then `base` and `head` are those
+    # that alarm most, else that alarm least.
     is_open: bool = False
     # every value that was seen of base and of head, where these are several
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    failure: Failure | None = None  # for states, why the cell has no ordinary artifact on head
+    failure: Failure | None = (
+        None  # for states, why the cell has no ordinary artifact on head
+    )
     own: Metric | None = None  # the metric, where a configuration declares it
     reason: str = ""  # of the acceptance; empty where none was given
-    grown_since: int | None = None  # growth since a smaller value was accepted; None where none was
+    grown_since: int | None = (
+        None  # growth since a smaller value was accepted; None where none was
+    )
 
     @property
     def sides(self) -> tuple[Value, Value]:
         """Base and head as they are told."""
-        return (self.base, self.head) if self.seen is None else (spread(self.seen[0]), spread(self.seen[1]))
+        return (
+            (self.base, self.head)
+            if self.seen is None
+            else (spread(self.seen[0]), spread(self.seen[1]))
+        )
 
     @property
     def quantity(self) -> Metric:
@@ -137,9 +163,15 @@ DEFAULT_STATES: Mapping[str, Status] = {
 _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
-OPEN = "open: the build is non-deterministic"  # of a level that some of the values that were seen exceed
+OPEN = (  # of a level that some of the values that were seen exceed
+    "open: the build is non-deterministic"
+)
 
-_STEPS: dict[tuple[Dimension, Unit], int] = {("bytes", "bytes"): 1, ("bytes", "KiB"): 1024, ("ms", "ms"): 1}
+_STEPS: dict[tuple[Dimension, Unit], int] = {
+    ("bytes", "bytes"): 1,
+    ("bytes", "KiB"): 1024,
+    ("ms", "ms"): 1,
+}
 _SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
 
 
@@ -151,12 +183,18 @@ class Amount(Small, frozen=True):
     text: str
 
     def steps(self, unit: Unit) -> int:
-        """The amount in a metric's unit; raises ValueError (one line for the user) if it does not fit."""
+        """The amount in a metric's unit.
+
+        Raises ValueError (one line for the user) if it does not fit.
+        """
         if self.dimension == "own":
             return self.value
         scale = _STEPS.get((self.dimension, unit))
         if scale is None:
-            raise ValueError(f"{self.text!r} is not a {'count' if unit == 'count' else f'number of {unit}'}")
+            raise ValueError(
+                f"{self.text!r} is not a"
+                f" {'count' if unit == 'count' else f'number of {unit}'}"
+            )
         if self.value % scale:
             raise ValueError(f"{self.text!r} is not a whole number of {unit}")
         return self.value // scale
@@ -179,7 +217,9 @@ class LevelSpec(Small, frozen=True):
     @property
     def change_text(self) -> str:
         """The change that is allowed, as the configuration wrote it: `4KiB and 1.5%`."""
-        return " and ".join(part.text for part in (self.absolute, self.relative) if part is not None)
+        return " and ".join(
+            part.text for part in (self.absolute, self.relative) if part is not None
+        )
 
 
 class Rule(Small, frozen=True):
@@ -196,7 +236,10 @@ class Rule(Small, frozen=True):
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
         """The levels given, worst first."""
-        both: tuple[tuple[Level, LevelSpec | None], ...] = (("fail", self.fail), ("warn", self.warn))
+        both: tuple[tuple[Level, LevelSpec | None], ...] = (
+            ("fail", self.fail),
+            ("warn", self.warn),
+        )
         return tuple((level, spec) for level, spec in both if spec is not None)
 
     def matches_cell(self, key: CellKey) -> bool:
@@ -209,22 +252,43 @@ def any_match(globs: Collection[str], name: str) -> bool:
     return "*" in globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
-def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[str, Status] = DEFAULT_STATES) -> Verdict:
+def judge(
+    deltas: Sequence[CellDelta],
+    rules: Sequence[Rule],
+    states: Mapping[str, Status] = DEFAULT_STATES,
+) -> Verdict:
     """Hold every cell against the rules (see the prose above) and add up the verdict.
 
     `states`: cell state → what it does; one that is not in it passes.
     """
-    by_metric = {one.id: [rule for rule in rules if any_match(rule.metrics, one.id)] for one in METRICS if one.exact}
-    own = {one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own}
+    by_metric = {
+        one.id: [rule for rule in rules if any_match(rule.metrics, one.id)]
+        for one in METRICS
+        if one.exact
+    }
+    own = {
+        one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own
+    }
     by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
     judged, first = list[Finding](), dict[tuple[bool, ...], dict[str, Rule]]()
     for delta in deltas:
         matching = tuple([rule.matches_cell(delta.key) for rule in rules])
-        if matching not in first:  # most cells have the same rules: metric → the first that is about it
-            of_cell = {id(rule) for rule, matches in zip(rules, matching, strict=True) if matches}
-            ours = {id_: [rule for rule in each if id(rule) in of_cell] for id_, each in by_metric.items()}
+        if (
+            matching not in first
+        ):  # most cells have the same rules: metric → the first that is about it
+            of_cell = {
+                id(rule)
+                for rule, matches in zip(rules, matching, strict=True)
+                if matches
+            }
+            ours = {
+                id_: [rule for rule in each if id(rule) in of_cell]
+                for id_, each in by_metric.items()
+            }
             first[matching] = {id_: each[0] for id_, each in ours.items() if each}
-        for id_, rule in first[matching].items() if delta.head and delta.head.measured else ():
+        for id_, rule in (
+            first[matching].items() if delta.head and delta.head.measured else ()
+        ):
             if metric := delta.metrics.get(id_):
                 judged += _judge_metric(delta, metric, rule)
     findings = tuple(sorted([*judged, *_judge_states(deltas, states)], key=_order))
@@ -234,9 +298,19 @@ def judge(deltas: Sequence[CellDelta], rules: Sequence[Rule], states: Mapping[st
 
 
 def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
-    """The rules for a declared metric, the one that it names first; not those whose amounts are of other units."""
-    meant = [rule for rule in rules if rule.name == metric.rule or any_match(rule.metrics, metric.id)]
-    return sorted((rule for rule in meant if not misfit(rule, metric)), key=lambda rule: rule.name != metric.rule)
+    """The rules for a declared metric, the one that it names first.
+
+    Not those whose amounts are of other units.
+    """
+    meant = [
+        rule
+        for rule in rules
+        if rule.name == metric.rule or any_match(rule.metrics, metric.id)
+    ]
+    return sorted(
+        (rule for rule in meant if not misfit(rule, metric)),
+        key=lambda rule: rule.name != metric.rule,
+    )
 
 
 def misfit(rule: Rule, metric: Metric) -> str:
@@ -259,21 +333,44 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
     unit = finding.quantity.unit if finding.metric else "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
-    spills_last = finding.metric not in _SPILLS  # a kernel that spills is slower, however small it has become
+    spills_last = (
+        finding.metric not in _SPILLS
+    )  # a kernel that spills is slower, however small it has become
     is_count = unit == "count"
-    return finding.known, finding.level == "warn", states_last, spills_last, is_count, -size, finding.key, place
+    return (
+        finding.known,
+        finding.level == "warn",
+        states_last,
+        spills_last,
+        is_count,
+        -size,
+        finding.key,
+        place,
+    )
 
 
 def excess(finding: Finding) -> int:
-    """By how much the value, or its growth, is more than the level allows, in the metric's unit; 0 where unknown."""
+    """By how much the value, or its growth, is more than the level allows, in the metric's unit.
+
+    0 where unknown.
+    """
     if finding.allowed is None or finding.head is None:
         return 0
-    value = finding.head if finding.kind == "limit" else finding.head - (finding.base or 0)
+    value = (
+        finding.head if finding.kind == "limit" else finding.head - (finding.base or 0)
+    )
     return value - finding.allowed
 
 
-def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> Iterator[Finding]:
-    measured = {delta.key.model for delta in deltas for cell in (delta.base, delta.head) if cell and cell.measured}
+def _judge_states(
+    deltas: Sequence[CellDelta], states: Mapping[str, Status]
+) -> Iterator[Finding]:
+    measured = {
+        delta.key.model
+        for delta in deltas
+        for cell in (delta.base, delta.head)
+        if cell and cell.measured
+    }
     levels: dict[str, Status] = {state: states.get(state, "pass") for state in STATES}
     dead = max(levels["broken"], levels["unmeasured"], key=_SEVERITY.index)
     for delta in deltas:
@@ -282,37 +379,86 @@ def _judge_states(deltas: Sequence[CellDelta], states: Mapping[str, Status]) -> 
         if level == "pass" or delta.excused:
             continue
         sides = (delta.base, delta.head)
-        base, head = (cell.failure.figure_bytes if cell and cell.failure else None for cell in sides)
+        base, head = (
+            cell.failure.figure_bytes if cell and cell.failure else None
+            for cell in sides
+        )
         outcomes = (outcome(delta.base), outcome(delta.head))
-        actual = delta.reason or " → ".join(cell.status if cell else "absent" for cell in sides)
-        known = delta.state == "broken" and len(set(outcomes)) == 1 and (head or 0) <= (base or head or 0)
-        fields = (delta.key, level, None, "states", "state", delta.state, actual, base, head)
+        actual = delta.reason or " → ".join(
+            cell.status if cell else "absent" for cell in sides
+        )
+        known = (
+            delta.state == "broken"
+            and len(set(outcomes)) == 1
+            and (head or 0) <= (base or head or 0)
+        )
+        fields = (
+            delta.key,
+            level,
+            None,
+            "states",
+            "state",
+            delta.state,
+            actual,
+            base,
+            head,
+        )
         failure = delta.head.failure if delta.head else None
         yield Finding(*fields, outcomes=outcomes, known=known, failure=failure)
 
 
-def _judge_metric(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
+def _judge_metric(
+    delta: CellDelta, metric: MetricDelta, rule: Rule
+) -> Iterator[Finding]:
     if metric.head is None:
         if metric.base is not None and rule.levels():
             reasons = delta.head.reasons if delta.head else {}
             reason = reasons.get(metric.id) or reasons.get("*")
-            actual = f"{_amount(metric.base, metric.quantity.unit)} → not known{f': {reason}' if reason else ''}"
-            fields = (metric.id, rule.name, "unknown", "known on base", actual, metric.base)
+            actual = (
+                f"{_amount(metric.base, metric.quantity.unit)} → not"
+                f" known{f': {reason}' if reason else ''}"
+            )
+            fields = (
+                metric.id,
+                rule.name,
+                "unknown",
+                "known on base",
+                actual,
+                metric.base,
+            )
             yield Finding(delta.key, "warn", *fields, line=rule.line, own=metric.own)
         return
     finding = next(_exceeded(delta, metric.least_alarming, rule), None)
     if finding is None and metric.seen is not None and metric.change != 0:
-        finding = next((one for one in _exceeded(delta, metric.most_alarming, rule) if not one.known), None)
+        finding = next(
+            (
+                one
+                for one in _exceeded(delta, metric.most_alarming, rule)
+                if not one.known
+            ),
+            None,
+        )
         finding = replace(finding, level="warn", is_open=True) if finding else None
     if finding is not None and metric.seen is not None:
-        actual = change_text(metric) if finding.kind == "change" else _amount(metric.sides[1], metric.quantity.unit)
-        finding = replace(finding, actual=f"{actual}, {OPEN}" if finding.is_open else actual, seen=metric.seen)
+        actual = (
+            change_text(metric)
+            if finding.kind == "change"
+            else _amount(metric.sides[1], metric.quantity.unit)
+        )
+        finding = replace(
+            finding,
+            actual=f"{actual}, {OPEN}" if finding.is_open else actual,
+            seen=metric.seen,
+        )
     if finding is not None:
         yield finding
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
-    """A finding for every level that is exceeded, worst first; of a level the limit before the change."""
+    """A finding for every level that is exceeded, worst first.
+
+    Of a level the limit before the change.
+    """
     head, base, unit = metric.head or 0, metric.base, metric.quantity.unit
     values, own = (base, head, rule.line), metric.own
     for level, spec in rule.levels():
@@ -320,13 +466,30 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Fin
         if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
             known = base is not None and head <= base
             actual = _amount(head, unit)
-            yield Finding(*fields, "limit", spec.limit.text, actual, *values, allowed=limit, known=known, own=own)
+            yield Finding(
+                *fields,
+                "limit",
+                spec.limit.text,
+                actual,
+                *values,
+                allowed=limit,
+                known=known,
+                own=own,
+            )
         if base is None or head <= base or not spec.change_text:
             continue
         share = int(spec.relative.value * base) if spec.relative else 0
         allowed = max(spec.absolute.steps(unit) if spec.absolute else 0, share)
         if head - base > allowed:
-            yield Finding(*fields, "change", spec.change_text, change_text(metric), *values, allowed=allowed, own=own)
+            yield Finding(
+                *fields,
+                "change",
+                spec.change_text,
+                change_text(metric),
+                *values,
+                allowed=allowed,
+                own=own,
+            )
 
 
 def _amount(value: Value, unit: Unit, sign: str = "") -> str:
@@ -336,13 +499,22 @@ def _amount(value: Value, unit: Unit, sign: str = "") -> str:
 
 
 def change_text(metric: MetricDelta) -> str:
-    """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`; empty where it is not known."""
+    """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`.
+
+    Empty where it is not known.
+    """
     change = difference(*metric.sides)
     if change is None or isinstance(change, Spread):
         return _amount(change, metric.quantity.unit, "+") if change else ""
     tenths = round(Fraction(1000 * change, metric.base or 1))
     share = f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
-    share = "from 0" if not metric.base else "under 0.1 %" if change and not tenths else share
+    share = (
+        "from 0"
+        if not metric.base
+        else "under 0.1 %"
+        if change and not tenths
+        else share
+    )
     return f"{_amount(change, metric.quantity.unit, '+')} ({share})"
 
 
@@ -353,15 +525,26 @@ def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
 
 def is_catch_all(rule: Rule) -> bool:
     """True where the rule matches every metric of every cell, whatever they are called."""
-    return all(_cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets))
+    return all(
+        _cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets)
+    )
 
 
-def hiding(above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS) -> Rule | None:
-    """The first of the rules above one that leaves nothing to it, as far as `covers` proves it; None without one."""
+def hiding(
+    above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS
+) -> Rule | None:
+    """The first of the rules above one that leaves nothing to it, as far as `covers` proves it.
+
+    None without one.
+    """
     metrics = metrics_of(rule, ids)
     for one in above:
         matches_all = all(any_match(one.metrics, metric) for metric in metrics)
-        if matches_all and _cover(one.models, rule.models) and _cover(one.targets, rule.targets):
+        if (
+            matches_all
+            and _cover(one.models, rule.models)
+            and _cover(one.targets, rule.targets)
+        ):
             return one
     return None
 
@@ -370,11 +553,14 @@ def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
     return all(any(covers(one, glob) for one in wide) for glob in narrow)
 
 
-# What a measurement says of the machine it was made on: such a reason begins with HERE, wherever it is shown. A cell
-# that has one, that a timeout or a signal ended is never kept: elsewhere it may end otherwise.
+# What a measurement says of the machine it was made on: such a reason begins with HERE,
+# wherever it is shown. A cell that has one, that a timeout or a signal ended is never
+# kept: elsewhere it may end otherwise.
 
 HERE = "on this machine: "
-RAN_OUT = "memory ran out"  # in the first line of the reason where a compile needed more memory than there was
+RAN_OUT = (  # in the first line of the reason where a compile needed more memory than there was
+    "memory ran out"
+)
 
 
 def here(reason: str) -> str:
@@ -390,6 +576,10 @@ def is_local(reason: str) -> bool:
 def lasts(cell: Cell) -> bool:
     """True where the cell says nothing but what its compiler, its model and its flags decide."""
     failure = cell.failure
-    if failure and (failure.stage == "timeout" or failure.signal is not None or is_local(failure.message)):
+    if failure and (
+        failure.stage == "timeout"
+        or failure.signal is not None
+        or is_local(failure.message)
+    ):
         return False
     return not any(map(is_local, cell.reasons.values()))

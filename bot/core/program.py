@@ -1,6 +1,7 @@
 """What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
 
-Digests stand for texts: two executables of equal `source` have the same IR up to names and SSA numbering.
+Digests stand for texts: two executables of equal `source` have the same IR up to names
+and SSA numbering.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import msgspec
 
 from bot.core.record import Count, Digest, Record, always
 
-FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
+FAMILY_KINDS = (
+    "constants",
+    "static-shapes",
+    "offsets",
+    "operand-order",
+    "extra-operation",
+    "different-fusion",
+)
 """What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
 
 FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]
@@ -25,7 +33,10 @@ Words, and not an empty `varying`: that is what a stored baseline leaves of ever
 
 SOURCES = "sources"
 """Beside the phases of a program: the digest of all files that a compiler that is a command could read."""
-HASHED_PHASES = ("input", "global-optimization")  # phases whose whole program is compared by one digest
+HASHED_PHASES = (
+    "input",
+    "global-optimization",
+)  # phases whose whole program is compared by one digest
 
 
 class Source(Record, frozen=True, omit_defaults=True):
@@ -33,8 +44,11 @@ class Source(Record, frozen=True, omit_defaults=True):
 
     executable: str
     source: Digest  # of the IR up to names and SSA numbering
-    structure: Digest  # of the same without the values of constants, static shapes and offsets
-    # of the IR with the buffers bound to it, whose offsets depend on the rest of the program; None: not known
+    structure: (
+        Digest  # of the same without the values of constants, static shapes and offsets
+    )
+    # of the IR with the buffers bound to it, whose offsets depend on the rest of the
+    # program; None: not known
     bound: Digest | None = None
 
 
@@ -42,7 +56,8 @@ class Site(Record, frozen=True, omit_defaults=True):
     """One dispatch site of the program."""
 
     entry_point: str
-    # the model's own name of the place (`encoder.layer.0.attention`), from the MLIR location; None without one
+    # the model's own name of the place (`encoder.layer.0.attention`), from the MLIR
+    # location; None without one
     component: str | None = None
     initializer: bool = False  # True where it runs once, when the module is loaded
 
@@ -52,8 +67,8 @@ class Family(Record, frozen=True, omit_defaults=True):
 
     kind: FamilyKind
     members: tuple[str, ...]  # executable names, in the program's order; at least two
-    # what keeps them apart, a line each with the values (`arith.constant i32 → arith.muli: 3, 5, 7`); IDENTICAL where
-    # nothing does; empty where that is not known
+    # what keeps them apart, a line each with the values (`arith.constant i32 →
+    # arith.muli: 3, 5, 7`); IDENTICAL where nothing does; empty where that is not known
     varying: tuple[str, ...] = always(())
 
     @property
@@ -65,12 +80,15 @@ class Family(Record, frozen=True, omit_defaults=True):
 class Program(Record, frozen=True, omit_defaults=True):
     """What the target-independent half of a compile says; cells of one model share it."""
 
-    # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of values and places
+    # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of
+    # values and places
     phases: Mapping[str, Digest] = always({})
     sources: tuple[Source, ...] = always(())
     sites: tuple[Site, ...] = always(())
-    # what the model's own program consists of before any optimization, as `bot.core.json_text` writes it: operations
-    # with those of their bodies, and constants; None where that is not known
+    # what the model's own program consists of before any optimization, as
+    # `bot.core.json_text` writes it: operations with those of their bodies, and
+    # constants; None where that is not known
     operations: str | None = None
-    # component, as a Site has it → how many whole operations it has, constants not counted; "" has those without one
+    # component, as a Site has it → how many whole operations it has, constants not
+    # counted; "" has those without one
     places: Mapping[str, Count] = {}

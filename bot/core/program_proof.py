@@ -1,7 +1,8 @@
 """The experiment on a program whose dispatch regions differ: which phase and which pass of the compiler forms them.
 
-The IR of base goes up to a phase, and head's compiler goes on from there. The phase whose IR takes base's regions along
-forms them. Within this phase, base's passes go first and head's passes go on, until one pass is left.
+The IR of base goes up to a phase, and head's compiler goes on from there. The phase
+whose IR takes base's regions along forms them. Within this phase, base's passes go
+first and head's passes go on, until one pass is left.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import msgspec
 from bot.core.proof import PARTLY, PROVED
 from bot.core.record import Amount, Count, Record
 
-PROGRAM_PHASES = ("input", "abi", "preprocessing", "global-optimization", "dispatch-creation", "flow")
+PROGRAM_PHASES = (
+    "input",
+    "abi",
+    "preprocessing",
+    "global-optimization",
+    "dispatch-creation",
+    "flow",
+)
 """Phases up to which both compilers can bring a program before its executables are outlined, in their order."""
 RunsOn = Literal["base", "head", "both"]
 BASE_ONLY: RunsOn = "base"
@@ -21,7 +29,10 @@ HEAD_ONLY: RunsOn = "head"
 BOTH: RunsOn = "both"
 FORMS_REGIONS = "forms other dispatch regions"
 """What a pass does that is the cause of other regions, in the words of a root cause."""
-EXPERIMENT_WORDS = {PROVED: "proved by experiment", PARTLY: "partly proved by experiment"}
+EXPERIMENT_WORDS = {
+    PROVED: "proved by experiment",
+    PARTLY: "partly proved by experiment",
+}
 _SHORT = 200
 _LONG = 2_000
 Status = Literal["proved", "partly", "refuted", "not-tried"]
@@ -31,8 +42,8 @@ Words = Annotated[str, msgspec.Meta(max_length=_LONG)]
 class ProgramPassProof(Record, frozen=True, omit_defaults=True):
     """The experiment with one pass.
 
-    Either head runs it as base does: it is left out, added, or run by base's compiler. Or base's passes go first, up to
-    this one, and head's passes go on.
+    Either head runs it as base does: it is left out, added, or run by base's compiler.
+    Or base's passes go first, up to this one, and head's passes go on.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=_SHORT)]  # its argument
@@ -40,9 +51,11 @@ class ProgramPassProof(Record, frozen=True, omit_defaults=True):
     runs_on: RunsOn
     status: Status
     restored_regions: Amount  # how many regions that differ are base's again
-    # what the code of head's program shrinks by, in bytes; None where nobody measured it
+    # what the code of head's program shrinks by, in bytes; None where nobody measured
+    # it
     restored_bytes: Amount | None = None
-    # why head alone says less than base's passes before it; empty where head alone was tried, and says it
+    # why head alone says less than base's passes before it; empty where head alone was
+    # tried, and says it
     why: Words = ""
 
 
@@ -51,11 +64,15 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
     status: Status
     why: Words = ""  # why it was not tried; empty where it was
-    phase: Annotated[str, msgspec.Meta(max_length=_SHORT)] = ""  # one of PROGRAM_PHASES; empty where not tried
-    # how many regions one side alone has, and how many of these base's IR of the phase makes base's
+    phase: Annotated[str, msgspec.Meta(max_length=_SHORT)] = (
+        ""  # one of PROGRAM_PHASES; empty where not tried
+    )
+    # how many regions one side alone has, and how many of these base's IR of the phase
+    # makes base's
     regions: Count = 0
     restored_regions: Amount | None = None
-    # code of head's program − code of base's program in head's compiler, in bytes; None where nobody measured it
+    # code of head's program − code of base's program in head's compiler, in bytes; None
+    # where nobody measured it
     moved_bytes: Amount | None = None
     passed: ProgramPassProof | None = None
     no_pass: Words = ""  # why there is no pass; empty where there is one
@@ -64,7 +81,10 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def pass_name(self) -> str:
-        """The pass that forms the regions, wholly or in part; empty where no experiment names one."""
+        """The pass that forms the regions, wholly or in part.
+
+        Empty where no experiment names one.
+        """
         return self.passed.name if self.passed is not None else ""
 
 

@@ -9,7 +9,12 @@ import msgspec
 
 from bot.core.record import Amount, Count, Record
 
-PROVED, PARTLY, REFUTED, NOT_TRIED = STATUSES = ("proved", "partly", "refuted", "not-tried")
+PROVED, PARTLY, REFUTED, NOT_TRIED = STATUSES = (
+    "proved",
+    "partly",
+    "refuted",
+    "not-tried",
+)
 LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT = 90, 110
 """A cause is proved where undoing it restores this share of a change."""
 LEAST_PARTLY_PERCENT = 10
@@ -31,7 +36,11 @@ def status_of(restored_bytes: int, moved_bytes: int) -> str:
     whole = abs(moved_bytes)
     if restored_hundredfold < LEAST_PARTLY_PERCENT * whole:
         return REFUTED
-    if LEAST_PROVED_PERCENT * whole <= restored_hundredfold <= MOST_PROVED_PERCENT * whole:
+    if (
+        LEAST_PROVED_PERCENT * whole
+        <= restored_hundredfold
+        <= MOST_PROVED_PERCENT * whole
+    ):
         return PROVED
     return PARTLY
 
@@ -76,10 +85,13 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     bytes_after: Count | None = None
     # head compiled alone − `bytes_after`; None where it was not tried
     restored_bytes: Amount | None = None
-    # the smallest set of knobs that restores as much as all that differ; all where it is refuted
+    # the smallest set of knobs that restores as much as all that differ; all where it
+    # is refuted
     knobs: Knobs = ()
     others: Knobs = ()  # the knobs that differ, too, and are not needed
-    is_smallest: bool = True  # False where the budget ended before every knob was left out once
+    is_smallest: bool = (
+        True  # False where the budget ended before every knob was left out once
+    )
     is_exact: bool = False  # True where head then has base's very code
     compiles: Count = 0  # how many compiles of one executable the experiment took
 
@@ -95,7 +107,10 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def share(self) -> float | None:
-        """The part of the change that goes back (0.5 is half of it); None where it was not tried."""
+        """The part of the change that goes back (0.5 is half of it).
+
+        None where it was not tried.
+        """
         if self.restored_bytes is None or not self.moved_bytes:
             return None
         return self.restored_bytes / self.moved_bytes
@@ -144,7 +159,9 @@ def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
             continue
         tried += 1
         moved_bytes += abs(proof.moved_bytes)
-        restored_bytes += proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
+        restored_bytes += (
+            proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
+        )
         bytes_by_status[proof.status] += abs(proof.moved_bytes)
     if not tried:
         whys = [proof.why for proof in proofs if proof.why]

@@ -1,8 +1,9 @@
 """What is published beside the files: what is accepted, the check run, what a comment remembers, and when there is one.
 
-A person with write access accepts a failing finding as it is measured, and no further. An acceptance is bound to what
-its author saw: the value of each, and for a cell's state how the cell had ended, and in which words the compiler
-failed. Whatever grows later is reported again, and so is a crash of a cell that was over a limit, or another error.
+A person with write access accepts a failing finding as it is measured, and no further.
+An acceptance is bound to what its author saw: the value of each, and for a cell's state
+how the cell had ended, and in which words the compiler failed. Whatever grows later is
+reported again, and so is a crash of a cell that was over a limit, or another error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from bot.core.record import Amount, Record, Small
 from bot.core.report import Report
 from bot.core.snapshot import NOT_SHIPPED, Cell
 
-APPROVAL_LABEL = "code-size-approved"  # the label by which a failing report is accepted as it is measured
+APPROVAL_LABEL = (  # the label by which a failing report is accepted as it is measured
+    "code-size-approved"
+)
 
 
 def approval_labels(report_id: str) -> tuple[str, ...]:
@@ -41,7 +44,8 @@ _VARYING = re.compile(
     r"|(?<=[\w>]):\d+(?::\d+)?(?=[:\s]|$)"  # `<stdin>:12:3`, `Pass.cpp:123`
     r"|0x[0-9a-fA-F]+"
     r"|(?<===)\d+(?===)"  # the process in the words of a sanitizer
-    r"|\([^()]*\b(?:held|this machine has) [^()]*\)"  # memory, as `bot.compiler.diagnostics` tells it
+    # memory, as `bot.compiler.diagnostics` tells it
+    r"|\([^()]*\b(?:held|this machine has) [^()]*\)"
 )
 _LINES, _LINE_CHARACTERS = 4, 200
 """So much of a message counts, less than a snapshot keeps: what that cuts off depends on numbers that vary."""
@@ -54,10 +58,11 @@ class Seen(Record, frozen=True, order=True, array_like=True):
     target: str
     metric: str  # the metric's id; empty where the cell's state is the finding
     kind: str
-    # the metric's value on head, of a range the largest; for states the figure of the compiler's memory gate, where
-    # that refused
+    # the metric's value on head, of a range the largest; for states the figure of the
+    # compiler's memory gate, where that refused
     value: Amount | None
-    # for states, the state, how the cell ended on head, and of a failure the digest of its words
+    # for states, the state, how the cell ended on head, and of a failure the digest of
+    # its words
     limit: str = ""
 
 
@@ -72,7 +77,11 @@ class Acceptance(Record, frozen=True, array_like=True):
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     """The failing findings in the form in which they can be accepted, accepted ones included."""
-    return tuple(sorted(_seen(f, f.seen[1][-1] if f.seen else f.head) for f in findings if _fails(f)))
+    return tuple(
+        sorted(
+            _seen(f, f.seen[1][-1] if f.seen else f.head) for f in findings if _fails(f)
+        )
+    )
 
 
 def _fails(finding: Finding) -> bool:
@@ -80,18 +89,35 @@ def _fails(finding: Finding) -> bool:
 
 
 def _seen(finding: Finding, value: int | None) -> Seen:
-    """What an acceptance is bound to; of a failed cell's words a digest (16 digits) of what they are in every run."""
+    """What an acceptance is bound to.
+
+    Of a failed cell's words a digest (16 digits) of what they are in every run.
+    """
     limit = ""
     if finding.metric is None:
-        failure, ending = finding.failure, finding.outcomes[1] if finding.outcomes else ""
+        failure, ending = (
+            finding.failure,
+            (finding.outcomes[1] if finding.outcomes else ""),
+        )
         limit = f"{finding.limit}: {ending}"
         if finding.outcomes and failure is not None and failure.stage in _WORDED:
             text = _VARYING.sub("", failure.message)
             if failure.figure_bytes is not None:
-                text = re.sub(r"\d+ bytes", "bytes", text)  # the figure is a value of its own: a smaller one is covered
-            head = "\n".join(line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES])
+                text = re.sub(
+                    r"\d+ bytes", "bytes", text
+                )  # the figure is a value of its own: a smaller one is covered
+            head = "\n".join(
+                line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES]
+            )
             limit += f": {hashlib.sha256(head.encode()).hexdigest()[:16]}"
-    return Seen(finding.key.model, finding.key.target, finding.metric or "", finding.kind, value, limit)
+    return Seen(
+        finding.key.model,
+        finding.key.target,
+        finding.metric or "",
+        finding.kind,
+        value,
+        limit,
+    )
 
 
 def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
@@ -103,7 +129,9 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
         if _fails(finding):
             now = _seen(finding, finding.head)
             if any(is_covered(then, now) for then in acceptance.seen):
-                finding = replace(finding, accepted=acceptance.who, reason=acceptance.reason)
+                finding = replace(
+                    finding, accepted=acceptance.who, reason=acceptance.reason
+                )
             else:
                 finding = replace(finding, grown_since=_growth_since(acceptance, now))
         findings.append(finding)
@@ -157,13 +185,18 @@ class CheckRun(Small, frozen=True):
 class CommentState(Record, frozen=True, array_like=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 
-    alarming: bool = False  # True where it gave an alarm, so that an all-clear is worth a word
+    alarming: bool = (
+        False  # True where it gave an alarm, so that an all-clear is worth a word
+    )
     findings: tuple[Seen, ...] = ()
-    acceptance: Acceptance | None = None  # what the label accepted that is set on the pull request
+    acceptance: Acceptance | None = (
+        None  # what the label accepted that is set on the pull request
+    )
 
 
-# What a comment remembers is its second line, behind the marker. A line that would be too long forgets to the safe
-# side: what is forgotten fails again. The findings go first, then the acceptance.
+# What a comment remembers is its second line, behind the marker. A line that would be
+# too long forgets to the safe side: what is forgotten fails again. The findings go
+# first, then the acceptance.
 
 _MARKER = re.compile(r"<!-- code-size-bot:[A-Za-z0-9._-]{1,64} -->\s*")
 
@@ -178,15 +211,18 @@ def encode(state: CommentState) -> str:
 
 
 def decode(comment_body: str) -> CommentState | None:
-    """The state in the second line of a comment; None where there is none that this version wrote."""
+    """The state in the second line of a comment.
+
+    None where there is none that this version wrote.
+    """
     lines = comment_body.split("\n", 2)
     is_ours = len(lines) > 1 and _MARKER.fullmatch(lines[0])
     return hidden_value(lines[1], CommentState) if is_ours else None
 
 
-# Quiet by default. A comment that is there is always updated: it must not go on saying what is not so any more. Where
-# the configuration says `always`, and where the change brings the configuration, there is one. Otherwise there is one
-# where there is news:
+# Quiet by default. A comment that is there is always updated: it must not go on saying
+# what is not so any more. Where the configuration says `always`, and where the change
+# brings the configuration, there is one. Otherwise there is one where there is news:
 #
 # * something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
 # * a finding that does not stand, that is, neither one that base had nor of a cell that ended on both sides alike;
@@ -196,21 +232,36 @@ def decode(comment_body: str) -> CommentState | None:
 
 def is_standing(finding: Finding) -> bool:
     """True for a finding that base had, and for a cell that ended on both sides alike: no news."""
-    alike = finding.outcomes is not None and len(set(finding.outcomes)) == 1 and finding.base == finding.head
+    alike = (
+        finding.outcomes is not None
+        and len(set(finding.outcomes)) == 1
+        and finding.base == finding.head
+    )
     return finding.known or alike
 
 
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:
     """True where a comment is to be created or updated.
 
-    `previous`: what the comment that is there remembers (an empty state where it cannot be read); None without one.
+    `previous`: what the comment that is there remembers (an empty state where it cannot
+    be read); None without one.
     """
-    if previous is not None or always or report.adoption or alarms(report) or report.notes:
+    if (
+        previous is not None
+        or always
+        or report.adoption
+        or alarms(report)
+        or report.notes
+    ):
         return True
     if set(report.head.notes) - set(report.base.notes):
         return True
     return any(
-        _shape(delta.base) != _shape(delta.head) if delta.state in ("broken", "unmeasured") else delta.state != "same"
+        (
+            _shape(delta.base) != _shape(delta.head)
+            if delta.state in ("broken", "unmeasured")
+            else delta.state != "same"
+        )
         for delta in report.deltas
     )
 
@@ -218,7 +269,9 @@ def wants_comment(report: Report, previous: CommentState | None, always: bool) -
 def alarms(report: Report) -> bool:
     """True where something should worry its reader: the analysis broke, it has no verdict, or a finding is news."""
     unknown = report.broke or report.verdict.status == "unknown"
-    return bool(unknown) or any(not is_standing(finding) for finding in report.verdict.findings)
+    return bool(unknown) or any(
+        not is_standing(finding) for finding in report.verdict.findings
+    )
 
 
 def resolves(report: Report, previous: CommentState | None) -> bool:

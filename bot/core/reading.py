@@ -13,13 +13,18 @@ from bot.core.record import Count, Name, Record, Small, is_count
 from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
 
-Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]  # the name of one
+Operation = Annotated[
+    str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")
+]  # the name of one
 
 
 class EntryPoint(Small, frozen=True):
-    """One exported function of an executable, its fields as a `Dispatch` has them; None: the format does not say.
+    """One exported function of an executable, its fields as a `Dispatch` has them.
 
-    Raises MalformedBinary for numbers that a snapshot cannot have: formats have 64 bits for them, or any digits.
+    None: the format does not say.
+
+    Raises MalformedBinary for numbers that a snapshot cannot have: formats have 64 bits
+    for them, or any digits.
     """
 
     name: str
@@ -43,10 +48,14 @@ class EntryPoint(Small, frozen=True):
         for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None and not is_count(value):
-                raise MalformedBinary(f"{name.replace('_', ' ')} out of range", where=self.name[:80])
+                raise MalformedBinary(
+                    f"{name.replace('_', ' ')} out of range", where=self.name[:80]
+                )
 
 
-_NUMBERS = tuple(name for name, kind in EntryPoint.__annotations__.items() if kind == "int | None")
+_NUMBERS = tuple(
+    name for name, kind in EntryPoint.__annotations__.items() if kind == "int | None"
+)
 
 
 class Reading(Small, frozen=True):
@@ -56,14 +65,20 @@ class Reading(Small, frozen=True):
     size_bytes: int
     parts: Mapping[str, int]
     entry_points: tuple[EntryPoint, ...] = ()
-    unattributed_bytes: int = 0  # what no label claims; parts and this sum to `size_bytes`
+    unattributed_bytes: int = (
+        0  # what no label claims; parts and this sum to `size_bytes`
+    )
 
     def __post_init__(self) -> None:
-        """What no label claims is unattributed; raises ValueError where the labels claim more than there is."""
+        """What no label claims is unattributed.
+
+        Raises ValueError where the labels claim more than there is.
+        """
         rest = self.size_bytes - sum(self.parts.values())
         if rest < 0 or min(self.parts.values(), default=0) < 0:
             raise ValueError(
-                f"{self.format}: parts {dict(self.parts)} are larger than the whole of {self.size_bytes} bytes"
+                f"{self.format}: parts {dict(self.parts)} are larger than the whole of"
+                f" {self.size_bytes} bytes"
             )
         structs.force_setattr(self, "unattributed_bytes", rest)
 
@@ -71,7 +86,9 @@ class Reading(Small, frozen=True):
 class Reader(NamedTuple):
     """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
 
-    accepts: Callable[[bytes], bool]  # True where the first bytes say that this is the reader's format
+    accepts: Callable[
+        [bytes], bool
+    ]  # True where the first bytes say that this is the reader's format
     read: Callable[[bytes], Reading]
 
 
@@ -79,22 +96,34 @@ class ArtifactReading(Small, frozen=True):
     """A `.vmfb`: the four parts sum to `artifact_bytes`."""
 
     artifact_bytes: int
-    # executable_bytes, rodata_bytes: both None where the one cannot be told from the other; `unread` says why
+    # executable_bytes, rodata_bytes: both None where the one cannot be told from the
+    # other; `unread` says why
     executable_bytes: int | None
     vm_bytes: int
     rodata_bytes: int | None
     unattributed_bytes: int
-    executables: tuple[Reading, ...]  # the readings of the executables in it, in file order
-    # one line for every executable whose format no reader knows, or whose reader refused it
+    executables: tuple[
+        Reading, ...
+    ]  # the readings of the executables in it, in file order
+    # one line for every executable whose format no reader knows, or whose reader
+    # refused it
     unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError where the four parts cannot sum to the whole."""
-        parts = (self.executable_bytes, self.vm_bytes, self.rodata_bytes, self.unattributed_bytes)
+        parts = (
+            self.executable_bytes,
+            self.vm_bytes,
+            self.rodata_bytes,
+            self.unattributed_bytes,
+        )
         known = [part for part in parts if part is not None]
         short = len(known) == len(parts) and sum(known) < self.artifact_bytes
         if short or sum(known) > self.artifact_bytes or min(known) < 0:
-            raise ValueError(f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes} bytes")
+            raise ValueError(
+                f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes}"
+                " bytes"
+            )
 
 
 class ExecutableFacts(Record, frozen=True):
@@ -105,7 +134,9 @@ class ExecutableFacts(Record, frozen=True):
     kind: str
     memory_bound: bool
     sites: Count
-    bound: str = ""  # digest of its IR with the buffers bound to it: their offsets depend on the rest of the program
+    # digest of its IR with the buffers bound to it: their offsets depend on the rest of
+    # the program
+    bound: str = ""
 
 
 class SourceText(Record, frozen=True):
@@ -124,8 +155,12 @@ class Schedule(Record, frozen=True):
     copies: Count
     awaits: Count
     submissions: Count
-    allocated_bytes: Count  # sum of all allocations of known size: what the compiler's statistics call transient memory
-    variable_bytes: Count | None  # those kept in variables; None where a size is not known
+    # sum of all allocations of known size: what the compiler's statistics call
+    # transient memory
+    allocated_bytes: Count
+    variable_bytes: (
+        Count | None
+    )  # those kept in variables; None where a size is not known
     dynamic_buffers: Count  # buffers, inputs included, whose size only a run tells
     # the most that is held at once, of the other buffers; None where branches decide
     program_memory_bytes: Count | None
@@ -134,20 +169,31 @@ class Schedule(Record, frozen=True):
 class ProgramFacts(Record, frozen=True):
     """What the target-independent IR of one model says."""
 
-    dispatch_regions: Count  # `flow.dispatch.workgroups` after dispatch creation, before deduplication
-    linalg_ops: Count  # linalg and iree_linalg_ext operations inside those regions (terminators not counted)
+    # `flow.dispatch.workgroups` after dispatch creation, before deduplication
+    dispatch_regions: Count
+    # linalg and iree_linalg_ext operations inside those regions (terminators not
+    # counted)
+    linalg_ops: Count
     executables: Count
     entry_points: tuple[ExecutableFacts, ...]
-    phases: Mapping[str, str] = {}  # phase → digest of the whole program's IR at its end
+    phases: Mapping[
+        str, str
+    ] = {}  # phase → digest of the whole program's IR at its end
     sources: tuple[SourceText, ...] = ()
-    families: tuple[Family, ...] | None = None  # what deduplication left behind; None where that is not known
+    families: tuple[Family, ...] | None = (
+        None  # what deduplication left behind; None where that is not known
+    )
     sites: tuple[Site, ...] = ()
-    # operations, places: as `bot.core.program.Program` has them; None and empty without the input's phase
-    operations: Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None = None
+    # operations, places: as `bot.core.program.Program` has them; None and empty without
+    # the input's phase
+    operations: (
+        Annotated[Mapping[Operation, Count], msgspec.Meta(max_length=500)] | None
+    ) = None
     places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
     initializer_sites: Count = 0  # launches that run once, when the module is loaded
     schedule: Schedule | None = None
-    # of the same kind as `linalg_ops`, in the whole program before dispatch creation; None without that phase
+    # of the same kind as `linalg_ops`, in the whole program before dispatch creation;
+    # None without that phase
     linalg_ops_unfused: Count | None = None
 
     @property
@@ -185,25 +231,38 @@ class Products(Small, frozen=True):
 
     artifact: bytes
     backend: str
-    # relocatable objects of the CPU code generator (they still have their symbols); empty elsewhere
+    # relocatable objects of the CPU code generator (they still have their symbols);
+    # empty elsewhere
     objects: tuple[bytes, ...] = ()
-    # the static library that holds the machine code in place of the artifact; it is among `objects`, too
+    # the static library that holds the machine code in place of the artifact; it is
+    # among `objects`, too
     library: bytes | None = None
-    # text of `--stack-usage-file`; None where the compiler has no such option or the target no frames
+    # text of `--stack-usage-file`; None where the compiler has no such option or the
+    # target no frames
     stack_usage: str | None = None
     statistics: str | None = None  # text of `--iree-scheduling-dump-statistics-file`
     program: ProgramFacts | None = None
-    allocas: Mapping[str, int] | None = None  # function → sum of its stack allocations in bytes
-    strategies: Mapping[str, str] | None = None  # function → the configuration chosen for it
-    # compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as the kernel counted them
+    allocas: Mapping[str, int] | None = (
+        None  # function → sum of its stack allocations in bytes
+    )
+    strategies: Mapping[str, str] | None = (
+        None  # function → the configuration chosen for it
+    )
+    # compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as
+    # the kernel counted them
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
-    assembled: tuple[Assembled, ...] | None = None  # the PTX modules of a cuda artifact as machine code
+    assembled: tuple[Assembled, ...] | None = (
+        None  # the PTX modules of a cuda artifact as machine code
+    )
     reasons: Mapping[str, str] = {}  # field that is None → why
 
 
 class Measurement(Small, frozen=True):
-    """The numbers of one cell: every metric id is present; a None has its reason. `parts`: as a cell has them."""
+    """The numbers of one cell: every metric id is present; a None has its reason.
+
+    `parts`: as a cell has them.
+    """
 
     metrics: Mapping[str, int | None]
     dispatches: tuple[Dispatch, ...]

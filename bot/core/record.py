@@ -8,8 +8,12 @@ from typing import Annotated, Any, NamedTuple, TypeGuard
 import msgspec
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
-Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]  # an amount or a count of anything: never below zero
-Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]  # a change, or a number that counts nothing
+Count = Annotated[
+    int, msgspec.Meta(ge=0, le=INT_LIMIT)
+]  # an amount or a count of anything: never below zero
+Amount = Annotated[
+    int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)
+]  # a change, or a number that counts nothing
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 DIGEST_BYTES = 12
 DIGEST = r"\A[A-Za-z0-9_-]{16}\Z"
@@ -69,13 +73,21 @@ def difference(base: Value, head: Value) -> Value:
 def total(values: Iterable[int | Spread]) -> Value:
     """The sum, for all that they may be; None of none."""
     pairs = [ends(value) for value in values]
-    return spread((sum(low for low, _ in pairs), sum(high for _, high in pairs))) if pairs else None
+    return (
+        spread((sum(low for low, _ in pairs), sum(high for _, high in pairs)))
+        if pairs
+        else None
+    )
 
 
 def largest(values: Iterable[int | Spread]) -> Value:
     """The largest of all, for all that they may be; None of none."""
     pairs = [ends(value) for value in values]
-    return spread((max(low for low, _ in pairs), max(high for _, high in pairs))) if pairs else None
+    return (
+        spread((max(low for low, _ in pairs), max(high for _, high in pairs)))
+        if pairs
+        else None
+    )
 
 
 def lowest(value: Value) -> int | None:
@@ -89,7 +101,10 @@ def range_of(value: Value) -> tuple[int, int] | None:
 
 
 def certain(change: Value) -> int | None:
-    """The part of a change that is sure, the end that is nearer to 0; None where even its sign is open."""
+    """The part of a change that is sure, the end that is nearer to 0.
+
+    None where even its sign is open.
+    """
     if change is None or isinstance(change, int):
         return change
     return change.low if change.low > 0 else change.high if change.high < 0 else None

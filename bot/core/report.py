@@ -15,7 +15,15 @@ from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count, Record, Small, always
-from bot.core.snapshot import CellKey, CompilerInfo, Failure, ModelEdit, Snapshot, filled, lines
+from bot.core.snapshot import (
+    CellKey,
+    CompilerInfo,
+    Failure,
+    ModelEdit,
+    Snapshot,
+    filled,
+    lines,
+)
 
 REPORT_SCHEMA = "code-size-report/1"
 
@@ -25,7 +33,8 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
     rule: str  # in words (`--base 3.11.0`, `snapshot of the base commit`)
     sha: str | None = always(None)
-    # how many commits the baseline is older than the base; None where that has no meaning
+    # how many commits the baseline is older than the base; None where that has no
+    # meaning
     distance: Count | None = always(None)
 
 
@@ -33,8 +42,8 @@ class Adoption(Small, frozen=True):
     """A change under review with nothing to be compared with: base has no configuration, or no compiler."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
-    # why base has no compiler, as a clause: its pin names a release that does not exist; empty where base has no
-    # configuration
+    # why base has no compiler, as a clause: its pin names a release that does not
+    # exist; empty where base has no configuration
     no_compiler: str = ""
 
 
@@ -48,23 +57,32 @@ class Report(Small, frozen=True):
     verdict: Verdict
     report_id: str = "default"  # names the comment that this report updates
     notes: tuple[str, ...] = ()  # what broke or was left out while the report was made
-    # what the comment remembers, as a hidden line; empty where there is no comment to come back to
+    # what the comment remembers, as a hidden line; empty where there is no comment to
+    # come back to
     state_line: str = ""
     resolved: bool = False  # True where an earlier alarm of the comment is gone
     # label and URL, for the end of the comment; only https is ever drawn as a link
     links: tuple[tuple[str, str], ...] = ()
-    # True where the pull request's own run measured, so that a hostile one could have made up the numbers
+    # True where the pull request's own run measured, so that a hostile one could have
+    # made up the numbers
     untrusted: bool = False
-    broke: str = ""  # what broke in the analysis, in one line; empty where nothing did. The report is then incomplete.
-    # why a cell changed; every cell that both sides measured and that is not the same has one, unless the compiler
-    # gives other numbers each time
+    # what broke in the analysis, in one line; empty where nothing did. The report is
+    # then incomplete.
+    broke: str = ""
+    # why a cell changed; every cell that both sides measured and that is not the same
+    # has one, unless the compiler gives other numbers each time
     explanations: Mapping[CellKey, Explanation] = {}
     root_causes: tuple[RootCause, ...] = ()
-    edits: tuple[ModelEdit, ...] = ()  # the models whose text changed, and those that one side alone has
+    edits: tuple[
+        ModelEdit, ...
+    ] = ()  # the models whose text changed, and those that one side alone has
     adoption: Adoption | None = None  # None where base has a configuration
-    changed_defaults: tuple[TriedDefault, ...] = ()  # of compiler options; empty where nobody could ask for them
-    # where `report.html` can be read, an https address, so that the comment links to its cells, dispatches and root
-    # causes; empty where it is nowhere but in an artifact
+    changed_defaults: tuple[
+        TriedDefault, ...
+    ] = ()  # of compiler options; empty where nobody could ask for them
+    # where `report.html` can be read, an https address, so that the comment links to
+    # its cells, dispatches and root causes; empty where it is nowhere but in an
+    # artifact
     page: str = ""
 
 
@@ -80,13 +98,23 @@ def report_lines(report: Report) -> Iterator[bytes]:
     sides = {"base": report.base, "head": report.head}
     findings = [
         _flat(one, "is_open", "seen", "failure", "own", "reason", "grown_since")
-        | {"accepted": one.accepted and {"who": one.accepted, **filled(reason=one.reason or None)}}
-        | filled(is_open=one.is_open or None, seen=one.seen, grown_since=one.grown_since)
+        | {
+            "accepted": (
+                one.accepted
+                and {"who": one.accepted, **filled(reason=one.reason or None)}
+            )
+        }
+        | filled(
+            is_open=one.is_open or None, seen=one.seen, grown_since=one.grown_since
+        )
         for one in verdict.findings
     ]
     record: dict[str, Any] = {
         "schema": REPORT_SCHEMA,
-        **{label: {name: getattr(side, name) for name in _SIDE} for label, side in sides.items()},
+        **{
+            label: {name: getattr(side, name) for name in _SIDE}
+            for label, side in sides.items()
+        },
         "baseline": report.baseline,
         "verdict": {
             "status": verdict.status,
@@ -98,14 +126,21 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "notes": (*broke, *first, *report.notes),
         **filled(changed_defaults=report.changed_defaults),
     }
-    return lines(record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas))
+    return lines(
+        record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas)
+    )
 
 
 def _adoption_notes(adoption: Adoption | None) -> tuple[str, ...]:
     if adoption is None:
         return ()
     if adoption.no_compiler:
-        return (f"nothing was compared, and the limits apply to head only: {adoption.no_compiler}",)
+        return (
+            (
+                "nothing was compared, and the limits apply to head only:"
+                f" {adoption.no_compiler}"
+            ),
+        )
     return ("base has no configuration: the bot measures code size from now on",)
 
 
@@ -120,7 +155,11 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     story, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    seen = {one.id: dict(zip(sides, one.seen, strict=True)) for one in delta.metrics.values() if one.seen}
+    seen = {
+        one.id: dict(zip(sides, one.seen, strict=True))
+        for one in delta.metrics.values()
+        if one.seen
+    }
     of_sides = ("status", "failure", "command")
     return {
         "model": delta.key.model,
@@ -129,8 +168,14 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "identical": delta.identical,
         "reason": delta.reason,
         **_flat(story, "phase"),
-        **{name: {side: getattr(one, name, None) for side, one in sides.items()} for name in of_sides},
-        "metrics": {one.id: {"base": one.base, "head": one.head} for one in delta.metrics.values()},
+        **{
+            name: {side: getattr(one, name, None) for side, one in sides.items()}
+            for name in of_sides
+        },
+        "metrics": {
+            one.id: {"base": one.base, "head": one.head}
+            for one in delta.metrics.values()
+        },
         "first": story.phase,
         "dispatches": list(map(_dispatch, story.dispatches)),
         "families": delta.head.families if delta.head else (),
@@ -154,7 +199,17 @@ def _dispatch(one: DispatchDelta) -> dict[str, Any]:
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
     return {
-        **_flat(root, "total", "by_cell", "passed", "looked_up", "suspects", "proof", "parts", "divided"),
+        **_flat(
+            root,
+            "total",
+            "by_cell",
+            "passed",
+            "looked_up",
+            "suspects",
+            "proof",
+            "parts",
+            "divided",
+        ),
         "bytes": root.total,
         "example": _flat(root.example),
         "pass": root.passed.name if root.passed else None,
@@ -162,7 +217,11 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
         "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
         "proof": root.proof,
         **filled(parts=root.parts),
-        **({"suspects": root.suspects, "looked_up": root.looked_up} if root.looked_up else {}),
+        **(
+            {"suspects": root.suspects, "looked_up": root.looked_up}
+            if root.looked_up
+            else {}
+        ),
     }
 
 

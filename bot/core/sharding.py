@@ -15,7 +15,9 @@ from bot.core.snapshot import NOT_SHIPPED, Cell, CellKey, Snapshot
 from bot.core.spec import MOVING
 from bot.errors import InputError, UsageError
 
-Costs = Mapping[CellKey, int]  # cell → what it cost to compile the last time, in ms of CPU time
+Costs = Mapping[
+    CellKey, int
+]  # cell → what it cost to compile the last time, in ms of CPU time
 
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
@@ -25,18 +27,24 @@ def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
 
 
 def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]:
-    """What every cell is expected to cost; one that was never measured by its size, on the scale of the others."""
+    """What every cell is expected to cost.
+
+    One that was never measured by its size, on the scale of the others.
+    """
     seen = [cell for cell in cells if cell.key in known]
     guessed = sum(cell.cost for cell in seen)
     scale = sum(known[cell.key] for cell in seen) / guessed if guessed else 1.0
     return {cell.key: float(known.get(cell.key, cell.cost * scale)) for cell in cells}
 
 
-def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -> tuple[tuple[PlannedCell, ...], ...]:
+def deal(
+    cells: Sequence[PlannedCell], count: int, known: Costs | None = None
+) -> tuple[tuple[PlannedCell, ...], ...]:
     """The cells of each of `count` shards.
 
-    Whole models are dealt out, heaviest first, each to the lightest shard: a model is read and imported once.
-    Only a model that alone is more than a shard's fair part is dealt out cell by cell.
+    Whole models are dealt out, heaviest first, each to the lightest shard: a model is
+    read and imported once. Only a model that alone is more than a shard's fair part is
+    dealt out cell by cell.
     """
     costs = expected(cells, known or {})
     fair = sum(costs.values()) / count
@@ -45,19 +53,34 @@ def deal(cells: Sequence[PlannedCell], count: int, known: Costs | None = None) -
         models.setdefault(cell.model.name, []).append(cell.key)
     hands: list[list[CellKey]] = []
     for keys in models.values():
-        hands += [[key] for key in keys] if sum(costs[key] for key in keys) > fair else [keys]
+        hands += (
+            [[key] for key in keys]
+            if sum(costs[key] for key in keys) > fair
+            else [keys]
+        )
     loads, owner = [0.0] * count, dict[CellKey, int]()
-    for hand in sorted(hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])):
+    for hand in sorted(
+        hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])
+    ):
         lightest = loads.index(min(loads))
         loads[lightest] += sum(costs[key] for key in hand)
         owner |= dict.fromkeys(hand, lightest)
-    return tuple(tuple(cell for cell in cells if owner[cell.key] == index) for index in range(count))
+    return tuple(
+        tuple(cell for cell in cells if owner[cell.key] == index)
+        for index in range(count)
+    )
 
 
-def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[PlannedCell, ...]:
+def shard(
+    cells: Sequence[PlannedCell], index: int, count: int
+) -> tuple[PlannedCell, ...]:
     """The part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
     if not 1 <= index <= count:
-        raise UsageError(f"shard {index} of {count} does not exist", where="--shard", hint="use I/N with 1 <= I <= N")
+        raise UsageError(
+            f"shard {index} of {count} does not exist",
+            where="--shard",
+            hint="use I/N with 1 <= I <= N",
+        )
     return deal(cells, count)[index - 1]
 
 
@@ -68,10 +91,15 @@ _Release = Annotated[str, msgspec.Meta(pattern=r"\A[0-9][0-9A-Za-z!.+]{0,60}\Z")
 class Part(Record, frozen=True, omit_defaults=True):
     """One runner's part of a plan."""
 
-    shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]  # `I/N`
+    shard: Annotated[
+        str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")
+    ]  # `I/N`
     cells: Count
-    assigned: dict[str, list[str]]  # model → targets: each runner measures its own, whatever it knows of costs
-    # `latest` or `nightly` → the release that it was for who planned, and is for all runners
+    assigned: dict[
+        str, list[str]
+    ]  # model → targets: each runner measures its own, whatever it knows of costs
+    # `latest` or `nightly` → the release that it was for who planned, and is for all
+    # runners
     releases: dict[_Moving, _Release] | None = None
 
 
@@ -82,7 +110,10 @@ class Matrix(Record, frozen=True):
 
 
 def matrix(
-    cells: Sequence[PlannedCell], count: int, known: Costs | None = None, releases: Mapping[str, str] | None = None
+    cells: Sequence[PlannedCell],
+    count: int,
+    known: Costs | None = None,
+    releases: Mapping[str, str] | None = None,
 ) -> Matrix:
     """The shards as GitHub's `strategy.matrix`."""
     parts = []
@@ -91,43 +122,85 @@ def matrix(
         for cell in part:
             names.setdefault(cell.model.name, []).append(cell.target.name)
         if part:
-            parts.append(Part(f"{index}/{count}", len(part), names, dict(releases) if releases else None))
+            parts.append(
+                Part(
+                    f"{index}/{count}",
+                    len(part),
+                    names,
+                    dict(releases) if releases else None,
+                )
+            )
     return Matrix(parts)
 
 
 def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
-    """What `latest` and `nightly` are for all runners of a plan: a release each; empty where it does not say."""
-    return {name: version for row in _parts(plan, where) for name, version in (row.releases or {}).items()}
+    """What `latest` and `nightly` are for all runners of a plan: a release each.
+
+    Empty where it does not say.
+    """
+    return {
+        name: version
+        for row in _parts(plan, where)
+        for name, version in (row.releases or {}).items()
+    }
 
 
 def _parts(plan: str, where: str) -> list[Part]:
-    return decoded(plan, Matrix, where, "give the output of `plan --shards N`", "plan").include
+    return decoded(
+        plan, Matrix, where, "give the output of `plan --shards N`", "plan"
+    ).include
 
 
-def dealt(cells: Sequence[PlannedCell], plan: str, where: str) -> dict[str, tuple[PlannedCell, ...]]:
+def dealt(
+    cells: Sequence[PlannedCell], plan: str, where: str
+) -> dict[str, tuple[PlannedCell, ...]]:
     """Shard (`I/N`) → its part of the cells, in what `matrix` printed.
 
     Raises InputError for a plan of other cells: some would be measured by nobody.
     """
     planned = {cell.key: cell for cell in cells}
     parts = {
-        row.shard: [CellKey(model, target) for model, targets in row.assigned.items() for target in targets]
+        row.shard: [
+            CellKey(model, target)
+            for model, targets in row.assigned.items()
+            for target in targets
+        ]
         for row in _parts(plan, where)
     }
     named = {key for part in parts.values() for key in part}
     if others := named ^ planned.keys():
-        what = f"has {len(named)} builds, but {len(cells)} are planned here: {min(others)} is not in both"
-        raise InputError(what, where=where, hint="plan and measure the same commit, with the same selectors")
-    return {name: tuple(planned[key] for key in sorted(part)) for name, part in parts.items()}
+        what = (
+            f"has {len(named)} builds, but {len(cells)} are planned here: {min(others)}"
+            " is not in both"
+        )
+        raise InputError(
+            what,
+            where=where,
+            hint="plan and measure the same commit, with the same selectors",
+        )
+    return {
+        name: tuple(planned[key] for key in sorted(part))
+        for name, part in parts.items()
+    }
 
 
-def assigned(cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str) -> tuple[PlannedCell, ...]:
-    """The part of shard `index` of `count` in what `matrix` printed; raises InputError for another count of shards."""
+def assigned(
+    cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str
+) -> tuple[PlannedCell, ...]:
+    """The part of shard `index` of `count` in what `matrix` printed.
+
+    Raises InputError for another count of shards.
+    """
     parts = dealt(cells, plan, where)
     counts = {int(name.partition("/")[2]) for name in parts}
     if counts != {count}:
-        what = f"has {', '.join(map(str, sorted(counts))) or 'no'} shards, and {index}/{count} is not among them"
-        raise InputError(what, where=where, hint="measure the shards that the plan names")
+        what = (
+            f"has {', '.join(map(str, sorted(counts))) or 'no'} shards, and"
+            f" {index}/{count} is not among them"
+        )
+        raise InputError(
+            what, where=where, hint="measure the shards that the plan names"
+        )
     return parts.get(f"{index}/{count}", ())
 
 
@@ -137,20 +210,29 @@ _HINT = "merge the shards of one run"
 def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """The snapshot of all parts' cells; each part comes with the name to call it by in errors.
 
-    Parts of one run have the same compiler, source and flags; anything else is refused, as are a model or target that
-    two parts know differently, and a cell that two parts measured.
+    Parts of one run have the same compiler, source and flags; anything else is refused,
+    as are a model or target that two parts know differently, and a cell that two parts
+    measured.
     """
     first_name, first = next((named for named in parts if named[1].cells), parts[0])
     for name, part in parts:
         for what in ("compiler", "source", "flags"):
             differs = getattr(part, what) != getattr(first, what)
-            if differs and (what != "flags" or part.cells):  # a shard without cells does not know the flags
-                raise InputError(f"has a different {what} than {first_name}", where=name, hint=_HINT)
+            if differs and (
+                what != "flags" or part.cells
+            ):  # a shard without cells does not know the flags
+                raise InputError(
+                    f"has a different {what} than {first_name}", where=name, hint=_HINT
+                )
     cells: dict[CellKey, Cell] = {}
     for name, part in parts:
         for cell in part.cells:
             if cell.key in cells:
-                raise InputError(f"measured {cell.key} again", where=name, hint="merge every shard once")
+                raise InputError(
+                    f"measured {cell.key} again",
+                    where=name,
+                    hint="merge every shard once",
+                )
             cells[cell.key] = cell
     return replace(
         first,
@@ -161,12 +243,16 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     )
 
 
-def _united(what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]) -> dict[str, str]:
+def _united(
+    what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]
+) -> dict[str, str]:
     united: dict[str, str] = {}
     for name, part in parts:
         for key, value in getattr(part, what).items():
             if united.setdefault(key, value) != value:
-                message = f"has a different {key!r} among its {what} than the parts before"
+                message = (
+                    f"has a different {key!r} among its {what} than the parts before"
+                )
                 raise InputError(message, where=name, hint=_HINT)
     return united
 
@@ -176,7 +262,10 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
     left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
     if not left or not right or left & right:
         return ""
-    return f"measure both sides with the same suite: base has {min(left)} and others, head {min(right)} and others"
+    return (
+        f"measure both sides with the same suite: base has {min(left)} and others, head"
+        f" {min(right)} and others"
+    )
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
@@ -185,13 +274,22 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
     measured = {cell.key.model for cell in cells if cell.measured}
     failed: dict[str, list[Cell]] = {}
     for cell in cells:
-        if cell.key.model not in measured and cell.failure and cell.status != "unsupported":
+        if (
+            cell.key.model not in measured
+            and cell.failure
+            and cell.status != "unsupported"
+        ):
             failed.setdefault(cell.key.model, []).append(cell)
-    return tuple(_on_no_target(model, failures) for model, failures in sorted(failed.items()))
+    return tuple(
+        _on_no_target(model, failures) for model, failures in sorted(failed.items())
+    )
 
 
 def _on_no_target(model: str, cells: Sequence[Cell]) -> str:
-    """Return the line of a model that fails everywhere; where its cells differ, it names the target that it quotes."""
+    """Return the line of a model that fails everywhere.
+
+    Where its cells differ, it names the target that it quotes.
+    """
     compiles = all(cell.failure and cell.failure.stage == NOT_SHIPPED for cell in cells)
     verb = "is measured" if compiles else "compiles"
     lines = [cell.failure.message.partition("\n")[0] for cell in cells if cell.failure]

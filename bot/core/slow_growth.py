@@ -1,6 +1,9 @@
-"""Slow growth: each measure of a branch against an older baseline. Small growth adds up over many pushes.
+"""Slow growth: each measure of a branch against an older baseline.
 
-The dates are those of commits, in seconds since the epoch. Nothing here asks for the time of now.
+Small growth adds up over many pushes.
+
+The dates are those of commits, in seconds since the epoch. Nothing here asks for the
+time of now.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ class Line(Small, frozen=True):
     """The first parents of a branch, the newest first, with what git knows of them."""
 
     commits: tuple[str, ...]
-    times: Mapping[str, int]  # commit → when it was made; a commit without one is not here
+    times: Mapping[
+        str, int
+    ]  # commit → when it was made; a commit without one is not here
     releases: Mapping[str, str]  # commit → the tag of the release that it became
 
 
@@ -59,15 +64,24 @@ def release_point(line: Line, stored: Sequence[str]) -> Point:
     """
     released = next((sha for sha in line.commits if sha in line.releases), None)
     if released is None:
-        return Point("release", reason=f"no tag of a release is among the newest {len(line.commits):,} commits")
+        return Point(
+            "release",
+            reason=(
+                f"no tag of a release is among the newest {len(line.commits):,} commits"
+            ),
+        )
     tag = line.releases[released]
     found = _at_or_before(line, stored, line.commits.index(released))
     if found is None:
-        return Point("release", reason=f"no baseline is stored for {tag} or a commit before it")
+        return Point(
+            "release", reason=f"no baseline is stored for {tag} or a commit before it"
+        )
     distance = line.commits.index(found) - line.commits.index(released)
     if not distance:
         return Point("release", found, tag)
-    return Point("release", found, f"{distance:,} {noun_of(distance, 'commit')} before {tag}")
+    return Point(
+        "release", found, f"{distance:,} {noun_of(distance, 'commit')} before {tag}"
+    )
 
 
 def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> Point:
@@ -76,7 +90,11 @@ def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> 
     if newest is None:
         return Point("window", reason="the dates of the stored baselines are not known")
     begin = line.times[newest] - days * DAY_SECONDS
-    old = [place for place, sha in enumerate(line.commits) if sha in line.times and line.times[sha] <= begin]
+    old = [
+        place
+        for place, sha in enumerate(line.commits)
+        if sha in line.times and line.times[sha] <= begin
+    ]
     found = _at_or_before(line, stored, old[0]) if old else None
     if found is None:
         oldest = [line.times[sha] for sha in stored if sha in line.times]
@@ -94,12 +112,19 @@ def _too_short(line: Line, age_days: int, days: int) -> str:
 
 
 def acceptance_point(loaded: Sequence[tuple[str, Snapshot]]) -> Point:
-    """Return the newest baseline that records an acceptance; `loaded`: the baselines, the newest first."""
+    """Return the newest baseline that records an acceptance.
+
+    `loaded`: the baselines, the newest first.
+    """
     for sha, snapshot in loaded:
         if accepted := snapshot.accepted:
             reason = f": {accepted.reason}" if accepted.reason else ""
             return Point("acceptance", sha, f"accepted by {accepted.who}{reason}")
-    newest = f"the newest {len(loaded):,} baselines" if len(loaded) > 1 else "the newest baseline"
+    newest = (
+        f"the newest {len(loaded):,} baselines"
+        if len(loaded) > 1
+        else "the newest baseline"
+    )
     return Point("acceptance", reason=f"no acceptance is recorded in {newest}")
 
 

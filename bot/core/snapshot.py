@@ -1,4 +1,7 @@
-"""A snapshot: all cells of one side, and its JSON: sorted, without times and absolute paths; read again it is equal."""
+"""A snapshot: all cells of one side, and its JSON: sorted, without times and absolute paths.
+
+Read again it is equal.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,17 @@ from bot.core.json_text import canonical, decoded, require_schema, require_singl
 from bot.core.ladder import Ladder
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_BY_ID, METRICS, OwnMetrics, unlike
 from bot.core.program import Family, Program
-from bot.core.record import DIGEST, DIGEST_BYTES, INT_LIMIT, Amount, Count, Digest, Record, Small, always
+from bot.core.record import (
+    DIGEST,
+    DIGEST_BYTES,
+    INT_LIMIT,
+    Amount,
+    Count,
+    Digest,
+    Record,
+    Small,
+    always,
+)
 from bot.core.trace import DispatchTrace
 from bot.errors import InputError
 
@@ -50,24 +63,40 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
 
     executable: str
     name: str
-    kind: str = always("other")  # what its main operation is: matmul, conv, reduction, elementwise, pack, …
-    sites: Count | None = None  # dispatch sites that launch it; None where the program's IR could not be read
+    kind: str = always(
+        "other"
+    )  # what its main operation is: matmul, conv, reduction, elementwise, pack, …
+    sites: Count | None = (
+        None  # dispatch sites that launch it; None where the program's IR could not be read
+    )
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
     stack_bytes: Count | None = None  # machine frame or private segment
-    alloca_bytes: Count | None = None  # sum of stack allocations, what the compiler's own gate checks
-    workgroup_bytes: Count | None = None  # workgroup (shared, threadgroup, group segment) memory
+    alloca_bytes: Count | None = (
+        None  # sum of stack allocations, what the compiler's own gate checks
+    )
+    workgroup_bytes: Count | None = (
+        None  # workgroup (shared, threadgroup, group segment) memory
+    )
     # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
     vgprs: Count | None = None
     sgprs: Count | None = None
     vgpr_spills: Count | None = None
     sgpr_spills: Count | None = None
-    code: Digest | None = None  # of the device code up to names; None where that is not known
-    strategy: str | None = None  # the configuration that the compiler chose: pipeline, workgroup, tile and vector sizes
-    # of the executable in the artifact where each entry point has one of its own (vulkan, metal)
+    code: Digest | None = (
+        None  # of the device code up to names; None where that is not known
+    )
+    strategy: str | None = (
+        # the configuration that the compiler chose: pipeline, workgroup, tile and
+        # vector sizes
+        None
+    )
+    # of the executable in the artifact where each entry point has one of its own
+    # (vulkan, metal)
     executable_bytes: Count | None = None
     agprs: Count | None = None
-    # registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine code, as `ptxas` made them
+    # registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine
+    # code, as `ptxas` made them
     registers: Count | None = None
     spill_bytes: Count | None = None
     sass_bytes: Count | None = None
@@ -80,11 +109,17 @@ NOT_SHIPPED = "output"
 class Failure(Record, frozen=True):
     """Why a cell has no (ordinary) artifact."""
 
-    stage: str  # `compile`, `read`, `output`, `import`, `option`, `stack-limit`, `timeout` or `target`
+    # `compile`, `read`, `output`, `import`, `option`, `stack-limit`, `timeout` or
+    # `target`
+    stage: str
     message: str  # the first diagnostics or the reason, trimmed, without IR dumps
-    exit_code: Amount | None = None  # of the compiler; None where it did not exit by itself
+    exit_code: Amount | None = (
+        None  # of the compiler; None where it did not exit by itself
+    )
     signal: str | None = None  # its name (`SIGSEGV`) where one ended the compiler
-    figure_bytes: Count | None = None  # the compiler's own figure where a memory gate refused the cell
+    figure_bytes: Count | None = (
+        None  # the compiler's own figure where a memory gate refused the cell
+    )
 
     @property
     def first_line(self) -> str:
@@ -109,22 +144,31 @@ class Cell(Small, frozen=True):
     metrics: Metrics = msgspec.field(default_factory=dict)
     dispatches: tuple[Dispatch, ...] = ()
     failure: Failure | None = None
-    command: str = ""  # the command line that gives this very artifact, with paths relative to the repository or suite
+    # the command line that gives this very artifact, with paths relative to the
+    # repository or suite
+    command: str = ""
     artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
     reasons: Mapping[str, str] = {}
     compiles: int = 1
-    others: tuple[CompileOutcome, ...] = ()  # what was not as the first compile: the compiler does not repeat itself
-    program: Program | None = None  # what the target-independent IR says; None where it could not be read
+    others: tuple[
+        CompileOutcome, ...
+    ] = ()  # what was not as the first compile: the compiler does not repeat itself
+    program: Program | None = (
+        None  # what the target-independent IR says; None where it could not be read
+    )
     families: tuple[Family, ...] = ()
-    # every byte of the artifact under one name (`bot.core.metrics`); empty where they are not known
+    # every byte of the artifact under one name (`bot.core.metrics`); empty where they
+    # are not known
     parts: Mapping[str, int] = {}
-    # what made machine code of the artifact's PTX text, version and level; None without one
+    # what made machine code of the artifact's PTX text, version and level; None without
+    # one
     assembler: str | None = None
     # entry point → what the compiler's passes did to it; of those that were traced
     traces: Mapping[str, DispatchTrace] = {}
     # entry point of head → its ladder against base; base has none
     ladders: Mapping[str, Ladder] = {}
-    # SHA-256 (hex) of the files that the build reads beside its model; empty for none, and UNLISTED
+    # SHA-256 (hex) of the files that the build reads beside its model; empty for none,
+    # and UNLISTED
     inputs: str = ""
 
     @property
@@ -135,11 +179,18 @@ class Cell(Small, frozen=True):
     @property
     def is_never_measured(self) -> bool:
         """Return whether the configuration says that no compiler can compile the target."""
-        return self.status == "unsupported" and self.failure is not None and self.failure.stage == "target"
+        return (
+            self.status == "unsupported"
+            and self.failure is not None
+            and self.failure.stage == "target"
+        )
 
     @property
     def reason(self) -> str:
-        """Why there is no artifact, or only one with the stack gate lifted: one line; empty where there is one."""
+        """Why there is no artifact, or only one with the stack gate lifted: one line.
+
+        Empty where there is one.
+        """
         return self.failure.first_line if self.failure else ""
 
     def value(self, metric_id: str) -> int | None:
@@ -168,7 +219,10 @@ def titled(version: str) -> str:
 
 
 class SourceInfo(Record, frozen=True):
-    """Which repository state the models and configuration came from; all None/False outside a repository."""
+    """Which repository state the models and configuration came from.
+
+    All None/False outside a repository.
+    """
 
     sha: str | None = None
     ref: str | None = None
@@ -189,15 +243,25 @@ class Snapshot(Small, frozen=True):
     source: SourceInfo
     cells: tuple[Cell, ...]
     flags: tuple[str, ...] = ()
-    targets: Mapping[str, str] = {}  # target name → its backend's name, for all targets of the plan
-    models: Mapping[str, str] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
-    notes: tuple[str, ...] = ()  # facts about the whole run that a reader should know (such as a lost shard)
-    accepted: Accepted | msgspec.UnsetType = msgspec.UNSET  # of a stored baseline; UNSET if nothing is recorded
+    targets: Mapping[
+        str, str
+    ] = {}  # target name → its backend's name, for all targets of the plan
+    models: Mapping[
+        str, str
+    ] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
+    notes: tuple[
+        str, ...
+    ] = ()  # facts about the whole run that a reader should know (such as a lost shard)
+    accepted: Accepted | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # of a stored baseline; UNSET if nothing is recorded
 
     @property
     def planned(self) -> frozenset[CellKey]:
         """The cells that were to be measured; a shard has but some of them."""
-        return frozenset(CellKey(model, target) for model in self.models for target in self.targets)
+        return frozenset(
+            CellKey(model, target) for model in self.models for target in self.targets
+        )
 
     def plans(self, key: CellKey) -> bool:
         """True for a cell that was to be measured."""
@@ -214,7 +278,11 @@ def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
     """Return the models of builds that read other files beside the model on the two sides."""
     left = {cell.key: cell.inputs for cell in base.cells}
     pairs = ((cell.key, left.get(cell.key), cell.inputs) for cell in head.cells)
-    return frozenset(key.model for key, before, after in pairs if before is not None and before != after)
+    return frozenset(
+        key.model
+        for key, before, after in pairs
+        if before is not None and before != after
+    )
 
 
 class ModelEdit(Record, frozen=True):
@@ -224,44 +292,72 @@ class ModelEdit(Record, frozen=True):
     # base, head: SHA-256 (hex) of its text; None where the side does not have the model
     base: str | None
     head: str | None
-    # operation → head − base, where that is not 0, as a `Program` counts them; None where a side does not say it,
-    # measured nothing, or was read by another compiler
+    # operation → head − base, where that is not 0, as a `Program` counts them; None
+    # where a side does not say it, measured nothing, or was read by another compiler
     operations: Mapping[str, Amount] | None = None
-    # component (`unattributed`: no place) → the same of whole operations without constants; None where that is
+    # component (`unattributed`: no place) → the same of whole operations without
+    # constants; None where that is
     components: Mapping[str, Amount] | None = None
 
 
-# What of two cells may be held against each other. Machine code of cuda is the assembler's as much as the compiler's:
-# figures of two versions of it say nothing of the change. And a metric that one side does not even name is younger than
-# the program that measured it. `other_version` says so, as nothing must be able to hide a figure.
+# What of two cells may be held against each other. Machine code of cuda is the
+# assembler's as much as the compiler's: figures of two versions of it say nothing of
+# the change. And a metric that one side does not even name is younger than the program
+# that measured it. `other_version` says so, as nothing must be able to hide a figure.
 
 ASSEMBLED = tuple(metric.id for metric in METRICS if metric.assembled)
 OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
 """Metrics that the assembler makes, and fields of a dispatch that it makes."""
-FIRST = frozenset(metric.id for metric in METRICS if metric.always)  # metrics that every version has measured
+FIRST = frozenset(
+    metric.id for metric in METRICS if metric.always
+)  # metrics that every version has measured
 _NONE: Mapping[str, str] = {}
-TOO_OLD = "the version of code-size-bot that measured one side does not have this metric"
+TOO_OLD = (
+    "the version of code-size-bot that measured one side does not have this metric"
+)
 
 
-def comparable(base: Cell | None, head: Cell | None, own: Mapping[str, str] = _NONE) -> tuple[Cell | None, Cell | None]:
-    """Both cells, None in place of what cannot be compared, with its reason; `own`: as `unlike` gives it."""
+def comparable(
+    base: Cell | None, head: Cell | None, own: Mapping[str, str] = _NONE
+) -> tuple[Cell | None, Cell | None]:
+    """Both cells, None in place of what cannot be compared, with its reason.
+
+    `own`: as `unlike` gives it.
+    """
     if base is None or head is None or not (base.measured and head.measured):
         return base, head
     for id_, why in own.items():
         base, head = _without(base, (id_,), why), _without(head, (id_,), why)
     if base.assembler != head.assembler:
-        makers = (one.assembler and f"machine code of {one.assembler}" for one in (base, head))
-        why = "not compared: base has {}, head {}".format(*(one or "no machine code of an assembler" for one in makers))
+        makers = (
+            one.assembler and f"machine code of {one.assembler}" for one in (base, head)
+        )
+        why = "not compared: base has {}, head {}".format(
+            *(one or "no machine code of an assembler" for one in makers)
+        )
         base, head = _without_machine_code(base, why), _without_machine_code(head, why)
     young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
-    return (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD)) if young else (base, head)
+    return (
+        (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD))
+        if young
+        else (base, head)
+    )
 
 
 def other_version(base: Snapshot, head: Snapshot) -> str:
-    """Which metrics are not compared because one side does not name them; empty where there are none."""
+    """Which metrics are not compared because one side does not name them.
+
+    Empty where there are none.
+    """
     own = unlike(base.compiler.metrics, head.compiler.metrics)
-    left, right = ({id_ for cell in one.cells if cell.measured for id_ in cell.metrics} for one in (base, head))
-    lacking = {side: sorted(ids - FIRST - own.keys()) for side, ids in (("base", right - left), ("head", left - right))}
+    left, right = (
+        {id_ for cell in one.cells if cell.measured for id_ in cell.metrics}
+        for one in (base, head)
+    )
+    lacking = {
+        side: sorted(ids - FIRST - own.keys())
+        for side, ids in (("base", right - left), ("head", left - right))
+    }
     if not (left and right):
         return ""
     words = "was measured by another version of code-size-bot, without"
@@ -279,12 +375,17 @@ def _without_machine_code(cell: Cell, why: str) -> Cell:
 def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
     """The cell with None for these metrics, in all that its command gave."""
     unknown = dict.fromkeys(names)
-    others = tuple(replace(other, metrics={**other.metrics, **unknown}) for other in cell.others)
+    others = tuple(
+        replace(other, metrics={**other.metrics, **unknown}) for other in cell.others
+    )
     reasons = {**cell.reasons, **dict.fromkeys(names, why)}
-    return replace(cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others)
+    return replace(
+        cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others
+    )
 
 
-# `snapshot.json`: strict on the way in, canonical on the way out; a program that cells share stands in it once.
+# `snapshot.json`: strict on the way in, canonical on the way out; a program that cells
+# share stands in it once.
 
 MOST_TRACED = 40_000_000
 """The largest sum of the sizes of all traces in a snapshot; those of the suite's 13 models have 5 million."""
@@ -311,7 +412,9 @@ class CellRow(Record, frozen=True):
     assembler: str | None = None
     traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
     ladders: Mapping[str, Ladder] | msgspec.UnsetType = msgspec.UNSET
-    inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] | msgspec.UnsetType = msgspec.UNSET
+    inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
 
 
 class SnapshotHead(Record, frozen=True):
@@ -345,13 +448,23 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(CellRow)
 _TEXTS = ("executable", "name", "kind", "strategy")
-_NUMBERS = ("code_bytes", "stack_bytes", "alloca_bytes", "workgroup_bytes", "executable_bytes")
+_NUMBERS = (
+    "code_bytes",
+    "stack_bytes",
+    "alloca_bytes",
+    "workgroup_bytes",
+    "executable_bytes",
+)
 """What dispatches have in common with others, here and on the other side."""
 
 _BESIDE = ("model", "target", "program", "traces", "ladders", "inputs")
 _AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in _BESIDE)
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
-_SIDE = tuple(name for name in SnapshotRow.__struct_fields__ if name not in ("schema", "cells", "programs"))
+_SIDE = tuple(
+    name
+    for name in SnapshotRow.__struct_fields__
+    if name not in ("schema", "cells", "programs")
+)
 
 
 def key_of(program: Program) -> str:
@@ -378,19 +491,27 @@ def rows_of(snapshot: Snapshot) -> SnapshotRow:
     return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs, **shared)
 
 
-def lines(record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None) -> Iterator[bytes]:
+def lines(
+    record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None
+) -> Iterator[bytes]:
     """Canonical JSON of one object: sorted keys, and a line for each field that is set, cell and program.
 
     `cells`: come one by one, in place of the record's own.
     """
-    fields = record if isinstance(record, Mapping) else {n: getattr(record, n) for n in record.__struct_fields__}
+    fields = (
+        record
+        if isinstance(record, Mapping)
+        else {n: getattr(record, n) for n in record.__struct_fields__}
+    )
     fields = {name: one for name, one in fields.items() if one is not msgspec.UNSET}
     for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:
             yield from _piled(b"[]", map(canonical, value if cells is None else cells))
         elif name == "programs":
-            entries = (canonical(key) + b":" + canonical(value[key]) for key in sorted(value))
+            entries = (
+                canonical(key) + b":" + canonical(value[key]) for key in sorted(value)
+            )
             yield from _piled(b"{}", entries)
         else:
             yield canonical(value) + b"\n"
@@ -406,28 +527,42 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 def filled(**values: object) -> dict[str, object]:
     """The values that say something: numbers, 0 included, and what is not empty."""
-    return {name: value for name, value in values.items() if value or isinstance(value, int)}
+    return {
+        name: value for name, value in values.items() if value or isinstance(value, int)
+    }
 
 
 def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
-    """Read `snapshot.json`; raises InputError for text that is torn, foreign or of another schema."""
+    """Read `snapshot.json`.
+
+    Raises InputError for text that is torn, foreign or of another schema.
+    """
     data = text.encode() if isinstance(text, str) else text
     return from_lines((line[0] for line in _LINE.finditer(data)), where)
 
 
 def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
-    """Read `snapshot.json` line by line, so that it need not be held; raises InputError as `from_json`.
+    """Read `snapshot.json` line by line, so that it need not be held.
 
-    That is so for cells on lines of their own, as `lines` writes them; any other layout is read as well.
+    Raises InputError as `from_json`.
+
+    That is so for cells on lines of their own, as `lines` writes them; any other layout
+    is read as well.
     """
     cells = list[CellRow]()
     rest = b"".join(_without_cells(text, cells))
     require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
     row = decoded(rest, _Rest, where, MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
-        raise InputError("a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN)
+        raise InputError(
+            "a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN
+        )
     early = iter(cells)
-    return snapshot_of(row, [next(early) if isinstance(cell, int) else cell for cell in row.cells], where)
+    return snapshot_of(
+        row,
+        [next(early) if isinstance(cell, int) else cell for cell in row.cells],
+        where,
+    )
 
 
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
@@ -450,7 +585,10 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
 
 
 def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snapshot:
-    """What was read, as the value that it stands for; raises InputError for what contradicts itself."""
+    """What was read, as the value that it stands for.
+
+    Raises InputError for what contradicts itself.
+    """
     for name, program in row.programs.items():
         if name != key_of(program):
             what = "the name of a program is not the digest of its content"
@@ -460,22 +598,45 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
         raise InputError("cells are not sorted and unique", where=where)
     declared = {one.id for one in row.compiler.metrics}
     if taken := declared & METRIC_BY_ID.keys():
-        raise InputError(f"declares {min(taken)!r}, which is a built-in metric", where=where, hint=MEASURE_AGAIN)
-    cells = [cell_of(cell, row.programs, f"{where}: cells[{i}]", declared) for i, cell in enumerate(rows)]
+        raise InputError(
+            f"declares {min(taken)!r}, which is a built-in metric",
+            where=where,
+            hint=MEASURE_AGAIN,
+        )
+    cells = [
+        cell_of(cell, row.programs, f"{where}: cells[{i}]", declared)
+        for i, cell in enumerate(rows)
+    ]
     _require_small(cells, where)
-    if sum(trace.size for cell in cells for trace in cell.traces.values()) > MOST_TRACED:
-        raise InputError("has traces above the size limit", where=where, hint=MEASURE_AGAIN)
+    if (
+        sum(trace.size for cell in cells for trace in cell.traces.values())
+        > MOST_TRACED
+    ):
+        raise InputError(
+            "has traces above the size limit", where=where, hint=MEASURE_AGAIN
+        )
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
 
 
-def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared: Set[str] = frozenset()) -> Cell:
-    """One cell; raises InputError naming `where` for one that contradicts itself; `declared`: ids of its own."""
+def cell_of(
+    row: CellRow,
+    programs: Mapping[str, Program],
+    where: str,
+    declared: Set[str] = frozenset(),
+) -> Cell:
+    """One cell; raises InputError naming `where` for one that contradicts itself.
+
+    `declared`: ids of its own.
+    """
     for metrics in (row.metrics, *(other.metrics for other in row.others)):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
-        raise InputError(f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes", where=where)
+        raise InputError(
+            f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes",
+            where=where,
+        )
     _require_possible(row, where)
     if row.program is not None and row.program not in programs:
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
@@ -488,17 +649,27 @@ def cell_of(row: CellRow, programs: Mapping[str, Program], where: str, declared:
     return Cell(CellKey(row.model, row.target), program=program, **shared)
 
 
-def _require_ladders_fit(dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str) -> None:
+def _require_ladders_fit(
+    dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str
+) -> None:
     """Raise InputError for a ladder of a dispatch that the cell does not have, or that has other code."""
     rows = {row.name: row for row in dispatches} if ladders else {}
     for name, ladder in ladders.items():
         row = rows.get(name)
         if row is None:
-            raise InputError(f"has a ladder of {name[:60]!r}, which is no dispatch of it", where=where)
+            raise InputError(
+                f"has a ladder of {name[:60]!r}, which is no dispatch of it",
+                where=where,
+            )
         if row.code != ladder.head_code:
-            raise InputError(f"the ladder of {name[:60]!r} is of other code", where=where)
+            raise InputError(
+                f"the ladder of {name[:60]!r} is of other code", where=where
+            )
         if ladder.head.code_bytes not in (None, row.code_bytes):
-            what = f"the ladder of {name[:60]!r} ends at {ladder.head.code_bytes:,} B, not at its code_bytes"
+            what = (
+                f"the ladder of {name[:60]!r} ends at {ladder.head.code_bytes:,} B, not"
+                " at its code_bytes"
+            )
             raise InputError(what, where=where)
 
 
@@ -509,14 +680,20 @@ def _require_possible(row: CellRow, where: str) -> None:
         parts = [metrics.get(id_) for id_ in ARTIFACT_PARTS]
         known_bytes = sum(part or 0 for part in parts)
         if whole is not None and known_bytes > whole:
-            what = f"{', '.join(ARTIFACT_PARTS)} sum to {known_bytes:,}, and artifact_bytes is {whole:,}"
+            what = (
+                f"{', '.join(ARTIFACT_PARTS)} sum to {known_bytes:,}, and"
+                f" artifact_bytes is {whole:,}"
+            )
             raise InputError(what, where=where)
     whole = row.metrics.get("artifact_bytes")
     for dispatch in row.dispatches:
         for name in ("code_bytes", "executable_bytes"):
             size = getattr(dispatch, name)
             if size is not None and whole is not None and size > whole:
-                what = f"{name} of {dispatch.name[:60]!r} is {size:,}, and artifact_bytes is {whole:,}"
+                what = (
+                    f"{name} of {dispatch.name[:60]!r} is {size:,}, and artifact_bytes"
+                    f" is {whole:,}"
+                )
                 raise InputError(what, where=where)
 
 
@@ -524,7 +701,9 @@ def _require_small(cells: Sequence[Cell], where: str) -> None:
     """Raise InputError for figures whose sum over all cells no reader of JSON holds exactly."""
     for id_ in {id_ for cell in cells for id_ in cell.metrics}:
         if sum(cell.metrics.get(id_) or 0 for cell in cells) > INT_LIMIT:
-            raise InputError(f"{id_} of all cells sums to more than {INT_LIMIT:,}", where=where)
+            raise InputError(
+                f"{id_} of all cells sums to more than {INT_LIMIT:,}", where=where
+            )
 
 
 def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
@@ -536,8 +715,14 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
         for name in _NUMBERS:
             if number := getattr(dispatch, name):
                 force_setattr(dispatch, name, held.setdefault(number, number))
-    force_setattr(row, "families", tuple(held.setdefault(family, family) for family in row.families))
-    force_setattr(row, "reasons", held.setdefault(tuple(row.reasons.items()), row.reasons))
+    force_setattr(
+        row,
+        "families",
+        tuple(held.setdefault(family, family) for family in row.families),
+    )
+    force_setattr(
+        row, "reasons", held.setdefault(tuple(row.reasons.items()), row.reasons)
+    )
     force_setattr(row, "command", intern(row.command))
     return row
 

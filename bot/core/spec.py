@@ -19,16 +19,23 @@ MOVING = (LATEST, NIGHTLY)
 """SPECs that are another release from time to time: the newest one, and the newest of all with pre-releases."""
 COMMIT = "ref:"
 """Begins a SPEC that names a commit of the configuration's repository: `ref:main`."""
-RESOLVED = " = "  # between such a SPEC and the release that it was: `nightly = iree-base-compiler==3.14.0rc20261101`
-_ADDRESS = re.compile(r"(https?)://([^\s/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\\@:]+)(?::[0-9]+)?([/?#][^\s\\]*)?")
+# between such a SPEC and the release that it was: `nightly =
+# iree-base-compiler==3.14.0rc20261101`
+RESOLVED = " = "
+_ADDRESS = re.compile(
+    r"(https?)://([^\s/?#\\]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\\@:]+)(?::[0-9]+)?([/?#][^\s\\]*)?"
+)
 """Scheme, credentials, host, and the rest."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
-# A tag may be called v3.13.0, a branch 3.13-fixes and a commit 4711: a bare version begins with a digit and has a dot.
+# A tag may be called v3.13.0, a branch 3.13-fixes and a commit 4711: a bare version
+# begins with a digit and has a dot.
 _BARE = re.compile(r"[0-9][0-9A-Za-z!_]*\.[0-9A-Za-z!_.+]*")
 _NUMBERS = 3  # how many a version has in its full form
 _LARGEST_MAJOR = 999  # a larger number is a date
-_PREFIXED = re.compile(r"[A-Za-z][A-Za-z_.-]*[A-Za-z=@:~<>^ _-]*[-_=@: v]?([0-9]+\.[0-9A-Za-z!_.+]*)")
+_PREFIXED = re.compile(
+    r"[A-Za-z][A-Za-z_.-]*[A-Za-z=@:~<>^ _-]*[-_=@: v]?([0-9]+\.[0-9A-Za-z!_.+]*)"
+)
 """A release with a name in front that does not belong there: `v3.13.0`, `iree-3.13.0`, `iree=3.13.0`."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
@@ -38,10 +45,13 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 class Places(Small, frozen=True):
     """Whose wheels are looked for, and where, beside what the environment tells pip."""
 
-    find_links: tuple[str, ...] = ()  # HTTPS pages and directories that name wheels, in order
+    find_links: tuple[
+        str, ...
+    ] = ()  # HTTPS pages and directories that name wheels, in order
     no_index: bool = False  # True where only those count, and not the index
     project: str = PROJECT  # the compiler's name on the index
-    # (release, digest such as `sha256:…`) that a requirements file allows for the release's wheel
+    # (release, digest such as `sha256:…`) that a requirements file allows for the
+    # release's wheel
     hashes: tuple[tuple[str, str], ...] = ()
 
     def hashes_of(self, release: str) -> tuple[str, ...]:
@@ -51,7 +61,10 @@ class Places(Small, frozen=True):
     @property
     def argv(self) -> list[str]:
         """The options of pip that say so."""
-        return [*(f"--find-links={link}" for link in self.find_links), *["--no-index"] * self.no_index]
+        return [
+            *(f"--find-links={link}" for link in self.find_links),
+            *["--no-index"] * self.no_index,
+        ]
 
     @property
     def key(self) -> str:
@@ -69,7 +82,9 @@ class Places(Small, frozen=True):
         """All places of both, each once, for the project of the other."""
         links = dict.fromkeys((*self.find_links, *other.find_links))
         hashes = dict.fromkeys((*self.hashes, *other.hashes))
-        return Places(tuple(links), self.no_index or other.no_index, other.project, tuple(hashes))
+        return Places(
+            tuple(links), self.no_index or other.no_index, other.project, tuple(hashes)
+        )
 
     def release(self, spec: str) -> str | None:
         """The version in a SPEC of the project; None in any other."""
@@ -79,10 +94,13 @@ class Places(Small, frozen=True):
 class Command(Small, frozen=True):
     """A compiler that is a command."""
 
-    run: tuple[str, ...]  # the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them
+    run: tuple[
+        str, ...
+    ]  # the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them
     artifacts: tuple[str, ...]  # globs of the files that are measured
     root: str  # the folder that paths are relative to
-    # on the package index, of which a side is a release; empty: a side is words for `{side}`, or a commit
+    # on the package index, of which a side is a release; empty: a side is words for
+    # `{side}`, or a commit
     package: str = ""
     sources: tuple[str, ...] = ()  # globs of further files that the command needs
     stages: tuple[str, ...] = ()  # ends of names of files with its own IR, in its order
@@ -94,7 +112,9 @@ class Sought(Small, frozen=True):
 
     spec: str
     places: Places = Places()
-    notes: tuple[str, ...] = ()  # what is not taken of where it was asked for, a line each
+    notes: tuple[
+        str, ...
+    ] = ()  # what is not taken of where it was asked for, a line each
 
 
 def names_commit(spec: str) -> bool:
@@ -108,7 +128,9 @@ def is_address(link: str) -> bool:
 
 
 def refused_link(link: str) -> str:
-    """Why a place of wheels is not taken; empty for an HTTPS page without credentials, and for any path.
+    """Why a place of wheels is not taken.
+
+    Empty for an HTTPS page without credentials, and for any path.
 
     Plain HTTP is taken from this machine itself, as pip takes it.
     """
@@ -128,7 +150,9 @@ def without_secrets(text: str) -> str:
 
 
 def release_of(text: str, project: str = PROJECT) -> str | None:
-    """Return the version in `3.13.0` and `iree-base-compiler==3.13.0`, in its full form; None for any other text.
+    """Return the version in `3.13.0` and `iree-base-compiler==3.13.0`, in its full form.
+
+    None for any other text.
 
     `project`: whose name may stand before it; empty: any.
     """
@@ -136,10 +160,16 @@ def release_of(text: str, project: str = PROJECT) -> str | None:
     try:
         if _BARE.fullmatch(text):
             return full_version(Version(text))
-        specifiers = list(Requirement(text).specifier) if is_compiler(text, project) else []
+        specifiers = (
+            list(Requirement(text).specifier) if is_compiler(text, project) else []
+        )
     except (InvalidRequirement, InvalidVersion):  # `3.13.x`
         return None
-    if len(specifiers) != 1 or specifiers[0].operator != "==" or specifiers[0].version.endswith(".*"):
+    if (
+        len(specifiers) != 1
+        or specifiers[0].operator != "=="
+        or specifiers[0].version.endswith(".*")
+    ):
         return None
     return full_version(Version(specifiers[0].version))
 
@@ -157,12 +187,19 @@ def full_version(version: Version) -> str:
     numbers += [0] * (_NUMBERS - len(numbers))
     epoch = f"{version.epoch}!" if version.epoch else ""
     # what follows the numbers: `rc1`, `.post1`, `.dev1`, `+local`
-    rest = str(version).removeprefix(epoch).removeprefix(".".join(map(str, version.release)))
+    rest = (
+        str(version)
+        .removeprefix(epoch)
+        .removeprefix(".".join(map(str, version.release)))
+    )
     return f"{epoch}{'.'.join(map(str, numbers))}{rest}"
 
 
 def meant_spec(text: str) -> str:
-    """Return the SPEC that was probably meant by `v3.13.0`, `iree-3.13.0` or `lastest`; empty for any other text."""
+    """Return the SPEC that was probably meant by `v3.13.0`, `iree-3.13.0` or `lastest`.
+
+    Empty for any other text.
+    """
     text = text.strip()
     if text in MOVING:
         return ""
@@ -180,17 +217,28 @@ def is_release(spec: str) -> bool:
 
 
 def release_in(shown: str) -> str | None:
-    """The release in a snapshot's SPEC: of `nightly = iree-base-compiler==…` the one that it was; None without one."""
+    """The release in a snapshot's SPEC: of `nightly = iree-base-compiler==…` the one that it was.
+
+    None without one.
+    """
     moving, _, resolved = shown.rpartition(RESOLVED)
     return release_of(resolved if moving in MOVING else shown, "")
 
 
 def requirement_of(line: str) -> str:
-    """The requirement in a line of a requirements file, without what may follow it; empty where it has none."""
+    """The requirement in a line of a requirements file, without what may follow it.
+
+    Empty where it has none.
+    """
     return _AFTER.sub("", line, count=1).strip()
 
 
 def is_compiler(requirement: str, project: str = PROJECT) -> bool:
-    """True where a requirement is about the compiler, whatever it asks for; names are equal as PEP 503 says."""
+    """True where a requirement is about the compiler, whatever it asks for.
+
+    Names are equal as PEP 503 says.
+    """
     name = _NAME.match(requirement)
-    return name is not None and canonicalize_name(name[0]) == canonicalize_name(project or name[0])
+    return name is not None and canonicalize_name(name[0]) == canonicalize_name(
+        project or name[0]
+    )

@@ -1,10 +1,14 @@
-"""A study: variants in their order, each measured over the same cells; what a gap, a neighbour and the reference are.
+"""A study: variants in their order, each measured over the same cells.
 
-An experiment has as many as its question needs, a history one a release or stored commit. A comparison has two sides by
-name, `base` and `head`, and a bisection asks for one after the other: these need no more than their snapshots.
+What a gap, a neighbour and the reference are.
 
-A gap is no measurement: a variant that could not be had, and a cell without an artifact. It is nobody's reference.
-The neighbours of such a variant are held against each other; of such a cell nothing is held against anything.
+An experiment has as many as its question needs, a history one a release or stored
+commit. A comparison has two sides by name, `base` and `head`, and a bisection asks for
+one after the other: these need no more than their snapshots.
+
+A gap is no measurement: a variant that could not be had, and a cell without an
+artifact. It is nobody's reference. The neighbours of such a variant are held against
+each other; of such a cell nothing is held against anything.
 """
 
 from __future__ import annotations
@@ -19,7 +23,9 @@ from bot.core.record import Small
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
 
-UNMEASURED = "unmeasured"  # the status of a cell in a gap: its failure says why nothing is known of it
+UNMEASURED = (  # the status of a cell in a gap: its failure says why nothing is known of it
+    "unmeasured"
+)
 SHORT = 10  # digits of a commit that names a variant
 _ABSENT = "not in this snapshot"
 
@@ -37,21 +43,32 @@ class Assumption(Small, frozen=True):
         bounds = f"at least {self.smallest:,}"
         if self.largest is not None:
             bounds = f"{self.smallest:,} to {self.largest:,}"
-        return f"{bounds}, multiples of {self.divisor:,}" if self.divisor > 1 else bounds
+        return (
+            f"{bounds}, multiples of {self.divisor:,}" if self.divisor > 1 else bounds
+        )
 
 
 class Variant(Small, frozen=True):
     """What makes one side of a study another one than the others, and what was measured with it."""
 
     name: str
-    spec: str = ""  # SPEC of its compiler, without directories once that is fetched; empty for the study's own
-    snapshot: Snapshot | None = None  # None before it is measured, and where there is a gap in its place
+    # SPEC of its compiler, without directories once that is fetched; empty for the
+    # study's own
+    spec: str = ""
+    snapshot: Snapshot | None = (
+        None  # None before it is measured, and where there is a gap in its place
+    )
     reason: str = ""  # why there is a gap, or why none of its cells could be tried
     flags: tuple[str, ...] = ()  # of its cells, behind all others
-    # glob of the only targets that have it → flags that it adds there; None for all, without such flags
+    # glob of the only targets that have it → flags that it adds there; None for all,
+    # without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
-    models: Mapping[str, str] = {}  # name of a model → the file that stands for it in this variant
-    layers: int | None = None  # how often its models have their layer; None for models as they are
+    models: Mapping[
+        str, str
+    ] = {}  # name of a model → the file that stands for it in this variant
+    layers: int | None = (
+        None  # how often its models have their layer; None for models as they are
+    )
     assume: Assumption | None = None
 
     @property
@@ -74,27 +91,54 @@ class Study(Small, frozen=True, dict=True, gc=True):
     def keys(self) -> tuple[CellKey, ...]:
         """The cells that any variant plans or has, sorted."""
         sides = [one.snapshot for one in self.variants if one.snapshot]
-        return tuple(sorted({key for side in sides for key in (*side.planned, *(cell.key for cell in side.cells))}))
+        return tuple(
+            sorted(
+                {
+                    key
+                    for side in sides
+                    for key in (*side.planned, *(cell.key for cell in side.cells))
+                }
+            )
+        )
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell in all variants, in their order; in a gap it is `unmeasured`, with the reason as its failure."""
+        """Each cell in all variants, in their order.
+
+        In a gap it is `unmeasured`, with the reason as its failure.
+        """
         columns = []
         for one in self.variants:
-            own = {cell.key: cell for cell in one.snapshot.cells} if one.snapshot else {}
+            own = (
+                {cell.key: cell for cell in one.snapshot.cells} if one.snapshot else {}
+            )
             gap = Failure("gap", _ABSENT if one.snapshot else one.reason)
-            columns.append([own.get(key) or Cell(key, UNMEASURED, failure=gap) for key in self.keys])
+            columns.append(
+                [
+                    own.get(key) or Cell(key, UNMEASURED, failure=gap)
+                    for key in self.keys
+                ]
+            )
         return dict(zip(self.keys, zip(*columns, strict=True), strict=True))
 
     @cached_property
     def targets(self) -> Mapping[str, str]:
         """Target → its backend, of all variants."""
-        return {name: one for side in self.variants if side.snapshot for name, one in side.snapshot.targets.items()}
+        return {
+            name: one
+            for side in self.variants
+            if side.snapshot
+            for name, one in side.snapshot.targets.items()
+        }
 
     @cached_property
     def measured(self) -> tuple[Variant, ...]:
         """The variants of which at least one cell has an artifact."""
-        return tuple(one for one in self.variants if one.snapshot and any(cell.measured for cell in one.snapshot.cells))
+        return tuple(
+            one
+            for one in self.variants
+            if one.snapshot and any(cell.measured for cell in one.snapshot.cells)
+        )
 
     @cached_property
     def references(self) -> Mapping[str, Variant]:
@@ -132,7 +176,11 @@ def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
 def of_commit(sha: str, snapshot: Snapshot) -> Variant:
     """A stored baseline: its name is the commit, and its SPEC the release that measured it."""
     compiler = snapshot.compiler
-    return Variant(sha[:SHORT], release_in(compiler.spec) or compiler.spec or compiler.version, snapshot)
+    return Variant(
+        sha[:SHORT],
+        release_in(compiler.spec) or compiler.spec or compiler.version,
+        snapshot,
+    )
 
 
 def named_apart(variants: Sequence[Variant]) -> Study:

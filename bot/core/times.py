@@ -30,7 +30,10 @@ def phases_us(started_ns: int, ended_ns: Mapping[str, int]) -> dict[str, int]:
     `ended_ns`: `7.stream` is the seventh phase; AFTER_LAST comes last.
     """
     numbered = sorted(name for name in ended_ns if name != AFTER_LAST)
-    ordered = [*sorted(numbered, key=_number), *(name for name in ended_ns if name == AFTER_LAST)]
+    ordered = [
+        *sorted(numbered, key=_number),
+        *(name for name in ended_ns if name == AFTER_LAST),
+    ]
     times = dict[str, int]()
     before_ns = started_ns
     for name in ordered:
@@ -44,7 +47,11 @@ def longest(variants: Sequence[CompileTimes], most: int) -> list[CompileTimes]:
     """Return the times with those passes alone that are among the longest of any variant."""
     kept = {name for times in variants for name in list(times.passes)[:most]}
     return [
-        replace(times, passes={name: time for name, time in times.passes.items() if name in kept}) for times in variants
+        replace(
+            times,
+            passes={name: time for name, time in times.passes.items() if name in kept},
+        )
+        for times in variants
     ]
 
 

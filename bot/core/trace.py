@@ -22,26 +22,38 @@ SOURCE = "source"
 class PassStep(Record, frozen=True):
     """What one pass did to a function."""
 
-    name: str  # the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class (`InstCombinePass`)
-    class_name: str  # what implements it (`CSEPass`), or what it calls itself (`Greedy Register Allocator`)
+    # the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class
+    # (`InstCombinePass`)
+    name: str
+    # what implements it (`CSEPass`), or what it calls itself (`Greedy Register
+    # Allocator`)
+    class_name: str
     level: str
-    # operation with its types (`arith.addf vector<8xf32`) → how many more there are after the pass than after the one
-    # before; than none after the first of a level
+    # operation with its types (`arith.addf vector<8xf32`) → how many more there are
+    # after the pass than after the one before; than none after the first of a level
     changes: Mapping[str, Amount]
 
 
 class DispatchTrace(Record, frozen=True, omit_defaults=True):
     """One dispatch on one side."""
 
-    steps: tuple[PassStep, ...]  # the passes that changed which operations there are, in order
-    why: str = ""  # why there are none, or why they end early; empty where the trace is whole
-    # whether the traced compile made the code that is in the artifact; None where that is not known
+    steps: tuple[
+        PassStep, ...
+    ]  # the passes that changed which operations there are, in order
+    why: str = (
+        ""  # why there are none, or why they end early; empty where the trace is whole
+    )
+    # whether the traced compile made the code that is in the artifact; None where that
+    # is not known
     same_code: bool | None = None
-    # of a dispatch that the other side lacks, what that side's passes did at the same places of the model
+    # of a dispatch that the other side lacks, what that side's passes did at the same
+    # places of the model
     across: tuple[PassStep, ...] = ()
-    # the target for which the passes over the program were printed, where that is another one with the same dispatches
+    # the target for which the passes over the program were printed, where that is
+    # another one with the same dispatches
     printed_for: str = ""
-    # the experiment on the program of a dispatch that is formed otherwise; None where nobody made it
+    # the experiment on the program of a dispatch that is formed otherwise; None where
+    # nobody made it
     formed: ProgramProof | None = None
 
     @property
@@ -51,7 +63,10 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def size(self) -> int:
-        """What it takes to look at: steps times operations that there ever are; real ones have up to 100,000."""
+        """What it takes to look at: steps times operations that there ever are.
+
+        Real ones have up to 100,000.
+        """
         steps = self.steps + self.across
         return len(steps) * len({name for step in steps for name in step.changes})
 
@@ -98,12 +113,16 @@ class TraceRow:
     """One pass on both sides."""
 
     name: str
-    # base, head: the function after it; None on a side where it does not run, or changes no operation
+    # base, head: the function after it; None on a side where it does not run, or
+    # changes no operation
     base: PassState | None
     head: PassState | None
-    # operation → how many more on head after this pass, largest first; with types where only these differ
+    # operation → how many more on head after this pass, largest first; with types where
+    # only these differ
     apart: Mapping[str, int]
-    share: float  # how many of the larger side's operations the other does not have (0.5 is half of them)
+    # how many of the larger side's operations the other does not have (0.5 is half of
+    # them)
+    share: float
 
     @property
     def level(self) -> str:
@@ -125,9 +144,13 @@ class Parting:
     rows: tuple[TraceRow, ...]
     at: int | None  # place of that pass in `rows`; None with the reason in `why`
     why: str = ""
-    is_late: bool = False  # they part in LLVM's passes, of which only milestones were looked at
-    forms_otherwise: bool = False  # passes over the program leave another number of dispatches at the same places
-    # the experiment that names the pass; None where none does. `at` is None where the pass changes no operation here.
+    is_late: bool = (
+        False  # they part in LLVM's passes, of which only milestones were looked at
+    )
+    # passes over the program leave another number of dispatches at the same places
+    forms_otherwise: bool = False
+    # the experiment that names the pass; None where none does. `at` is None where the
+    # pass changes no operation here.
     formed: ProgramProof | None = None
 
     @property
@@ -146,7 +169,11 @@ class Parting:
         before = self.rows[self.at - 1].apart if self.at else {}
         now = self.rows[self.at].apart
         regions = {REGION: now[REGION]} if REGION in now else {}
-        return {name: count for name, count in {**regions, **now}.items() if before.get(name) != count}
+        return {
+            name: count
+            for name, count in {**regions, **now}.items()
+            if before.get(name) != count
+        }
 
     @property
     def shown(self) -> list[int]:
@@ -166,7 +193,16 @@ def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0)
     Args:
         others: how many there are beside these; None where that is not known.
     """
-    words = [f"{name} {count:+,}".replace("-", "−") for name, count in list(apart.items())[:most]]
+    words = [
+        f"{name} {count:+,}".replace("-", "−")
+        for name, count in list(apart.items())[:most]
+    ]
     rest = max(0, len(apart) - most) + (others or 0)
-    more = f" and {rest} more" if rest and others is not None else " and more" if rest else ""
+    more = (
+        f" and {rest} more"
+        if rest and others is not None
+        else " and more"
+        if rest
+        else ""
+    )
     return ", ".join(words) + more

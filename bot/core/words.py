@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 def noun_of(count: int, noun: str) -> str:
-    """The noun as it follows a count: `dispatch` of 1, `dispatches` of 2; `families`, `days`, `parts of the whole`."""
+    """The noun as it follows a count: `dispatch` of 1, `dispatches` of 2.
+
+    `families`, `days`, `parts of the whole`.
+    """
     if count == 1:
         return noun
     head, of, rest = noun.partition(" of ")

@@ -1,7 +1,8 @@
 """What compiles and traces are reckoned to cost: counted from what an artifact holds, never timed.
 
-Budgets count this work, so that the same inputs get the same rechecks and traces on a fast machine and on a slow one.
-One unit is about a millisecond of CPU time on one common machine. The formulas were fitted to IREE 3.11.0 to 3.13.0.
+Budgets count this work, so that the same inputs get the same rechecks and traces on a
+fast machine and on a slow one. One unit is about a millisecond of CPU time on one
+common machine. The formulas were fitted to IREE 3.11.0 to 3.13.0.
 """
 
 from __future__ import annotations
@@ -34,14 +35,20 @@ def compile_work(cell: Cell) -> int:
     code_bytes = cell.value("executable_bytes")
     if code_bytes is None:
         code_bytes = cell.value("artifact_bytes") or 0
-    return _PER_COMPILE + _PER_EXECUTABLE * executables + _PER_SITE * sites + _PER_CODE_KIB * code_bytes // _KIB
+    return (
+        _PER_COMPILE
+        + _PER_EXECUTABLE * executables
+        + _PER_SITE * sites
+        + _PER_CODE_KIB * code_bytes // _KIB
+    )
 
 
 def trace_work(row: Dispatch) -> int:
     """Return the work of printing all passes over one dispatch.
 
-    Measured from 3.11.0 to 3.13.0 on all targets, in CPU time. MLIR's passes with LLVM's milestones take 0.25 s for a
-    small dispatch, 1.6 s for 29 KB of code and 11.7 s for 146 KB. All of LLVM's passes take 1.3 s more for 38 KB.
+    Measured from 3.11.0 to 3.13.0 on all targets, in CPU time. MLIR's passes with
+    LLVM's milestones take 0.25 s for a small dispatch, 1.6 s for 29 KB of code and 11.7
+    s for 146 KB. All of LLVM's passes take 1.3 s more for 38 KB.
     """
     return _PER_TRACE + _PER_TRACED_KIB * (row.code_bytes or 0) // _KIB
 
@@ -49,7 +56,8 @@ def trace_work(row: Dispatch) -> int:
 def ladder_work(base: Dispatch, head: Dispatch, *, both_orders: bool) -> int:
     """Return the work of a ladder: 10 compiles of one dispatch, and 16 for both orders.
 
-    Measured from 3.10.0 to 3.13.0, in CPU time, of base first alone: 1.9 s for 1 KB of code and 6 s for 32 KB.
+    Measured from 3.10.0 to 3.13.0, in CPU time, of base first alone: 1.9 s for 1 KB of
+    code and 6 s for 32 KB.
     """
     code_bytes = max(base.code_bytes or 0, head.code_bytes or 0)
     work = _PER_LADDER + _PER_LADDER_KIB * code_bytes // _KIB

@@ -1,7 +1,8 @@
 """What the experiments on one dispatch say of its cause: which phase carries its change, and what that refutes.
 
-The first phase, setting or pass in which the sides differ is a correlation. A ladder (`bot.core.ladder`) and the proof
-of a configuration (`bot.core.proof`) are experiments, and what they say goes before it.
+The first phase, setting or pass in which the sides differ is a correlation. A ladder
+(`bot.core.ladder`) and the proof of a configuration (`bot.core.proof`) are experiments,
+and what they say goes before it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,13 @@ TRACED_ONLY = "a trace names the pass"
 _MIDDLE_END = "Pass"  # how the name of a pass of LLVM's optimizer ends
 
 
-def fitting_ladder(base: Dispatch | None, head: Dispatch | None, cell: Cell, base_compiler: str) -> Ladder | None:
-    """Return the ladder of a pair in head's cell; None where there is none, or one of another base."""
+def fitting_ladder(
+    base: Dispatch | None, head: Dispatch | None, cell: Cell, base_compiler: str
+) -> Ladder | None:
+    """Return the ladder of a pair in head's cell.
+
+    None where there is none, or one of another base.
+    """
     if base is None or head is None:
         return None
     ladder = cell.ladders.get(head.name)
@@ -46,7 +52,11 @@ def fitting_ladder(base: Dispatch | None, head: Dispatch | None, cell: Cell, bas
         return None
     if ladder.knobs is None or base.code_bytes is None or head.code_bytes is None:
         return ladder
-    return ladder if ladder.knobs.moved_bytes in (None, head.code_bytes - base.code_bytes) else None
+    return (
+        ladder
+        if ladder.knobs.moved_bytes in (None, head.code_bytes - base.code_bytes)
+        else None
+    )
 
 
 def carried_by(delta: DispatchDelta) -> Carried | None:
@@ -65,7 +75,11 @@ def cause_by_experiment(delta: DispatchDelta) -> str | None:
         return "strategy"
     by_phase = carried_by(delta)
     if by_phase is None:
-        return "codegen" if status == REFUTED and delta.cause == "strategy" else delta.cause
+        return (
+            "codegen"
+            if status == REFUTED and delta.cause == "strategy"
+            else delta.cause
+        )
     if by_phase.phase == CONFIGURATION:
         return "strategy"
     if SOURCE in by_phase.parts and delta.cause not in ("strategy", "codegen"):
@@ -89,23 +103,37 @@ def phase_of_pass(level: str, name: str) -> str:
 
 def is_within(phase: str, carrying: str) -> bool:
     """Return whether a phase is the one that carries the change, or is in it."""
-    return phase == carrying or (carrying == BACK_END and phase in (LLVM_OPTIMIZER, CODE_GENERATOR))
+    return phase == carrying or (
+        carrying == BACK_END and phase in (LLVM_OPTIMIZER, CODE_GENERATOR)
+    )
 
 
 def why_no_pass(delta: DispatchDelta, level: str, name: str) -> str:
-    """Say that a traced pass is not in the phase that carries the bytes; empty where it is, or nobody knows."""
+    """Say that a traced pass is not in the phase that carries the bytes.
+
+    Empty where it is, or nobody knows.
+    """
     by_phase = carried_by(delta)
     if by_phase is None:
         return ""
     if by_phase.phase is None:
-        return f"traced: the sides diverge after {name}, but no single phase carries the change"
+        return (
+            f"traced: the sides diverge after {name}, but no single phase carries the"
+            " change"
+        )
     if is_within(phase_of_pass(level, name), by_phase.phase):
         return ""
-    return f"traced: the sides diverge after {name}, but {PHASE_NAMES[by_phase.phase]} carries the change"
+    return (
+        f"traced: the sides diverge after {name}, but {PHASE_NAMES[by_phase.phase]}"
+        " carries the change"
+    )
 
 
 def carried_words(delta: DispatchDelta) -> str:
-    """Return `the code generator carries 98 % of the change`, or the parts; empty without a whole ladder."""
+    """Return `the code generator carries 98 % of the change`, or the parts.
+
+    Empty without a whole ladder.
+    """
     by_phase, change_bytes = carried_by(delta), moved_bytes(delta)
     if by_phase is None or not change_bytes:
         return ""
@@ -118,7 +146,11 @@ def carried_words(delta: DispatchDelta) -> str:
 def claim_of(delta: DispatchDelta) -> Experiment:
     """Return the experiment behind the cause that a report names for one dispatch."""
     change_bytes = moved_bytes(delta)
-    if delta.cause == "strategy" and delta.proof is not None and delta.proof.status in (PROVED, PARTLY):
+    if (
+        delta.cause == "strategy"
+        and delta.proof is not None
+        and delta.proof.status in (PROVED, PARTLY)
+    ):
         return delta.proof
     by_phase = carried_by(delta)
     if delta.base is None or delta.head is None:

@@ -1,7 +1,7 @@
 """How much of a cell each part of the model has: dispatch sites, code and stack, summed over its dispatches.
 
-Parts have names of the model's own locations. Both sides share one naming, made of all places of both, so that a part
-has the same name on either side.
+Parts have names of the model's own locations. Both sides share one naming, made of all
+places of both, so that a part has the same name on either side.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from bot.core.program import Program
 from bot.core.snapshot import Cell
 from bot.explain.texts import per_object
 
-Sections = Sequence["tuple[str, str]"]  # Name and glob of each; the first whose glob matches decides
+Sections = Sequence[
+    "tuple[str, str]"
+]  # Name and glob of each; the first whose glob matches decides
 Part = tuple[str, str]
 """A component: its section, or the first levels of its full name; and that, `encoder.layer.*.attention.self`."""
 Names = Mapping[str, Part]  # place, as a Site has it → the part that it belongs to
 
 AMOUNTS = Amounts.__struct_fields__
-MAX_COMPONENTS = 16  # More than these are no overview: the tree is cut at the level above
+MAX_COMPONENTS = (
+    16  # More than these are no overview: the tree is cut at the level above
+)
 MAX_LEVELS = 3
 
 _NOWHERE = UNATTRIBUTED, UNATTRIBUTED
@@ -40,9 +44,10 @@ _amounts = lru_cache(maxsize=1024)(Amounts)
 def split(path: str) -> _Levels:
     """The levels of a model's own name; empty where it says nothing.
 
-    TensorFlow and JAX separate them by `/`, PyTorch by `.`. Of the names that TFLite joins by `;` the first counts,
-    which is that of the fused operation's result. JAX's transformations are taken off: `jit(step)/jvp(MLP)/fc0`
-    and its backward pass `jit(step)/transpose(jvp(MLP))/fc0` are both `MLP`, `fc0`.
+    TensorFlow and JAX separate them by `/`, PyTorch by `.`. Of the names that TFLite
+    joins by `;` the first counts, which is that of the fused operation's result. JAX's
+    transformations are taken off: `jit(step)/jvp(MLP)/fc0` and its backward pass
+    `jit(step)/transpose(jvp(MLP))/fc0` are both `MLP`, `fc0`.
     """
     first = path.partition(";")[0]
     if "/" not in first:
@@ -59,29 +64,42 @@ def split(path: str) -> _Levels:
 def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
     """Levels → the same with repeated layers as one, and without the wrapper that all have in common.
 
-    A number is `*`, and so is each number in a level that differs in numbers only from another one at its place:
-    `layer.0` is `layer.*`, `conv_dw_6_relu` beside `conv_dw_7_relu` is `conv_dw_*_relu`.
+    A number is `*`, and so is each number in a level that differs in numbers only from
+    another one at its place: `layer.0` is `layer.*`, `conv_dw_6_relu` beside
+    `conv_dw_7_relu` is `conv_dw_*_relu`.
     """
     names: dict[_Levels, _Levels] = dict.fromkeys(paths, ())
     for depth in range(max(map(len, names), default=0)):
         alike: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
         for levels, parent in names.items():
             if depth < len(levels):
-                siblings = alike.setdefault((parent, _NUMBER.sub("0", levels[depth])), {})
+                siblings = alike.setdefault(
+                    (parent, _NUMBER.sub("0", levels[depth])), {}
+                )
                 siblings.setdefault(levels[depth], []).append(levels)
         for (parent, _), siblings in alike.items():
             columns = zip(*map(_NUMBER.findall, siblings), strict=True)
             varying = [len(set(column)) > 1 for column in columns]
             for level, each in siblings.items():
-                starred = "*" if _NUMBER.fullmatch(level) else _starred(level, iter(varying))
+                starred = (
+                    "*" if _NUMBER.fullmatch(level) else _starred(level, iter(varying))
+                )
                 names.update(dict.fromkeys(each, (*parent, starred)))
-    nested = [name[:-1] for name in names.values() if len(name) > 1]  # one without levels below it has no say
+    nested = [
+        name[:-1] for name in names.values() if len(name) > 1
+    ]  # one without levels below it has no say
     wrapper = 0
     if nested:
         low, high = min(nested), max(nested)
         pairs = enumerate(zip(low, high, strict=False))
-        wrapper = next((depth for depth, (left, right) in pairs if left != right), min(map(len, nested)))
-    return {levels: name[wrapper:] if len(name) > wrapper else name for levels, name in names.items()}
+        wrapper = next(
+            (depth for depth, (left, right) in pairs if left != right),
+            min(map(len, nested)),
+        )
+    return {
+        levels: name[wrapper:] if len(name) > wrapper else name
+        for levels, name in names.items()
+    }
 
 
 def _starred(level: str, varies: Iterator[bool]) -> str:
@@ -91,7 +109,9 @@ def _starred(level: str, varies: Iterator[bool]) -> str:
 def naming(base: Cell, head: Cell, sections: Sections = ()) -> Names:
     """What the places of both sides of a cell are called; see `name_places`."""
     programs = [cell.program for cell in (base, head) if cell.program]
-    return name_places(frozenset().union(*map(_named_places, programs)), tuple(sections))
+    return name_places(
+        frozenset().union(*map(_named_places, programs)), tuple(sections)
+    )
 
 
 @per_object
@@ -100,23 +120,34 @@ def _named_places(program: Program) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = ()) -> Names:
+def name_places(
+    places: frozenset[str], sections: tuple[tuple[str, str], ...] = ()
+) -> Names:
     """Name every place that says something: by the first section that matches, else by the tree's first levels.
 
-    There are as many levels, at most MAX_LEVELS, as keep the components at MAX_COMPONENTS or below; the `*` of
-    `encoder.layer.*.attention` does not count. In a glob `/` and `.` are the same; `*.attention.*` also takes the
-    attention itself.
+    There are as many levels, at most MAX_LEVELS, as keep the components at
+    MAX_COMPONENTS or below; the `*` of `encoder.layer.*.attention` does not count. In a
+    glob `/` and `.` are the same; `*.attention.*` also takes the attention itself.
     """
-    slashed = any("/" in place for place in places)  # then a name without one is an operation's: `tfl.quantize`
+    slashed = any(
+        "/" in place for place in places
+    )  # then a name without one is an operation's: `tfl.quantize`
     firsts = {place: place.partition(";")[0] for place in sorted(places)}
-    levels = {place: split(place) if "/" in place or not slashed else (firsts[place],) for place in firsts}
+    levels = {
+        place: split(place) if "/" in place or not slashed else (firsts[place],)
+        for place in firsts
+    }
     names = grouped(dict.fromkeys(filter(None, levels.values())))
     known = {place: names[own] for place, own in levels.items() if own}
     globs = [(name, glob.replace("/", ".")) for name, glob in sections]
     components = dict[str, str]()
     for place in known:
         dotted = firsts[place].replace("/", ".")
-        matching = (name for name, glob in globs if fnmatchcase(dotted, glob) or fnmatchcase(f".{dotted}.", glob))
+        matching = (
+            name
+            for name, glob in globs
+            if fnmatchcase(dotted, glob) or fnmatchcase(f".{dotted}.", glob)
+        )
         if (section := next(matching, None)) is not None:
             components[place] = section
     rest = [place for place in known if place not in components]
@@ -124,7 +155,9 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
         cut = dict[str, str]()
         for place in rest:
             counted = [at for at, level in enumerate(known[place]) if "*" not in level]
-            cut[place] = ".".join(known[place][: counted[depth]] if depth < len(counted) else known[place])
+            cut[place] = ".".join(
+                known[place][: counted[depth]] if depth < len(counted) else known[place]
+            )
         if len(set(cut.values())) <= MAX_COMPONENTS:
             break
     components |= cut
@@ -132,17 +165,27 @@ def name_places(places: frozenset[str], sections: tuple[tuple[str, str], ...] = 
 
 
 @per_object
-def _launched(program: Program | None, names: Names) -> dict[str, tuple[Mapping[Part, int], int]]:
-    """Entry point → the parts where it is launched, each with its number of sites; and all of these."""
+def _launched(
+    program: Program | None, names: Names
+) -> dict[str, tuple[Mapping[Part, int], int]]:
+    """Entry point → the parts where it is launched, each with its number of sites.
+
+    And all of these.
+    """
     parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
-        parts.setdefault(site.entry_point, Counter())[names.get(site.component or "", _NOWHERE)] += 1
+        parts.setdefault(site.entry_point, Counter())[
+            names.get(site.component or "", _NOWHERE)
+        ] += 1
     return {entry: (counts, counts.total()) for entry, counts in parts.items()}
 
 
 @per_object
 def where(program: Program | None, names: Names) -> dict[str, str]:
-    """Entry point → the component where most of its sites are; of equals the first in the program's order."""
+    """Entry point → the component where most of its sites are.
+
+    Of equals the first in the program's order.
+    """
     result = {}
     for entry, (parts, _) in _launched(program, names).items():
         counts = Counter[str]()
@@ -155,13 +198,19 @@ def where(program: Program | None, names: Names) -> dict[str, str]:
 def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     """Part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
 
-    Sites sum to the sites of all entry points. Code sums to the cell's `executable_bytes`, or where that is not known
-    to that of all entry points; code of a shared entry point is split evenly over its sites. What has no location, an
-    entry point that has more or fewer sites than the program launches it, and code that belongs to no entry point are
-    `unattributed`. Stack is the largest frame of an entry point with a site there: a maximum, no sum. An amount is None
-    where nothing is known of it.
+    Sites sum to the sites of all entry points. Code sums to the cell's
+    `executable_bytes`, or where that is not known to that of all entry points; code of
+    a shared entry point is split evenly over its sites. What has no location, an entry
+    point that has more or fewer sites than the program launches it, and code that
+    belongs to no entry point are `unattributed`. Stack is the largest frame of an entry
+    point with a site there: a maximum, no sum. An amount is None where nothing is known
+    of it.
     """
-    sites, code, stack = defaultdict[Part, int](int), defaultdict[Part, int](int), dict[Part, int]()
+    sites, code, stack = (
+        defaultdict[Part, int](int),
+        defaultdict[Part, int](int),
+        dict[Part, int](),
+    )
     every, launched = set[Part](), _launched(cell.program, names)
     for row in cell.dispatches:
         counts, total = launched.get(row.name, ({}, None))
@@ -175,7 +224,9 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
             if frame is not None and frame >= stack.get(part, 0):
                 stack[part] = frame
         if row.code_bytes is not None:
-            rest = row.code_bytes  # as much of it for each site, in whole bytes; the first part has what is left over
+            # as much of it for each site, in whole bytes; the first part has what is
+            # left over
+            rest = row.code_bytes
             for part, count in counts.items() if total else ():
                 share = row.code_bytes * count // total
                 code[part] += share
@@ -191,7 +242,10 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         every.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
-    return {part: _amounts(sites.get(part), code.get(part), stack.get(part)) for part in every}
+    return {
+        part: _amounts(sites.get(part), code.get(part), stack.get(part))
+        for part in every
+    }
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
@@ -199,36 +253,74 @@ def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():
         groups.setdefault(part[level], []).append(amounts)
-    return {name: each[0] if len(each) == 1 else _sum(each) for name, each in groups.items()}
+    return {
+        name: each[0] if len(each) == 1 else _sum(each) for name, each in groups.items()
+    }
 
 
 def _sum(parts: Iterable[Amounts]) -> Amounts:
     columns = zip(*map(astuple, parts), strict=True)
-    sites, code, stack = ([amount for amount in column if amount is not None] for column in columns)
-    return _amounts(sum(sites) if sites else None, sum(code) if code else None, max(stack, default=None))
+    sites, code, stack = (
+        [amount for amount in column if amount is not None] for column in columns
+    )
+    return _amounts(
+        sum(sites) if sites else None,
+        sum(code) if code else None,
+        max(stack, default=None),
+    )
 
 
-def components(base: Cell, head: Cell, names: Names) -> tuple[tuple[ComponentDelta, ...], tuple[ComponentDelta, ...]]:
+def components(
+    base: Cell, head: Cell, names: Names
+) -> tuple[tuple[ComponentDelta, ...], tuple[ComponentDelta, ...]]:
     """The components that moved, and all by full name.
 
-    What moved: largest change of code first, then of sites, of stack, then by name. All: those of one section side by
-    side, what is unattributed last.
+    What moved: largest change of code first, then of sites, of stack, then by name.
+    All: those of one section side by side, what is unattributed last.
     """
     sides = [attribute(cell, names) for cell in (base, head)]
-    # Of a component that a side does not have: nothing, where that side knows the amount of any other.
-    known = [[what for what in AMOUNTS if any(part.get(what) is not None for part in side.values())] for side in sides]
-    none = [Amounts(*(0 if what in each else None for what in AMOUNTS)) for each in known]
+    # Of a component that a side does not have: nothing, where that side knows the
+    # amount of any other.
+    known = [
+        [
+            what
+            for what in AMOUNTS
+            if any(part.get(what) is not None for part in side.values())
+        ]
+        for side in sides
+    ]
+    none = [
+        Amounts(*(0 if what in each else None for what in AMOUNTS)) for each in known
+    ]
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
         left, right = (_by(level, side) for side in sides)
         every = {**right, **left}
-        levels.append([ComponentDelta(one, left.get(one, none[0]), right.get(one, none[1])) for one in every])
+        levels.append(
+            [
+                ComponentDelta(one, left.get(one, none[0]), right.get(one, none[1]))
+                for one in every
+            ]
+        )
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
     order = ("code_bytes", "dispatch_sites", "stack_bytes")
     section: dict[str, str] = {}
     for component, name in names.values():
         section.setdefault(name, component)
     return (
-        tuple(sorted(moved, key=lambda part: ([-abs(part.change(what)) for what in order], part.name))),
-        tuple(sorted(levels[1], key=lambda p: (p.name == UNATTRIBUTED, section.get(p.name, ""), p.name))),
+        tuple(
+            sorted(
+                moved,
+                key=lambda part: (
+                    [-abs(part.change(what)) for what in order],
+                    part.name,
+                ),
+            )
+        ),
+        tuple(
+            sorted(
+                levels[1],
+                key=lambda p: (p.name == UNATTRIBUTED, section.get(p.name, ""), p.name),
+            )
+        ),
     )

@@ -35,7 +35,13 @@ from bot.core.program import Source
 from bot.core.program_proof import ProgramPassProof
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
 from bot.core.trace import PROGRAM, REGION, Parting, operation_words
-from bot.explain.carrying import carried_by, carried_words, fitting_ladder, why_no_pass, with_experiments
+from bot.explain.carrying import (
+    carried_by,
+    carried_words,
+    fitting_ladder,
+    why_no_pass,
+    with_experiments,
+)
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.matching import Match, index_both, is_opaque, match_sides
 from bot.explain.phases import (
@@ -61,7 +67,8 @@ from bot.explain.phases import (
 from bot.explain.root_causes import SOURCE_CHANGED
 from bot.explain.texts import Texts, no_texts
 
-# The explanation of a changed cell: its matched dispatches that are not the same, with cause, note and diff.
+# The explanation of a changed cell: its matched dispatches that are not the same, with
+# cause, note and diff.
 
 MOST_DIFFS = 5
 _NAMED = 3
@@ -83,11 +90,14 @@ def explain(
     components: Sequence[Mapping[str, str]] = ({}, {}),
     base_compiler: str = "",
 ) -> Explanation:
-    """Say why a cell changed that both sides measured; how its components did is the caller's to add.
+    """Say why a cell changed that both sides measured.
 
-    `same_model`: the model's text is the same on both sides; `same_command`: compiler and flags are; `texts`: as
-    `bot.explain.texts` has it; `components`: entry point → its component, on base and on head; `base_compiler`: digest
-    of the compiler that head's ladders have to be against.
+    How its components did is the caller's to add.
+
+    `same_model`: the model's text is the same on both sides; `same_command`: compiler
+    and flags are; `texts`: as `bot.explain.texts` has it; `components`: entry point →
+    its component, on base and on head; `base_compiler`: digest of the compiler that
+    head's ladders have to be against.
     """
     sides = index_both(base, head)
     matches = match_sides(*sides)
@@ -97,13 +107,17 @@ def explain(
     groups = {"same": same, "rebased": rebased, "changed": changed}
     for match in matches:
         groups[_kind(match, compared)].append(match)
-    changed.sort(key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base)))
+    changed.sort(
+        key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base))
+    )
     story = _Story(compared, cause, texts, components, base_compiler)
     return Explanation(
         cause.cause,
         cause.phase,
         cause.why,
-        dispatches=tuple(_delta(rank, match, story) for rank, match in enumerate(changed)),
+        dispatches=tuple(
+            _delta(rank, match, story) for rank, match in enumerate(changed)
+        ),
         unchanged=len(same),
         rebased=len(rebased),
         renamed_bytes=sum(named_bytes(one.base, one.head) for one in (*same, *rebased)),
@@ -116,14 +130,25 @@ def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "chang
     Of known code its numbers decide, else its source too.
     """
     base, head = match.base, match.head
-    if base is None or head is None or base.sites != head.sites or not same_numbers(base, head):
+    if (
+        base is None
+        or head is None
+        or base.sites != head.sites
+        or not same_numbers(base, head)
+    ):
         return "changed"
     differs, strategies = code_differs(base, head), strategy_differs(base, head)
     same = not differs
     if differs is None:
         left, right = compared.base.source(base), compared.head.source(head)
         same = (left and left.source) == (right and right.source) and not strategies
-    return "same" if same else "rebased" if rebound(compared, base, head) and not strategies else "changed"
+    return (
+        "same"
+        if same
+        else (
+            "rebased" if rebound(compared, base, head) and not strategies else "changed"
+        )
+    )
 
 
 def _code_bytes(row: Dispatch | None) -> int:
@@ -141,18 +166,30 @@ class _Story(NamedTuple):
 
     def sources(self, match: Match) -> tuple[Source | None, Source | None]:
         base, head = self.compared.base, self.compared.head
-        return base.source(match.base) if match.base else None, head.source(match.head) if match.head else None
+        return base.source(match.base) if match.base else None, (
+            head.source(match.head) if match.head else None
+        )
 
 
 def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     row = match.head or match.base
-    component = story.components[match.head is not None].get(row.name if row else "", UNATTRIBUTED)
+    component = story.components[match.head is not None].get(
+        row.name if row else "", UNATTRIBUTED
+    )
     differs_first = dispatch_cause(match, story.compared, story.cause)
-    ladder = fitting_ladder(match.base, match.head, story.compared.head.cell, story.base_compiler)
-    found = DispatchDelta(match.base, match.head, match.passed, differs_first, component)
+    ladder = fitting_ladder(
+        match.base, match.head, story.compared.head.cell, story.base_compiler
+    )
+    found = DispatchDelta(
+        match.base, match.head, match.passed, differs_first, component
+    )
     delta = with_experiments(found, ladder)
-    passed, untraced = _pass(match, story.compared, delta) if delta.cause in _TRACED else (None, "")
-    note = intern(_note(match, delta, story, (passed, untraced)))  # many dispatches have the same one
+    passed, untraced = (
+        _pass(match, story.compared, delta) if delta.cause in _TRACED else (None, "")
+    )
+    note = intern(
+        _note(match, delta, story, (passed, untraced))
+    )  # many dispatches have the same one
     difference = _difference(match, delta.cause, story) if rank < MOST_DIFFS else ()
     return replace(delta, note=note, diff=difference, passed=passed, untraced=untraced)
 
@@ -171,19 +208,44 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     row, operations = apart.row, apart.operations
     if apart.formed is not None and apart.formed.passed is not None:
         others = (one.printed_for for one in (left, right) if one)
-        return _formed_by(apart, apart.formed.passed, next(filter(None, others), "")), ""
+        return (
+            _formed_by(apart, apart.formed.passed, next(filter(None, others), "")),
+            "",
+        )
     if row is None:
         return None, apart.why
     if carried_by(delta) is not None:
         if why := why_no_pass(delta, row.level, row.name):
             return None, why
-    elif delta.cause in EARLY_CAUSES and not apart.forms_otherwise and base and head and strategy_differs(base, head):
-        return None, f"traced: the sides diverge after {row.name}, and the configuration differs, too"
+    elif (
+        delta.cause in EARLY_CAUSES
+        and not apart.forms_otherwise
+        and base
+        and head
+        and strategy_differs(base, head)
+    ):
+        return (
+            None,
+            (
+                f"traced: the sides diverge after {row.name}, and the configuration"
+                " differs, too"
+            ),
+        )
     more = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
     printed_for = next(filter(None, others), "")
-    return PassChange(row.name, named, more, len(operations) - len(named), row.class_name, printed_for), ""
+    return (
+        PassChange(
+            row.name,
+            named,
+            more,
+            len(operations) - len(named),
+            row.class_name,
+            printed_for,
+        ),
+        "",
+    )
 
 
 def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> PassChange:
@@ -191,7 +253,9 @@ def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> Pas
     row = apart.row
     operations = apart.operations
     if row is None:
-        formed = [row for row in apart.rows if row.level == PROGRAM and REGION in row.apart]
+        formed = [
+            row for row in apart.rows if row.level == PROGRAM and REGION in row.apart
+        ]
         operations = {REGION: formed[-1].apart[REGION]} if formed else {}
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     return PassChange(
@@ -208,11 +272,26 @@ def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ..
     """The smallest differing piece: of the IR where that differs, else of the configuration."""
     left, right = story.sources(match)
     pair = (left.source if left else None, right.source if right else None)
-    if one := right if cause == "dedup-lost" else left if cause == "dedup-won" else None:
-        sources = ((story.compared.base.source(b), story.compared.head.source(h)) for b, h in story.compared.pairs)
-        siblings = ((b, h) for b, h in sources if b and h and b.structure == h.structure == one.structure)
-        if sibling := next(siblings, None):  # two of head that were one on base, or of base that are one on head
-            pair = (sibling[1].source, one.source) if cause == "dedup-lost" else (one.source, sibling[0].source)
+    if one := (
+        right if cause == "dedup-lost" else left if cause == "dedup-won" else None
+    ):
+        sources = (
+            (story.compared.base.source(b), story.compared.head.source(h))
+            for b, h in story.compared.pairs
+        )
+        siblings = (
+            (b, h)
+            for b, h in sources
+            if b and h and b.structure == h.structure == one.structure
+        )
+        if sibling := next(
+            siblings, None
+        ):  # two of head that were one on base, or of base that are one on head
+            pair = (
+                (sibling[1].source, one.source)
+                if cause == "dedup-lost"
+                else (one.source, sibling[0].source)
+            )
     if pair[0] != pair[1]:
         return source_diff(*pair, story.texts)
     base, head = (row.strategy if row else None for row in (match.base, match.head))
@@ -229,35 +308,58 @@ def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) ->
     if cause and (base is None or head is None):
         return ""
     if base and head and cause == "strategy":
-        return "" if base.strategy is None or head.strategy is None else strategy_note(base.strategy, head.strategy)
+        return (
+            ""
+            if base.strategy is None or head.strategy is None
+            else strategy_note(base.strategy, head.strategy)
+        )
     if base and head and cause == "codegen":
         return _coded(delta, compared, traced)
     left, right = story.sources(match)
-    if base is None or head is None or left is None or right is None or left.source != right.source:
+    if (
+        base is None
+        or head is None
+        or left is None
+        or right is None
+        or left.source != right.source
+    ):
         if cause:
             return _FORMED.get(match.passed, "")
         if story.cause.cause is None:
             return story.cause.why
         return _made_late(match, compared) or "its IR was not read on both sides"
     counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
-    sites = "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
+    sites = (
+        "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
+    )
     if cause:
         return sites or _coded(delta, compared, traced)
     differs = code_differs(base, head)
-    return "its code could not be compared" if differs is None else unconfigured(base, head) if differs else sites
+    return (
+        "its code could not be compared"
+        if differs is None
+        else unconfigured(base, head)
+        if differs
+        else sites
+    )
 
 
 def _made_late(match: Match, compared: Compared) -> str:
     """Say that the compiler made a dispatch after it formed all others; empty where it did not.
 
-    The phase that has the formed dispatches does not have this one. Data tiling makes such ones, which encode tensors.
+    The phase that has the formed dispatches does not have this one. Data tiling makes
+    such ones, which encode tensors.
     """
     sides = [(compared.base, match.base), (compared.head, match.head)]
     rows = [(side, row) for side, row in sides if row is not None]
     if not any(side.is_late(row) for side, row in rows):
         return ""
     is_encoding = all(row.kind == "encode" for _, row in rows)
-    made = "it changes the encoding of a tensor" if is_encoding else "the compiler makes it after it forms dispatches"
+    made = (
+        "it changes the encoding of a tensor"
+        if is_encoding
+        else "the compiler makes it after it forms dispatches"
+    )
     if match.base is None:
         return f"{made}, and only head has it"
     if match.head is None:
@@ -282,15 +384,22 @@ def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
     if passed is not None:
         joint = ";" if carried else ":"
         return (
-            f"{words}{joint} {passed.name}: {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
+            f"{words}{joint} {passed.name}:"
+            f" {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
         )
     return f"{words}; {untraced}" if untraced else words
 
 
 def explanations(
-    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], sections: Sections = (), texts: Texts = no_texts
+    base: Snapshot,
+    head: Snapshot,
+    deltas: Sequence[CellDelta],
+    sections: Sections = (),
+    texts: Texts = no_texts,
 ) -> dict[CellKey, Explanation]:
-    """Why the cells changed that both sides measured; of a cell that fails the compiler's own words say all.
+    """Why the cells changed that both sides measured.
+
+    Of a cell that fails the compiler's own words say all.
 
     `texts`: as `bot.explain.texts` has it.
     """
@@ -308,10 +417,16 @@ def explanations(
         names = naming(left, right, sections)
         same_command = one_compiler and left.command == right.command
         places = [where(cell.program, names) for cell in (left, right)]
-        explanation = explain(left, right, same_model, same_command, texts, places, base.compiler.digest)
+        explanation = explain(
+            left, right, same_model, same_command, texts, places, base.compiler.digest
+        )
         moved, tree = components(left, right, names)
-        explanation = replace(explanation, components=moved, tree=tree, first_compiles=delta.unstable)
-        result[delta.key] = headlined(explanation, left, right, not same_model and same_command)
+        explanation = replace(
+            explanation, components=moved, tree=tree, first_compiles=delta.unstable
+        )
+        result[delta.key] = headlined(
+            explanation, left, right, not same_model and same_command
+        )
     return result
 
 
@@ -336,18 +451,29 @@ _COUNTED = {
 
 def _keeps_region(delta: DispatchDelta) -> bool:
     """Return True for a dispatch that both sides have at as many sites: only its IR is known to differ."""
-    return delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
+    return (
+        delta.base is not None
+        and delta.head is not None
+        and delta.base.sites == delta.head.sites
+    )
 
 
-def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool = False) -> Explanation:
-    """The explanation with its waterfall, the change of the artifact by cause to the byte; and the cause that it gives.
+def headlined(
+    explanation: Explanation, base: Cell, head: Cell, only_model: bool = False
+) -> Explanation:
+    """The explanation with its waterfall, the change of the artifact by cause to the byte.
 
-    Code counts under the cause of its dispatch, what else is in executables as `container`, the program around them as
-    `host`, and what the artifact adds of its own as `packaging`. What cannot be told apart is `unknown`. The cause is
-    the largest part's, `mixed` where that is under half of them all. A cell that moved no byte keeps the cause of the
-    first phase that differs, and has no waterfall where its size is not known on both sides.
+    And the cause that it gives.
 
-    `only_model`: nothing but the model's text differs between the sides: what is no code is its consequence.
+    Code counts under the cause of its dispatch, what else is in executables as
+    `container`, the program around them as `host`, and what the artifact adds of its
+    own as `packaging`. What cannot be told apart is `unknown`. The cause is the largest
+    part's, `mixed` where that is under half of them all. A cell that moved no byte
+    keeps the cause of the first phase that differs, and has no waterfall where its size
+    is not known on both sides.
+
+    `only_model`: nothing but the model's text differs between the sides: what is no
+    code is its consequence.
     """
     left, right = base.value("artifact_bytes"), head.value("artifact_bytes")
     if left is None or right is None:
@@ -365,16 +491,32 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
     fallen = replace(explanation, waterfall=falls, parts=parts)
     if not falls:
         return fallen
-    # Of equal causes the earlier phase counts. No cause is named where as much is not known.
-    cause, *others = sorted(falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN))
-    shown = [f"{CAUSE_WORDS.get(one, one.replace('-', ' '))} {_signed(falls[one])}" for one in (cause, *others[:1])]
+    # Of equal causes the earlier phase counts. No cause is named where as much is not
+    # known.
+    cause, *others = sorted(
+        falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN)
+    )
+    shown = [
+        f"{CAUSE_WORDS.get(one, one.replace('-', ' '))} {_signed(falls[one])}"
+        for one in (cause, *others[:1])
+    ]
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
-        return replace(fallen, cause=MIXED, why=f"no cause has half of the change: {', '.join(shown)}")
+        return replace(
+            fallen,
+            cause=MIXED,
+            why=f"no cause has half of the change: {', '.join(shown)}",
+        )
     if cause == UNKNOWN:
-        why = explanation.why if explanation.cause is None else f"{shown[0]} could not be separated"
+        why = (
+            explanation.why
+            if explanation.cause is None
+            else f"{shown[0]} could not be separated"
+        )
         return replace(fallen, cause=None, why=why)
     if cause in _COUNTED:
-        every = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
+        every = (
+            len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
+        )
         own_dispatches = [one for one in dispatches if one.cause == cause]
         what = _COUNTED[cause]
         if cause == "fusion" and all(_keeps_region(one) for one in own_dispatches):
@@ -382,8 +524,16 @@ def headlined(explanation: Explanation, base: Cell, head: Cell, only_model: bool
         if cause == "codegen" and any(map(configured_differently, own_dispatches)):
             what = "different code that the configuration does not make"
         words = f"{dispatches_have(len(own_dispatches), every)} {what}"
-        return replace(fallen, cause=cause, why=explanation.why if cause == explanation.cause else words)
-    own = [f"{part.what} {_signed(part.change_bytes)}" for part in parts if part.cause == cause]
+        return replace(
+            fallen,
+            cause=cause,
+            why=explanation.why if cause == explanation.cause else words,
+        )
+    own = [
+        f"{part.what} {_signed(part.change_bytes)}"
+        for part in parts
+        if part.cause == cause
+    ]
     more = f", and {len(own) - _NAMED_PARTS} more" if len(own) > _NAMED_PARTS else ""
     return replace(fallen, cause=cause, why=", ".join(own[:_NAMED_PARTS]) + more)
 
@@ -400,20 +550,41 @@ _UNNAMED_CODE = "text of functions without a name"
 _UNKNOWN_CODE = "code of dispatches whose size is unknown"
 
 
-def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int) -> tuple[PartDelta, ...]:
-    """What no dispatch's code explains, largest change first; with that (`code_bytes`) the artifact's (`net_bytes`)."""
-    changes = Counter(head.parts if base.parts else {})  # of artifacts whose parts are not known on a side, of none
+def _rest(
+    base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int
+) -> tuple[PartDelta, ...]:
+    """What no dispatch's code explains, largest change first.
+
+    With that (`code_bytes`) the artifact's (`net_bytes`).
+    """
+    changes = Counter(
+        head.parts if base.parts else {}
+    )  # of artifacts whose parts are not known on a side, of none
     changes.subtract(base.parts if head.parts else {})
     parts = list[PartDelta]()
-    if changes:  # the text of executables beyond the code of the dispatches that changed
+    if (
+        changes
+    ):  # the text of executables beyond the code of the dispatches that changed
         taken = 0  # of executables that a side alone has, what is not their dispatches' code
         for one in explanation.dispatches:
-            if (one.base is None) != (one.head is None) and (row := one.head or one.base):
-                taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (1 if one.head else -1)
-        text = sum(size for part, size in changes.items() if part in CODE) - code_bytes + taken
+            if (one.base is None) != (one.head is None) and (
+                row := one.head or one.base
+            ):
+                taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (
+                    1 if one.head else -1
+                )
+        text = (
+            sum(size for part, size in changes.items() if part in CODE)
+            - code_bytes
+            + taken
+        )
         if any(not cell.dispatches and unnamed_bytes(cell) for cell in (base, head)):
             parts.append(PartDelta(UNKNOWN, _UNNAMED_CODE, text))
-        elif all(row.code_bytes is not None for cell in (base, head) for row in cell.dispatches):
+        elif all(
+            row.code_bytes is not None
+            for cell in (base, head)
+            for row in cell.dispatches
+        ):
             renamed_bytes = explanation.renamed_bytes + sum(
                 named_bytes(one.base, one.head) for one in explanation.dispatches
             )
@@ -428,5 +599,12 @@ def _rest(base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code
         if part not in CODE
     ]
     rest = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
-    parts.append(PartDelta(UNKNOWN, "parts of the artifact that could not be separated", rest))
-    return tuple(sorted((p for p in parts if p.change_bytes), key=lambda p: (-abs(p.change_bytes), p.what)))
+    parts.append(
+        PartDelta(UNKNOWN, "parts of the artifact that could not be separated", rest)
+    )
+    return tuple(
+        sorted(
+            (p for p in parts if p.change_bytes),
+            key=lambda p: (-abs(p.change_bytes), p.what),
+        )
+    )

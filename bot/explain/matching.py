@@ -1,6 +1,7 @@
 """The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
 
-Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of all that follow it.
+Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of
+all that follow it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class IndexedCell:
     """One side's cell with what its program says of every entry point; made by `index_both`."""
 
     cell: Cell
-    sources: Mapping[str, Source] = field(default_factory=dict)  # executable → its IR's digests
+    sources: Mapping[str, Source] = field(
+        default_factory=dict
+    )  # executable → its IR's digests
     # entry point → the place where most of its sites are, layer numbers kept
     components: Mapping[str, str] = field(default_factory=dict)
     program: Program | None = None  # the cell's, where both sides have one
@@ -58,9 +61,17 @@ Key = Callable[[IndexedCell, Dispatch], "Hashable | None"]
 
 
 _MEMORY = ("stack_bytes", "alloca_bytes", "workgroup_bytes")
-MEMORY_NUMBERS = len(_MEMORY)  # how many of `numbers` behind the code are of memory, which every version measures
-_OTHERS = [metric.of_entry for metric in METRICS if metric.of_entry and metric.of_entry not in _MEMORY]
-numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter("code_bytes", *_MEMORY, *_OTHERS)
+MEMORY_NUMBERS = len(
+    _MEMORY
+)  # how many of `numbers` behind the code are of memory, which every version measures
+_OTHERS = [
+    metric.of_entry
+    for metric in METRICS
+    if metric.of_entry and metric.of_entry not in _MEMORY
+]
+numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter(
+    "code_bytes", *_MEMORY, *_OTHERS
+)
 """All that was measured of an entry point but its sites: its code first, then memory, registers and spills."""
 
 
@@ -79,31 +90,46 @@ def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
 
 def is_opaque(side: IndexedCell) -> bool:
     """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
-    return side.program is not None and not side.program.sources and bool(side.program.phases)
+    return (
+        side.program is not None
+        and not side.program.sources
+        and bool(side.program.phases)
+    )
 
 
 _STEM = "same-stem"
 
 PASSES: Mapping[str, Key] = {
     # a function of the same name in the same file, where names are those of the source
-    "same-name": lambda side, row: (row.executable, row.name) if is_opaque(side) else None,
+    "same-name": lambda side, row: (
+        (row.executable, row.name) if is_opaque(side) else None
+    ),
     # the same code of the same source: whatever its number is, nothing happened to it
     "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
-    "same-source": lambda side, row: (one := side.sources.get(row.executable)) and one.source,
-    # the same region, of the same layer if there is one, with different constants, shapes or offsets
-    "same-structure": lambda side, row: (one := side.sources.get(row.executable)) and one.structure,
+    "same-source": (
+        lambda side, row: (one := side.sources.get(row.executable)) and one.source
+    ),
+    # the same region, of the same layer if there is one, with different constants,
+    # shapes or offsets
+    "same-structure": (
+        lambda side, row: (one := side.sources.get(row.executable)) and one.structure
+    ),
     # the layer's only work of this kind, formed differently
-    "same-kind-and-component": lambda side, row: (row.kind, place) if (place := side.component(row)) else None,
+    "same-kind-and-component": lambda side, row: (
+        (row.kind, place) if (place := side.component(row)) else None
+    ),
     # the compiler describes it in the same words; all there is without the IR
     "same-description": lambda _, row: (row.kind, describe(row)),
-    # a kernel of the same name in its source: what it takes is another part of a mangled name
+    # a kernel of the same name in its source: what it takes is another part of a
+    # mangled name
     _STEM: lambda side, row: row.kind if is_opaque(side) else None,
 }
 """Each step of the matching, from strict to loose: entry points of equal key are pairs; a key of None abstains."""
 
 
-# Among entry points of one key those of one place belong together, before the program's order decides.
+# Among entry points of one key those of one place belong together, before the program's
+# order decides.
 _TIE_BREAKS: tuple[Key, ...] = (
     lambda side, row: (side.component(row), describe(row)),
     lambda side, row: side.component(row),
@@ -156,16 +182,25 @@ def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
         partners.update((b, (a, name)) for a, b in pairs)
         left, right = _unpaired(pairs, left, right)
     paired = [
-        Match(rows[partners[b][0]], row, partners[b][1]) if b in partners else Match(None, row, ADDED)
+        (
+            Match(rows[partners[b][0]], row, partners[b][1])
+            if b in partners
+            else Match(None, row, ADDED)
+        )
         for b, row in enumerate(others)
     ]
     return (*paired, *(Match(rows[a], None, REMOVED) for a in left))
 
 
 def _pairs(
-    keys: Sequence[Key], base: tuple[IndexedCell, list[int]], head: tuple[IndexedCell, list[int]]
+    keys: Sequence[Key],
+    base: tuple[IndexedCell, list[int]],
+    head: tuple[IndexedCell, list[int]],
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of row numbers with an equal first key; where several share one, the finer keys are asked in turn."""
+    """Pairs of row numbers with an equal first key.
+
+    Where several share one, the finer keys are asked in turn.
+    """
     key, *finer = keys
     others = _grouped(key, *head)
     for value, left in _grouped(key, *base).items():
@@ -183,13 +218,17 @@ def _pairs(
             left, right = _unpaired(pairs, left, right)
 
 
-_MOST_COMPARED = 4_000  # pairs of names in one group; a larger group has too many overloads to tell apart
+# pairs of names in one group; a larger group has too many overloads to tell apart
+_MOST_COMPARED = 4_000
 
 
 def _alike(
     key: Key, base: tuple[IndexedCell, list[int]], head: tuple[IndexedCell, list[int]]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of one stem, most similar names first; overloads that are equally similar stay unpaired."""
+    """Yield pairs of one stem, most similar names first.
+
+    Overloads that are equally similar stay unpaired.
+    """
     others = _grouped(key, *head)
     for value, left in _grouped(key, *base).items():
         right = others.get(value, [])
@@ -200,14 +239,23 @@ def _alike(
             continue
         names = {a: base[0].cell.dispatches[a].name for a in left}
         candidates = {b: head[0].cell.dispatches[b].name for b in right}
-        likeness = {(a, b): _likeness(names[a], candidates[b]) for a in left for b in right}
+        likeness = {
+            (a, b): _likeness(names[a], candidates[b]) for a in left for b in right
+        }
         while likeness:
             best = max(likeness.values())
             first = [pair for pair, value in likeness.items() if value == best]
-            times = Counter(first_of for first_of, _ in first), Counter(second for _, second in first)
+            times = (
+                Counter(first_of for first_of, _ in first),
+                Counter(second for _, second in first),
+            )
             yield from ((a, b) for a, b in first if times[0][a] == times[1][b] == 1)
             gone = {a for a, _ in first}, {b for _, b in first}
-            likeness = {(a, b): value for (a, b), value in likeness.items() if not (a in gone[0] or b in gone[1])}
+            likeness = {
+                (a, b): value
+                for (a, b), value in likeness.items()
+                if not (a in gone[0] or b in gone[1])
+            }
 
 
 def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
@@ -218,7 +266,9 @@ def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
     return ratio, common
 
 
-def _unpaired(pairs: Sequence[tuple[int, int]], left: list[int], right: list[int]) -> tuple[list[int], list[int]]:
+def _unpaired(
+    pairs: Sequence[tuple[int, int]], left: list[int], right: list[int]
+) -> tuple[list[int], list[int]]:
     gone, taken = {a for a, _ in pairs}, {b for _, b in pairs}
     return [a for a in left if a not in gone], [b for b in right if b not in taken]
 

@@ -17,7 +17,11 @@ from bot.core.snapshot import Cell, Dispatch
 from bot.core.words import noun_of
 from bot.explain.matching import MEMORY_NUMBERS, IndexedCell, Match, is_opaque, numbers
 from bot.explain.root_causes import PIPELINE, SOURCE_CHANGED, UNNAMED, knobs, turned
-from bot.explain.strategies import configured_parts, same_configuration, without_operations
+from bot.explain.strategies import (
+    configured_parts,
+    same_configuration,
+    without_operations,
+)
 from bot.explain.texts import Texts
 
 
@@ -28,7 +32,9 @@ class Census:
     # structures, sources: digest → sites
     structures: Counter[str]
     sources: Counter[str]
-    executables: Mapping[str, tuple[str, ...]]  # structure → the executables that have it, in the program's order
+    executables: Mapping[
+        str, tuple[str, ...]
+    ]  # structure → the executables that have it, in the program's order
     kinds: Mapping[str, str]  # structure → what its main operation is
     unread: int  # sites whose executable's IR is not known
 
@@ -43,8 +49,8 @@ class Compared:
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
-    # left, right: what their sites launch; nothing where either program is not known or both are the same, as far as
-    # their digests tell
+    # left, right: what their sites launch; nothing where either program is not known or
+    # both are the same, as far as their digests tell
     left: Census
     right: Census
 
@@ -54,20 +60,31 @@ class Compared:
         return self.left.sources != self.right.sources
 
     def structure_moved(self, structure: str) -> int | None:
-        """Executables more on head, of a structure with as many sites on both sides; None where those differ too."""
+        """Executables more on head, of a structure with as many sites on both sides.
+
+        None where those differ too.
+        """
         if not 0 < self.left.structures[structure] == self.right.structures[structure]:
             return None
         return members_of(self.right, structure) - members_of(self.left, structure)
 
 
 def compare(
-    base: IndexedCell, head: IndexedCell, matches: tuple[Match, ...], same_model: bool, same_command: bool
+    base: IndexedCell,
+    head: IndexedCell,
+    matches: tuple[Match, ...],
+    same_model: bool,
+    same_command: bool,
 ) -> Compared:
     """Count what both sides launch, once for all questions."""
     left, right = base.program, head.program
-    pairs = [(m.base, m.head) for m in matches if m.base is not None and m.head is not None]
+    pairs = [
+        (m.base, m.head) for m in matches if m.base is not None and m.head is not None
+    ]
     if left is None or right is None or left == right:
-        return Compared(base, head, matches, pairs, same_model, same_command, _NOTHING, _NOTHING)
+        return Compared(
+            base, head, matches, pairs, same_model, same_command, _NOTHING, _NOTHING
+        )
     censuses = _census(base, left), _census(head, right)
     return Compared(base, head, matches, pairs, same_model, same_command, *censuses)
 
@@ -77,7 +94,10 @@ _NOTHING = Census(Counter(), Counter(), {}, {}, 0)
 
 def _census(side: IndexedCell, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
-    known = [side.sources.get(executables.get(site.entry_point, "")) for site in program.sites]
+    known = [
+        side.sources.get(executables.get(site.entry_point, ""))
+        for site in program.sites
+    ]
     kinds = ((side.source(row), row.kind) for row in side.cell.dispatches)
     members: dict[str, list[str]] = {}
     for source in program.sources:
@@ -97,13 +117,20 @@ def members_of(census: Census, structure: str) -> int:
 
 
 def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
-    """What keeps these executables apart: their family's kind and its first line; empty where no family has two."""
+    """What keeps these executables apart: their family's kind and its first line.
+
+    Empty where no family has two.
+    """
     names = set(executables)
     for family in cell.families:
         if len(names.intersection(family.members)) > 1:
             if family.identical:
                 return "nothing in their functions, which are identical"
-            return f"{family.kind} ({family.varying[0]})" if family.varying else family.kind
+            return (
+                f"{family.kind} ({family.varying[0]})"
+                if family.varying
+                else family.kind
+            )
     return ""
 
 
@@ -119,16 +146,21 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
     return left.source == right.source and left.bound != right.bound
 
 
-# Whether two entry points have the same code and configuration, and what of their sizes only spells names.
+# Whether two entry points have the same code and configuration, and what of their sizes
+# only spells names.
 #
-# The digest of code is up to names, its size is not: PTX and Metal source have the kernel's name in the text, which is
-# a character longer from the tenth dispatch on. So where digests agree the code is the same, whatever its size.
+# The digest of code is up to names, its size is not: PTX and Metal source have the
+# kernel's name in the text, which is a character longer from the tenth dispatch on. So
+# where digests agree the code is the same, whatever its size.
 
 
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
-    """Whether all that was measured of both but their sites is the same; of the same code the size does not count.
+    """Whether all that was measured of both but their sites is the same.
 
-    Registers and spills that one side did not measure are not compared: older snapshots lack some of them.
+    Of the same code the size does not count.
+
+    Registers and spills that one side did not measure are not compared: older snapshots
+    lack some of them.
     """
     (left_bytes, *left), (right_bytes, *right) = numbers(base), numbers(head)
     for at, (one, other) in enumerate(zip(left, right, strict=True)):
@@ -148,18 +180,26 @@ def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
 
 def configured_differently(delta: DispatchDelta) -> bool:
     """Return whether the sides are known to configure a dispatch differently."""
-    return delta.base is not None and delta.head is not None and strategy_differs(delta.base, delta.head) is True
+    return (
+        delta.base is not None
+        and delta.head is not None
+        and strategy_differs(delta.base, delta.head) is True
+    )
 
 
 def unconfigured(base: Dispatch, head: Dispatch) -> str:
     """Say on which side the configuration was not read."""
-    sides = [name for name, row in (("base", base), ("head", head)) if row.strategy is None]
+    sides = [
+        name for name, row in (("base", base), ("head", head)) if row.strategy is None
+    ]
     return f"the configuration was not read on {' and '.join(sides)}"
 
 
-# The cause of a change: the first phase of the compiler in which two sides differ, asked in the phases' order.
+# The cause of a change: the first phase of the compiler in which two sides differ,
+# asked in the phases' order.
 #
-# Never a guess: where the facts of an earlier phase were not read on a side, there is no cause, but the reason.
+# Never a guess: where the facts of an earlier phase were not read on a side, there is
+# no cause, but the reason.
 
 
 SAME_CODE = "the same code"
@@ -178,20 +218,35 @@ class Cause:
 def cause_of(compared: Compared) -> Cause:
     """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
     answers = (question(compared) for question in QUESTIONS)
-    return next(filter(None, answers), Cause(None, None, "no difference in the parts that were read"))
+    return next(
+        filter(None, answers),
+        Cause(None, None, "no difference in the parts that were read"),
+    )
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
     left, right = compared.base.cell.artifact_digest, compared.head.cell.artifact_digest
-    return Cause(None, None, "both artifacts are the same bytes") if left is not None and left == right else None
+    return (
+        Cause(None, None, "both artifacts are the same bytes")
+        if left is not None and left == right
+        else None
+    )
 
 
 def _unread(compared: Compared) -> Cause | None:
     for name, cell in (("base", compared.base.cell), ("head", compared.head.cell)):
         if cell.program is None:
-            return Cause(None, None, f"the program's IR was not read on {name}{_reason(cell, 'program')}")
+            return Cause(
+                None,
+                None,
+                f"the program's IR was not read on {name}{_reason(cell, 'program')}",
+            )
         if "input" not in cell.program.phases:
-            return Cause(None, None, f"the input phase was not read on {name}{_reason(cell, 'phases')}")
+            return Cause(
+                None,
+                None,
+                f"the input phase was not read on {name}{_reason(cell, 'phases')}",
+            )
     return None
 
 
@@ -202,23 +257,34 @@ def _reason(cell: Cell, what: str) -> str:
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
     programs = (compared.base.program, compared.head.program)
-    left, right = (program.phases.get(phase) if program else None for program in programs)
+    left, right = (
+        program.phases.get(phase) if program else None for program in programs
+    )
     return None if left is None or right is None else left != right
 
 
 def _input(compared: Compared) -> Cause | None:
-    """The cause `input`; none where one text gave programs that differ, and that later phases made equal again."""
+    """The cause `input`.
+
+    None where one text gave programs that differ, and that later phases made equal
+    again.
+    """
     if not _phase_differs(compared, "input"):
         return None
     if not compared.same_model:
         return Cause("input", "input", "the model itself changed")
     if compared.sources_differ:
-        return Cause("input", "input", "the compiler reads the same model text differently")
+        return Cause(
+            "input", "input", "the compiler reads the same model text differently"
+        )
     return None
 
 
 def source_changed(compared: Compared) -> bool | None:
-    """Return whether a file that the command reads differs, of a compiler that is a command; None: not known."""
+    """Return whether a file that the command reads differs, of a compiler that is a command.
+
+    None: not known.
+    """
     if not (is_opaque(compared.base) and is_opaque(compared.head)):
         return None
     if not compared.same_model or _phase_differs(compared, "input"):
@@ -238,12 +304,20 @@ def _other_files(compared: Compared) -> Cause | None:
 def _uncounted(compared: Compared) -> Cause | None:
     for name, census in (("base", compared.left), ("head", compared.right)):
         if census.unread:
-            return Cause(None, None, f"the IR of {census.unread} of the dispatch sites was not read on {name}")
+            return Cause(
+                None,
+                None,
+                f"the IR of {census.unread} of the dispatch sites was not read on"
+                f" {name}",
+            )
     return None
 
 
 def _early(compared: Compared, otherwise: str) -> str | None:
-    """The phase of a difference that is at the latest in `otherwise`; None where it cannot be told."""
+    """The phase of a difference that is at the latest in `otherwise`.
+
+    None where it cannot be told.
+    """
     early = _phase_differs(compared, "global-optimization")
     return None if early is None else "global-optimization" if early else otherwise
 
@@ -253,9 +327,14 @@ def _fusion(compared: Compared) -> Cause | None:
     if left.structures == right.structures:
         return None
     gone, come = left.structures - right.structures, right.structures - left.structures
-    sites = f"{gone.total()} of {left.structures.total()} {noun_of(left.structures.total(), 'dispatch site')}"
+    sites = (
+        f"{gone.total()} of {left.structures.total()}"
+        f" {noun_of(left.structures.total(), 'dispatch site')}"
+    )
     why = f"regions are formed differently: {sites} became {come.total()}"
-    if _by_kind(left, gone) == _by_kind(right, come):  # nobody knows of regions formed differently: of other IR only
+    if _by_kind(left, gone) == _by_kind(
+        right, come
+    ):  # nobody knows of regions formed differently: of other IR only
         why = f"other IR at {sites}, in the same number of regions of the same kinds"
     return Cause("fusion", _early(compared, "dispatch-creation"), why)
 
@@ -270,13 +349,20 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
 def _dedup(compared: Compared) -> Cause | None:
     left, right = compared.left, compared.right
     changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
-    if not sum(changes.values()):  # what is folded more makes up for what is folded less: neither lost nor won
+    if not sum(
+        changes.values()
+    ):  # what is folded more makes up for what is folded less: neither lost nor won
         return None
     lost = sum(changes.values()) > 0
     most = max(changes, key=lambda s: changes[s] if lost else -changes[s])
-    apart = keeps_apart((compared.head if lost else compared.base).cell, (right if lost else left).executables[most])
+    apart = keeps_apart(
+        (compared.head if lost else compared.base).cell,
+        (right if lost else left).executables[most],
+    )
     moved = [s for s, change in changes.items() if change]
-    before, after = (sum(members_of(census, s) for s in moved) for census in (left, right))
+    before, after = (
+        sum(members_of(census, s) for s in moved) for census in (left, right)
+    )
     why = f"the same regions are folded into {before} → {after} executables"
     by = f"; {'kept' if lost else 'were kept'} apart by {apart}" if apart else ""
     return Cause("dedup-lost" if lost else "dedup-won", "deduplication", why + by)
@@ -284,7 +370,10 @@ def _dedup(compared: Compared) -> Cause | None:
 
 def dispatches_have(count: int, every: int) -> str:
     """`1 of 1 dispatch has`, `2 of 3 dispatches have`."""
-    return f"{count} of {every} {noun_of(every, 'dispatch')} {'has' if count == 1 else 'have'}"
+    return (
+        f"{count} of {every} {noun_of(every, 'dispatch')}"
+        f" {'has' if count == 1 else 'have'}"
+    )
 
 
 def _sources(compared: Compared) -> Cause | None:
@@ -294,9 +383,14 @@ def _sources(compared: Compared) -> Cause | None:
     return Cause("fusion", _early(compared, "executable-source"), why)
 
 
-def _configured(compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = "") -> Cause | None:
+def _configured(
+    compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = ""
+) -> Cause | None:
     count = sum(strategy_differs(*pair) is True for pair in pairs)
-    why = f"{dispatches_have(count, len(compared.pairs))} the same source and a different configuration{but}"
+    why = (
+        f"{dispatches_have(count, len(compared.pairs))} the same source and a different"
+        f" configuration{but}"
+    )
     return Cause("strategy", "configuration", why) if count else None
 
 
@@ -310,7 +404,10 @@ def _codegen(compared: Compared) -> Cause | None:
     if not pairs:
         return None
     same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
-    why = f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and different code"
+    why = (
+        f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and"
+        " different code"
+    )
     if all(rebound(compared, *pair) for pair in pairs):
         return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
     return Cause("codegen", "code", why)
@@ -327,17 +424,30 @@ def unnamed_bytes(cell: Cell) -> int:
 
 def _packaging(compared: Compared) -> Cause | None:
     pairs = compared.pairs
-    base_bytes, head_bytes = unnamed_bytes(compared.base.cell), unnamed_bytes(compared.head.cell)
+    base_bytes, head_bytes = (
+        unnamed_bytes(compared.base.cell),
+        unnamed_bytes(compared.head.cell),
+    )
     if is_opaque(compared.head) and (base_bytes or head_bytes):
         if not pairs:
             return Cause(None, None, NO_NAMES)
         if base_bytes != head_bytes:
-            why = f"text outside of named functions is {base_bytes:,} → {head_bytes:,} B"
+            why = (
+                f"text outside of named functions is {base_bytes:,} → {head_bytes:,} B"
+            )
             return Cause("container", "code", why)
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
-        return Cause(None, None, f"{dispatches_have(unknown, len(pairs))} code that could not be compared")
-    return Cause("packaging", "layout", "the code of every dispatch is the same, but its layout differs")
+        return Cause(
+            None,
+            None,
+            f"{dispatches_have(unknown, len(pairs))} code that could not be compared",
+        )
+    return Cause(
+        "packaging",
+        "layout",
+        "the code of every dispatch is the same, but its layout differs",
+    )
 
 
 Question = Callable[[Compared], "Cause | None"]
@@ -350,8 +460,11 @@ QUESTIONS: tuple[Question, ...] = (
     _fusion,
     _dedup,
     _sources,
-    # another configuration of code that is known to be the same made no difference: no cause where others are
-    lambda compared: _configured(compared, [pair for pair in compared.pairs if code_differs(*pair) is not False]),
+    # another configuration of code that is known to be the same made no difference: no
+    # cause where others are
+    lambda compared: _configured(
+        compared, [pair for pair in compared.pairs if code_differs(*pair) is not False]
+    ),
     _codegen,
     lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,
@@ -364,23 +477,49 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     base, head = match.base, match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
-    if is_opaque(compared.base) and is_opaque(compared.head):  # its source is all that is known before its code
+    if is_opaque(compared.base) and is_opaque(
+        compared.head
+    ):  # its source is all that is known before its code
         if source_changed(compared):
             return "input"
-        is_same = base and head and code_differs(base, head) is False and same_numbers(base, head)
+        is_same = (
+            base
+            and head
+            and code_differs(base, head) is False
+            and same_numbers(base, head)
+        )
         return "packaging" if is_same else "codegen"
     if base is None or head is None:
-        source = compared.base.source(base) if base else compared.head.source(head) if head else None
-        return _regional(compared.structure_moved(source.structure), cell) if source else None
+        source = (
+            compared.base.source(base)
+            if base
+            else compared.head.source(head)
+            if head
+            else None
+        )
+        return (
+            _regional(compared.structure_moved(source.structure), cell)
+            if source
+            else None
+        )
     left, right = compared.base.source(base), compared.head.source(head)
     if left is None or right is None:
         return None
     if left.source != right.source:
         same = left.structure == right.structure
-        return _regional(compared.structure_moved(left.structure) if same else None, cell)
+        return _regional(
+            compared.structure_moved(left.structure) if same else None, cell
+        )
     code, strategy = code_differs(base, head), strategy_differs(base, head)
-    if cell.cause in _REGIONAL and not strategy and compared.same_command and rebound(compared, base, head):
-        return cell.cause  # by one compiler and one configuration: what is bound differs because of the program
+    if (
+        cell.cause in _REGIONAL
+        and not strategy
+        and compared.same_command
+        and rebound(compared, base, head)
+    ):
+        # by one compiler and one configuration: what is bound differs because of the
+        # program
+        return cell.cause
     if code is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None
     if strategy:
@@ -391,7 +530,10 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:
-    """Cause of a difference before the back end; `moved` executables more on head, where only folding differs."""
+    """Cause of a difference before the back end.
+
+    `moved` executables more on head, where only folding differs.
+    """
     if cell.cause not in _REGIONAL:
         return None
     if cell.cause == "input":
@@ -399,13 +541,16 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
     return "fusion" if not moved else "dedup-lost" if moved > 0 else "dedup-won"
 
 
-# The smallest differing piece of a changed dispatch: unified diffs of IR and of configurations, capped.
+# The smallest differing piece of a changed dispatch: unified diffs of IR and of
+# configurations, capped.
 
 
 LINES = 40
 LINE_CHARACTERS = 200
 CONTEXT_LINES = 2
-LARGEST_LINES = 2_000  # Of either text: the comparison is quadratic at worst, and what is beyond would not be shown
+# Of either text: the comparison is quadratic at worst, and what is beyond would not be
+# shown
+LARGEST_LINES = 2_000
 NOTED_KNOBS = 3
 _OPERAND = re.compile(r", (?=%|affine_map<)")
 
@@ -415,22 +560,33 @@ def unified(base_text: str, head_text: str) -> tuple[str, ...]:
     if base_text == head_text:
         return ()
     left, right = (text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text))
-    lines = difflib.unified_diff(left, right, "base", "head", lineterm="", n=CONTEXT_LINES)
+    lines = difflib.unified_diff(
+        left, right, "base", "head", lineterm="", n=CONTEXT_LINES
+    )
     shown = tuple(_clean(line) for line in islice(lines, LINES))
     more = sum(1 for _ in lines)
     return (*shown, f"… {more} more lines") if more else shown
 
 
 def _clean(line: str) -> str:
-    clipped = line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
-    return clipped if clipped.isprintable() else "".join(c if c.isprintable() else " " for c in clipped)
+    clipped = (
+        line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
+    )
+    return (
+        clipped
+        if clipped.isprintable()
+        else "".join(c if c.isprintable() else " " for c in clipped)
+    )
 
 
 @lru_cache(maxsize=4096)
 def strategy_diff(base: str, head: str) -> tuple[str, ...]:
     """Unified diff of two configurations, a line for each value with a name."""
     sides = without_operations(base, head)
-    rows = ((f"{name} = {'; '.join(values)}" for name, values in knobs(parts).items()) for parts in sides)
+    rows = (
+        (f"{name} = {'; '.join(values)}" for name, values in knobs(parts).items())
+        for parts in sides
+    )
     return unified(*map("\n".join, rows))
 
 
@@ -440,7 +596,9 @@ def strategy_note(base: str, head: str) -> str:
     changes = turned(base, head)
     if not changes:
         return UNNAMED
-    shown = [f"{name} {change}" for name, change in islice(changes.items(), NOTED_KNOBS)]
+    shown = [
+        f"{name} {change}" for name, change in islice(changes.items(), NOTED_KNOBS)
+    ]
     pipeline = knobs(configured_parts(head))[PIPELINE][0]
     same = "" if PIPELINE in changes else f"{pipeline} … "
     more = f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
@@ -448,15 +606,25 @@ def strategy_note(base: str, head: str) -> str:
 
 
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
-    """Unified diff of the IR of two sources, given by digest; empty where either text is not at hand."""
+    """Unified diff of the IR of two sources, given by digest.
+
+    Empty where either text is not at hand.
+    """
     if base is None or head is None or base == head:
         return ()
     left = texts(base)
     right = texts(head) if left is not None else None
-    return () if left is None or right is None else unified(_wrapped(left), _wrapped(right))
+    return (
+        ()
+        if left is None or right is None
+        else unified(_wrapped(left), _wrapped(right))
+    )
 
 
 def _wrapped(text: str) -> str:
     """One operand a line where a line would be clipped: a signature differs in one argument of many."""
-    lines = (_OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line for line in text.splitlines())
+    lines = (
+        _OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line
+        for line in text.splitlines()
+    )
     return "\n".join(lines)

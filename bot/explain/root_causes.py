@@ -31,16 +31,22 @@ from bot.explain.carrying import carried_by, claim_of
 from bot.explain.strategies import without_operations
 
 PIPELINE = "pipeline"
-_KNOB = re.compile(r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])|[\w.+-]+)")
+_KNOB = re.compile(
+    r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])|[\w.+-]+)"
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"-?\d+")
 _MOST_PAIRS = 2
 _LONGEST = 16_000  # Of a configuration, in characters: real ones have hundreds
 SET, UNSET = "set", "not set"
-SOURCE_CHANGED = "the model is the same, but another file changed that the command reads"
+SOURCE_CHANGED = (
+    "the model is the same, but another file changed that the command reads"
+)
 ON_OTHER_OPERATIONS = "with the same values on other operations"
 UNNAMED = "a different configuration, but all named values are equal"
-NOT_BY_VALUES = "a different configuration, but none of its named values makes the change"
+NOT_BY_VALUES = (
+    "a different configuration, but none of its named values makes the change"
+)
 _NO_DISPATCH = "it is no dispatch's code"
 
 
@@ -68,8 +74,13 @@ def turned(base: str, head: str) -> Mapping[str, str]:
     return changes or _on_other_operations(*sides)
 
 
-def _on_other_operations(base: tuple[str, ...], head: tuple[str, ...]) -> dict[str, str]:
-    """The knobs whose values are the same, and on other operations; of as many operations on both sides."""
+def _on_other_operations(
+    base: tuple[str, ...], head: tuple[str, ...]
+) -> dict[str, str]:
+    """The knobs whose values are the same, and on other operations.
+
+    Of as many operations on both sides.
+    """
     if len(base) != len(head):
         return {}
     changes = dict[str, str]()
@@ -88,21 +99,33 @@ def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
 
 def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     """The very values: two changes are told alike only where they are."""
-    if len(base) == len(head) and [_NUMBER.sub("0", one) for one in base] == [_NUMBER.sub("0", one) for one in head]:
-        pairs = zip(_NUMBER.findall("; ".join(base)), _NUMBER.findall("; ".join(head)), strict=True)
+    if len(base) == len(head) and [_NUMBER.sub("0", one) for one in base] == [
+        _NUMBER.sub("0", one) for one in head
+    ]:
+        pairs = zip(
+            _NUMBER.findall("; ".join(base)),
+            _NUMBER.findall("; ".join(head)),
+            strict=True,
+        )
         moved = sorted({pair for pair in pairs if pair[0] != pair[1]})
         if len(moved) <= _MOST_PAIRS:
             return " and ".join(f"{one} → {other}" for one, other in moved)
     gone, come = Counter(base) - Counter(head), Counter(head) - Counter(base)
-    if base and head and not (gone and come):  # other configurations have it, too, or no longer
+    if (
+        base and head and not (gone and come)
+    ):  # other configurations have it, too, or no longer
         count, of = (gone or come).total(), "; ".join(gone or come)
-        return f"{of} in {count} {noun_of(count, 'configuration')} {'fewer' if gone else 'more'}"
+        return (
+            f"{of} in {count} {noun_of(count, 'configuration')}"
+            f" {'fewer' if gone else 'more'}"
+        )
     if (distinct := tuple(dict.fromkeys(base))) != tuple(dict.fromkeys(head)):
         base, head = distinct, tuple(dict.fromkeys(head))
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
 
 
-# The root causes: the deltas of all cells, clustered by what changed and not by where. Each is in exactly one.
+# The root causes: the deltas of all cells, clustered by what changed and not by where.
+# Each is in exactly one.
 #
 # A cluster's words are true of every delta in it, with the numbers of all of them.
 
@@ -111,7 +134,10 @@ Delta = DispatchDelta | PartDelta
 
 
 class _Member(NamedTuple):
-    """One delta of a cluster; `trait`: what else than its cluster's key the words of the cluster are made of."""
+    """One delta of a cluster.
+
+    `trait`: what else than its cluster's key the words of the cluster are made of.
+    """
 
     key: CellKey
     delta: Delta
@@ -140,20 +166,40 @@ class _Passed(NamedTuple):
     experiment: str = ""  # what an experiment says of a pass that forms other regions
 
 
-def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tuple[Hashable, Hashable]:
+def _clustered(
+    key: CellKey, cause: str, delta: Delta, same_model: bool
+) -> tuple[Hashable, Hashable]:
     """What a delta is clustered by within its cause, and its trait: what else the words of its cluster are made of."""
     if isinstance(delta, PartDelta):
         return ((key.model, ""), same_model) if cause == "input" else (delta.what, None)
-    why, row = delta.untraced.removeprefix("base: ").removeprefix("head: "), delta.head or delta.base
+    why, row = (
+        delta.untraced.removeprefix("base: ").removeprefix("head: "),
+        delta.head or delta.base,
+    )
     if delta.passed and delta.passed.experiment:
-        return _Passed(delta.passed.name, "", more=False, experiment=delta.passed.experiment), None
+        return (
+            _Passed(
+                delta.passed.name, "", more=False, experiment=delta.passed.experiment
+            ),
+            None,
+        )
     if delta.passed:
         operation, count = next(iter(delta.passed.operations.items()), ("", 0))
-        return _Passed(delta.passed.name, operation, count > 0), tuple(delta.passed.operations.items())
+        return _Passed(delta.passed.name, operation, count > 0), tuple(
+            delta.passed.operations.items()
+        )
     if cause == "input":
-        return (key.model, why), SOURCE_CHANGED if delta.note == SOURCE_CHANGED else same_model
-    if cause == "fusion":  # regions of one structure have other constants, shapes or offsets
-        is_pair = delta.base is not None and delta.head is not None and delta.base.sites == delta.head.sites
+        return (key.model, why), (
+            SOURCE_CHANGED if delta.note == SOURCE_CHANGED else same_model
+        )
+    if (
+        cause == "fusion"
+    ):  # regions of one structure have other constants, shapes or offsets
+        is_pair = (
+            delta.base is not None
+            and delta.head is not None
+            and delta.base.sites == delta.head.sites
+        )
         return ("structure" in delta.matched, why), (row.kind if row else None, is_pair)
     if cause == "strategy":
         changes = _needed_knobs(delta)
@@ -161,13 +207,21 @@ def _clustered(key: CellKey, cause: str, delta: Delta, same_model: bool) -> tupl
     if cause == "codegen":
         by_phase = carried_by(delta)
         if by_phase is not None:
-            return _Phases((by_phase.phase,) if by_phase.phase else tuple(by_phase.parts)), None
+            return (
+                _Phases((by_phase.phase,) if by_phase.phase else tuple(by_phase.parts)),
+                None,
+            )
     return {"codegen": why, UNKNOWN: delta.note}.get(cause, ""), None
 
 
 def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
     """Return the knobs that differ with their change; None where a configuration was not read."""
-    if delta.base is None or delta.head is None or delta.base.strategy is None or delta.head.strategy is None:
+    if (
+        delta.base is None
+        or delta.head is None
+        or delta.base.strategy is None
+        or delta.head.strategy is None
+    ):
         return None
     return _turns(delta.base.strategy, delta.head.strategy)
 
@@ -187,13 +241,26 @@ def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
     return needed or changes
 
 
-def _described(cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, int]) -> str:
+def _described(
+    cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, int]
+) -> str:
     """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
     if isinstance(what, _Passed) and what.experiment:
-        return f"{what.name} {FORMS_REGIONS}: {EXPERIMENT_WORDS.get(what.experiment, what.experiment)}"
-    if isinstance(what, _Passed):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
-        amounts = sorted({abs(dict(changes).get(what.operation, 0)) for changes in traits})
-        count = f"{amounts[0]:,}" if len(amounts) == 1 else f"{amounts[0]:,} to {amounts[-1]:,}"
+        return (
+            f"{what.name} {FORMS_REGIONS}:"
+            f" {EXPERIMENT_WORDS.get(what.experiment, what.experiment)}"
+        )
+    if isinstance(
+        what, _Passed
+    ):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
+        amounts = sorted(
+            {abs(dict(changes).get(what.operation, 0)) for changes in traits}
+        )
+        count = (
+            f"{amounts[0]:,}"
+            if len(amounts) == 1
+            else f"{amounts[0]:,} to {amounts[-1]:,}"
+        )
         words = f"{count} {what.operation} {'more' if what.more else 'fewer'}"
         return f"{what.name}: {words if what.operation else OTHER_TYPES}"
     if isinstance(what, _Phases):
@@ -215,30 +282,50 @@ def _described(cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, 
         words = f"the compiler reads the same text of {first} differently"
     elif first:
         words = "the same regions with different constants, shapes or offsets"
-    else:  # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds first; others are only counted
+    # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds
+    # first; others are only counted
+    else:
         kinds = Counter[str]()
         for (kind, _), number in traits.items():
             kinds[kind] += number
-        largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_NAMED_LIMIT]
+        largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[
+            :_NAMED_LIMIT
+        ]
         rest = kinds.total() - sum(count for _, count in largest)
-        named = [f"{name} ({count:,})" for name, count in largest] + ([f"{rest:,} of other kinds"] if rest else [])
-        # Where each has a partner of its kind and its place, only its IR is known to differ: an encoding, for example.
+        named = [f"{name} ({count:,})" for name, count in largest] + (
+            [f"{rest:,} of other kinds"] if rest else []
+        )
+        # Where each has a partner of its kind and its place, only its IR is known to
+        # differ: an encoding, for example.
         are_pairs = all(is_pair for _, is_pair in traits)
-        what_differs = "other IR in regions of the same kinds" if are_pairs else "regions formed differently"
+        what_differs = (
+            "other IR in regions of the same kinds"
+            if are_pairs
+            else "regions formed differently"
+        )
         words = f"{what_differs}: {', '.join(named)}"
     return f"{words}; {why}" if why else words
 
 
-def _turned_words(change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]) -> str:
-    """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned; traits: what each turned."""
+def _turned_words(
+    change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]
+) -> str:
+    """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned.
+
+    Traits: what each turned.
+    """
     if change is None:
         return UNNAMED
     name, values = change
     if name == NOT_BY_VALUES:
         return name
     every = [{name for name, _ in changes} for changes in traits]
-    also = sorted(set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name))
-    return f"{name} {values}" + (f", with {', '.join(also[:_NAMED_LIMIT])}" if also else "")
+    also = sorted(
+        set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name)
+    )
+    return f"{name} {values}" + (
+        f", with {', '.join(also[:_NAMED_LIMIT])}" if also else ""
+    )
 
 
 _WORDS = {
@@ -258,17 +345,21 @@ def root_causes(
 ) -> tuple[RootCause, ...]:
     """The root causes of the changes of all cells, the largest absolute change first.
 
-    `changed_models`: models whose text differs between the sides; `backends`: target → its backend: a knob of one is
-    not that of another.
+    `changed_models`: models whose text differs between the sides; `backends`: target →
+    its backend: a knob of one is not that of another.
     """
     groups = dict[tuple[str, Any], list[_Member]]()
-    by_knobs = dict[str, dict[Any, list[_Member]]]()  # backend → knobs that differ → what turned just these
+    by_knobs = dict[
+        str, dict[Any, list[_Member]]
+    ]()  # backend → knobs that differ → what turned just these
     whole_bytes = 0
     for key in sorted(explanations):
         for cause, delta, change_bytes in _moved(explanations[key]):
             what, trait = _clustered(key, cause, delta, key.model not in changed_models)
             if cause == "strategy" and not isinstance(delta, PartDelta):
-                members = by_knobs.setdefault((backends or {}).get(key.target, key.target), {}).setdefault(what, [])
+                members = by_knobs.setdefault(
+                    (backends or {}).get(key.target, key.target), {}
+                ).setdefault(what, [])
             else:
                 members = groups.setdefault((cause, what), [])
             members.append(_Member(key, delta, change_bytes, trait))
@@ -278,7 +369,12 @@ def root_causes(
         clusters += [("strategy", *one) for one in _by_knob(turned_by)]
     cells = {delta.key: delta for delta in deltas}
     roots = (_root_cause(*one, cells, whole_bytes) for one in clusters)
-    return tuple(sorted(roots, key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)))
+    return tuple(
+        sorted(
+            roots,
+            key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what),
+        )
+    )
 
 
 def _moved(one: Explanation) -> Iterator[tuple[str, Delta, int]]:
@@ -289,12 +385,18 @@ def _moved(one: Explanation) -> Iterator[tuple[str, Delta, int]]:
         yield part.cause, part, part.change_bytes
 
 
-def _by_knob(clusters: dict[Any, list[_Member]]) -> Iterator[tuple[Hashable, list[_Member]]]:
+def _by_knob(
+    clusters: dict[Any, list[_Member]],
+) -> Iterator[tuple[Hashable, list[_Member]]]:
     """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
 
-    `clusters`: knobs that differ, with the change of each → what turned just these, on one backend.
+    `clusters`: knobs that differ, with the change of each → what turned just these, on
+    one backend.
     """
-    sizes = {changes: sum(abs(one.change_bytes) + 1 for one in members) for changes, members in clusters.items()}
+    sizes = {
+        changes: sum(abs(one.change_bytes) + 1 for one in members)
+        for changes, members in clusters.items()
+    }
     while True:
         weights: Counter[tuple[str, str]] = Counter()
         for changes in clusters:
@@ -302,22 +404,40 @@ def _by_knob(clusters: dict[Any, list[_Member]]) -> Iterator[tuple[Hashable, lis
         if not weights:
             break
         change = min(weights, key=lambda one: (one[0] != PIPELINE, -weights[one], one))
-        yield change, [one for changes in [*clusters] if change in changes for one in clusters.pop(changes)]
+        yield (
+            change,
+            [
+                one
+                for changes in [*clusters]
+                if change in changes
+                for one in clusters.pop(changes)
+            ],
+        )
     yield from ((None, members) for members in clusters.values())
 
 
 def _root_cause(
-    cause: str, what: Hashable, members: Sequence[_Member], cells: Mapping[CellKey, CellDelta], whole_bytes: int
+    cause: str,
+    what: Hashable,
+    members: Sequence[_Member],
+    cells: Mapping[CellKey, CellDelta],
+    whole_bytes: int,
 ) -> RootCause:
     example = min(members, key=lambda one: one.rank)
     delta = cells[example.key]
-    compiled = delta.head if delta.head is not None and delta.head.measured else delta.base
+    compiled = (
+        delta.head if delta.head is not None and delta.head.measured else delta.base
+    )
     by_target, by_cell = dict[str, list[int]](), Counter[CellKey]()
     for one in members:
         by_target.setdefault(one.key.target, []).append(one.change_bytes)
         by_cell[one.key] += abs(one.change_bytes)
     total = _tally([one.change_bytes for one in members])
-    passed = [(one, one.delta.passed) for one in members if isinstance(one.delta, DispatchDelta) and one.delta.passed]
+    passed = [
+        (one, one.delta.passed)
+        for one in members
+        if isinstance(one.delta, DispatchDelta) and one.delta.passed
+    ]
     traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
     divided = _divided(members) if cause == "codegen" else []
     parts = _parts(divided)
@@ -344,7 +464,11 @@ def _root_cause(
 
 def _divided(members: Sequence[_Member]) -> list[Carried]:
     """Return the phases that carry the change of each member with a whole ladder."""
-    found = [carried_by(member.delta) for member in members if isinstance(member.delta, DispatchDelta)]
+    found = [
+        carried_by(member.delta)
+        for member in members
+        if isinstance(member.delta, DispatchDelta)
+    ]
     return [carried for carried in found if carried is not None]
 
 
@@ -360,8 +484,17 @@ def _proof(what: Hashable, members: Sequence[_Member]) -> Proof:
     """Return what the experiments on all members say together."""
     if isinstance(what, _Passed) and what.experiment:
         moved_bytes = sum(abs(member.change_bytes) for member in members)
-        return Proof(what.experiment, restored_bytes=None, moved_bytes=moved_bytes, members=len(members))
-    claims = [claim_of(member.delta) for member in members if isinstance(member.delta, DispatchDelta)]
+        return Proof(
+            what.experiment,
+            restored_bytes=None,
+            moved_bytes=moved_bytes,
+            members=len(members),
+        )
+    claims = [
+        claim_of(member.delta)
+        for member in members
+        if isinstance(member.delta, DispatchDelta)
+    ]
     return joint_proof(claims, untried_why="" if claims else _NO_DISPATCH)
 
 
@@ -374,4 +507,6 @@ def _example(member: _Member) -> Example:
     if isinstance(delta, PartDelta):
         return Example(key, "", "", None, None, change_bytes, delta.what)
     base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
-    return Example(key, delta.name, delta.component, base, head, change_bytes, delta.note)
+    return Example(
+        key, delta.name, delta.component, base, head, change_bytes, delta.note
+    )

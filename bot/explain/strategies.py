@@ -1,8 +1,10 @@
 """How the compiler configured a dispatch, as a snapshot has it in one line, compared.
 
-    DoubleTilingExpert {enable_loop_peeling} | linalg.fill: vector = [8] | linalg.generic: tile = [4], vector = [8]
+    DoubleTilingExpert {enable_loop_peeling} | linalg.fill: vector = [8] |
+    linalg.generic: tile = [4], vector = [8]
 
-Older snapshots lack the operations, and have a configuration once that several operations share.
+Older snapshots lack the operations, and have a configuration once that several
+operations share.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ def configured_parts(strategy: str) -> tuple[str, ...]:
 def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parts of both sides without the names of operations, as far as both lines have them.
 
-    An operation that another release calls by another name is configured as it was. Where one side
-    is an older snapshot's, each configuration counts once on both sides.
+    An operation that another release calls by another name is configured as it was.
+    Where one side is an older snapshot's, each configuration counts once on both sides.
     """
     sides = configured_parts(base), configured_parts(head)
     left, right = (
-        tuple(_OPERATION.sub("", part, count=1) if _names(part) else part for part in side) for side in sides
+        tuple(
+            _OPERATION.sub("", part, count=1) if _names(part) else part for part in side
+        )
+        for side in sides
     )
     if all(_is_whole(side) for side in sides):
         return left, right

@@ -1,6 +1,7 @@
 """From a root cause to the compiler's commits that touched the file of its pass, or of what chooses configurations.
 
-Such a commit is a *suspect*, never a cause: that it touched the file and speaks of what changed proves nothing.
+Such a commit is a *suspect*, never a cause: that it touched the file and speaks of what
+changed proves nothing.
 """
 
 from __future__ import annotations
@@ -38,29 +39,58 @@ _MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
 """The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
-    "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",), "VMVX": ("VMVX/KernelDispatch.cpp",),
-    "LLVMGPU": ("LLVMGPU/KernelConfig.cpp", "GPU/TargetUtils/ConfigUtils.cpp", "TargetUtils/ReductionConfigUtils.cpp"),
+    "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",),
+    "VMVX": ("VMVX/KernelDispatch.cpp",),
+    "LLVMGPU": (
+        "LLVMGPU/KernelConfig.cpp",
+        "GPU/TargetUtils/ConfigUtils.cpp",
+        "TargetUtils/ReductionConfigUtils.cpp",
+    ),
     "SPIRV": ("SPIRV/KernelConfig.cpp",),
-}  # fmt: skip
+}
 """Folder of code generation → the ends of the files that choose configurations there, from 3.5.0 to 3.13.0."""
 _TARGETS = {
-    "x86_64": "x86|avx", "aarch64": r"aarch64|neon|\bsve\b", "riscv64": r"risc-?v|\brvv\b", "vmvx": "vmvx",
-    "cuda": r"cuda|nvidia|nvgpu|nvptx|nvvm|\bsm_?\d\d", "rocm": r"rocm|amdgpu|rocdl|gfx\d",
-    "vulkan": "vulkan|spir-?v", "metal": r"metal\b",
-}  # fmt: skip
+    "x86_64": "x86|avx",
+    "aarch64": r"aarch64|neon|\bsve\b",
+    "riscv64": r"risc-?v|\brvv\b",
+    "vmvx": "vmvx",
+    "cuda": r"cuda|nvidia|nvgpu|nvptx|nvvm|\bsm_?\d\d",
+    "rocm": r"rocm|amdgpu|rocdl|gfx\d",
+    "vulkan": "vulkan|spir-?v",
+    "metal": r"metal\b",
+}
 """Part of a target's name → what commits call it."""
-_KINDS = {name: name for name in ("reduction", "softmax", "attention", "elementwise", "transpose", "unpack", "fft")}
+_KINDS = {
+    name: name
+    for name in (
+        "reduction",
+        "softmax",
+        "attention",
+        "elementwise",
+        "transpose",
+        "unpack",
+        "fft",
+    )
+}
 _KINDS |= {"matmul": "matmul|gemm|contraction", "conv": "conv", "pack": "(?<!un)pack"}
 """Part of a dispatch's name → what commits call it."""
-_IDLE = re.compile(r"\bNFCI?\b|clang-format|\breformat|^(?:\[[^\]]*\] *)*(?:rename|typo|format)\b", re.IGNORECASE)
+_IDLE = re.compile(
+    r"\bNFCI?\b|clang-format|\breformat|^(?:\[[^\]]*\] *)*(?:rename|typo|format)\b",
+    re.IGNORECASE,
+)
 _SHA = re.compile("[0-9a-f]{40}")
-_FIX = re.compile(r"(?:\[[^\]]*\] *)*fix\b.*(?:crash|assert|fail|overflow)", re.IGNORECASE | re.DOTALL)
+_FIX = re.compile(
+    r"(?:\[[^\]]*\] *)*fix\b.*(?:crash|assert|fail|overflow)", re.IGNORECASE | re.DOTALL
+)
 _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNORECASE)
 _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
 _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
 _OWN, _LARGEST, _TURN = 2, 6, 20
 """What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
-_FORMING = [(r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST), (r"\bdispatch(?:es)?\b|\bregions?\b", 1)]
+_FORMING = [
+    (r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST),
+    (r"\bdispatch(?:es)?\b|\bregions?\b", 1),
+]
 """Words of commits that change which operations share a dispatch region, and what each counts."""
 _PLACES = {"title": 3, "message": 2, "diff": 1}
 _PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
@@ -82,10 +112,13 @@ class Commit(NamedTuple):
 
 
 class CompilerHistory(NamedTuple):
-    """The history of a compiler's repository, with its page's address; every call raises BotError without an answer.
+    """The history of a compiler's repository, with its page's address.
 
-    `paths`: revision → path → id of the object there, of a submodule its commit; `commits`: path, base, head → what
-    touched it and one revision alone has, the newest first.
+    Every call raises BotError without an answer.
+
+    `paths`: revision → path → id of the object there, of a submodule its commit;
+    `commits`: path, base, head → what touched it and one revision alone has, the newest
+    first.
     """
 
     address: str
@@ -95,7 +128,10 @@ class CompilerHistory(NamedTuple):
 
 
 class Clue(NamedTuple):
-    """What a root cause names: the pass, or the knob and how its value changed; `dispatch`: its largest one."""
+    """What a root cause names: the pass, or the knob and how its value changed.
+
+    `dispatch`: its largest one.
+    """
 
     passed: PassChange | None
     knob: str
@@ -106,7 +142,9 @@ class Clue(NamedTuple):
     @property
     def turn(self) -> tuple[str, str]:
         """The knob, and how its value changed; two empty ones for a pass."""
-        knob, _, change = ("" if self.passed else self.knob).partition(", with ")[0].partition(" ")
+        knob, _, change = (
+            ("" if self.passed else self.knob).partition(", with ")[0].partition(" ")
+        )
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
@@ -114,51 +152,113 @@ class Clue(NamedTuple):
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
-            if self.turn[0] == PIPELINE:  # a pass before the choice may have made it another one
+            if (
+                self.turn[0] == PIPELINE
+            ):  # a pass before the choice may have made it another one
                 ends += [f"/{folder}/Passes.cpp" for folder in folders]
             return tuple(sorted(path for path in paths if path.endswith(tuple(ends))))
         stem = self.passed.class_name.rpartition("::")[2].removesuffix("Pass")
-        named = sorted(p for p in paths if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp"))
-        return tuple([path for path in named if any(f"/{folder}/" in path for folder in folders)] or named)
+        named = sorted(
+            p
+            for p in paths
+            if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp")
+        )
+        return tuple(
+            [path for path in named if any(f"/{folder}/" in path for folder in folders)]
+            or named
+        )
 
     def words(self) -> list[tuple[str, int]]:
         """Patterns of what a commit that did it may well speak of, and what each counts."""
-        words = [(pattern, 1) for name, pattern in _TARGETS.items() if any(name in target for target in self.targets)]
-        words += [(rf"\b{folder}\b", 1) for folder in sorted({_FOLDERS.get(name, "SPIRV") for name in self.backends})]
+        words = [
+            (pattern, 1)
+            for name, pattern in _TARGETS.items()
+            if any(name in target for target in self.targets)
+        ]
+        words += [
+            (rf"\b{folder}\b", 1)
+            for folder in sorted(
+                {_FOLDERS.get(name, "SPIRV") for name in self.backends}
+            )
+        ]
         kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
         words += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
         if self.passed is not None:
             if self.passed.experiment or REGION in self.passed.operations:
                 words += _FORMING
-            named = dict.fromkeys(name.partition(" ")[0] for name in self.passed.operations if name != REGION)
+            named = dict.fromkeys(
+                name.partition(" ")[0]
+                for name in self.passed.operations
+                if name != REGION
+            )
             for place, name in enumerate(named):
-                # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in C++; nothing else has a long part.
+                # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
+                # C++; nothing else has a long part.
                 dialect, _, own = name.partition(".")
-                first, *others = parts = [re.escape(part) for part in (own or dialect).split("_")]
-                spellings = "|".join(["_?".join(parts), *(part for part in parts if len(part) > 8)])
-                pattern = spellings if others else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
+                first, *others = parts = [
+                    re.escape(part) for part in (own or dialect).split("_")
+                ]
+                spellings = "|".join(
+                    ["_?".join(parts), *(part for part in parts if len(part) > 8)]
+                )
+                pattern = (
+                    spellings
+                    if others
+                    else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
+                )
                 words.append((pattern, _OWN if place else _LARGEST))
                 if not others:
                     words.append((rf"\b{first}s?\b", 1))
             return words
         if knob != PIPELINE:
-            words.append((knob.replace("_", "_?") if "_" in knob else rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
-            words += [(part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob]
-        return words + [(name, 2 * _OWN) for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))]
+            words.append(
+                (
+                    (
+                        knob.replace("_", "_?")
+                        if "_" in knob
+                        else rf'"{knob}"|\b{knob} ?='
+                    ),
+                    2 * _OWN,
+                )
+            )
+            words += [
+                (part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob
+            ]
+        return words + [
+            (name, 2 * _OWN)
+            for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))
+        ]
 
     def is_turned_by(self, diff: str) -> bool:
         """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
         knob, change = self.turn
         changes = {one for one in change.split(" and ") if one.count(" → ") == 1}
-        blocks = [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)] if changes else []
-        pairs = [pair for block in blocks for pair in zip_longest(*block, fillvalue="") if knob in pair[0]]
-        return any(changes.intersection(turned(*pair).get(knob, "").split(" and ")) for pair in pairs)
+        blocks = (
+            [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)]
+            if changes
+            else []
+        )
+        pairs = [
+            pair
+            for block in blocks
+            for pair in zip_longest(*block, fillvalue="")
+            if knob in pair[0]
+        ]
+        return any(
+            changes.intersection(turned(*pair).get(knob, "").split(" and "))
+            for pair in pairs
+        )
 
-    def score(self, group: Sequence[Commit], diffs: Mapping[str, str]) -> tuple[int, str, bool]:
+    def score(
+        self, group: Sequence[Commit], diffs: Mapping[str, str]
+    ) -> tuple[int, str, bool]:
         """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
         texts = [diffs.get(one.sha, "") for one in group]
         changed = [line for text in texts for line in _LINE.findall(text)]
-        by_place = ["\n".join(lines) for lines in ((c.title for c in group), (c.message for c in group), changed)]
+        by_place = [
+            "\n".join(lines)
+            for lines in ((c.title for c in group), (c.message for c in group), changed)
+        ]
         score, is_own, words = 0, False, dict[str, list[str]]()
         for pattern, counts in self.words():
             for (place, times), text in zip(_PLACES.items(), by_place, strict=True):
@@ -168,14 +268,29 @@ class Clue(NamedTuple):
                     break
         if any(map(self.is_turned_by, texts)):
             score, is_own = score + _TURN, True
-            words["diff"] = [*(word for word in words.get("diff", ()) if word not in self.knob), " ".join(self.turn)]
-        titled = {name for name, pattern in _TARGETS.items() if re.search(pattern, group[0].title, re.IGNORECASE)}
-        # A commit for one target alone explains a change of this target alone, whatever words it uses.
-        is_of_target = bool(titled) and all(any(name in target for name in titled) for target in self.targets)
+            words["diff"] = [
+                *(word for word in words.get("diff", ()) if word not in self.knob),
+                " ".join(self.turn),
+            ]
+        titled = {
+            name
+            for name, pattern in _TARGETS.items()
+            if re.search(pattern, group[0].title, re.IGNORECASE)
+        }
+        # A commit for one target alone explains a change of this target alone, whatever
+        # words it uses.
+        is_of_target = bool(titled) and all(
+            any(name in target for name in titled) for target in self.targets
+        )
         is_own |= self.passed is not None and is_of_target
-        is_foreign = titled and not any(name in target for name in titled for target in self.targets)
+        is_foreign = titled and not any(
+            name in target for name in titled for target in self.targets
+        )
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
-        why = "; ".join(f"its {place} has {', '.join(dict.fromkeys(each))}" for place, each in words.items())
+        why = "; ".join(
+            f"its {place} has {', '.join(dict.fromkeys(each))}"
+            for place, each in words.items()
+        )
         return score >> bool(is_foreign) + bool(is_fix), why, is_own
 
 
@@ -203,37 +318,70 @@ def with_suspects(
     backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
         passed = _pass_of(root)
-        if len(clues) < _MOST_CAUSES and (passed or root.cause == "strategy") and is_wanted(root):
+        if (
+            len(clues) < _MOST_CAUSES
+            and (passed or root.cause == "strategy")
+            and is_wanted(root)
+        ):
             own = {backends.get(one, "") for one in root.targets}
-            clues[place] = Clue(passed, root.what, root.targets, own, root.example.dispatch)
-    answers, why = looked_up([*clues.values()], (report.base, report.head), source, touched)
+            clues[place] = Clue(
+                passed, root.what, root.targets, own, root.example.dispatch
+            )
+    answers, why = looked_up(
+        [*clues.values()], (report.base, report.head), source, touched
+    )
     roots = list(report.root_causes)
     for place, (known, suspects) in zip(clues, answers, strict=True):
         roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
-    return replace(report, root_causes=tuple(roots), notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])))
+    return replace(
+        report,
+        root_causes=tuple(roots),
+        notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])),
+    )
 
 
 def _pass_of(root: RootCause) -> PassChange | None:
     """Return the pass that a root cause names: LLVM as a whole where the sides differ in it, and no pass is named."""
-    if root.passed is not None and (root.cause == "codegen" or root.cause in EARLY_CAUSES):
+    if root.passed is not None and (
+        root.cause == "codegen" or root.cause in EARLY_CAUSES
+    ):
         return root.passed
     is_in_llvm = root.cause == "codegen" and IN_LLVM in root.what
     return PassChange(LLVM_ITSELF, {}) if is_in_llvm else None
 
 
 def looked_up(
-    clues: Sequence[Clue], sides: tuple[Snapshot, Snapshot], source: CompilerHistory, touched: Collection[str] = ()
+    clues: Sequence[Clue],
+    sides: tuple[Snapshot, Snapshot],
+    source: CompilerHistory,
+    touched: Collection[str] = (),
 ) -> tuple[list[Answer], str]:
-    """What is known of each clue, and why no more is; nothing where both compilers are of one revision."""
+    """What is known of each clue, and why no more is.
+
+    Nothing where both compilers are of one revision.
+    """
     base, head = (side.compiler.revision for side in sides)
     own = [clue.files(touched) for clue in clues]
-    answers: list[Answer] = [(LookedUp(files, this_pull_request=files) if files else None, ()) for files in own]
+    answers: list[Answer] = [
+        (LookedUp(files, this_pull_request=files) if files else None, ())
+        for files in own
+    ]
     if not clues or (base == head and base):
         return answers, ""
     for side, one in (("base", base), ("head", head)):
         if not _SHA.fullmatch(one):
-            return answers, f"the {side} compiler does not name its source commit (revision: {one[:60]!r})"
-    diffs, why, known = dict[str, str](), "", dict[int, tuple[tuple[str, ...], dict[str, Commit], str]]()
+            return (
+                answers,
+                (
+                    f"the {side} compiler does not name its source commit (revision:"
+                    f" {one[:60]!r})"
+                ),
+            )
+    diffs, why, known = (
+        dict[str, str](),
+        "",
+        dict[int, tuple[tuple[str, ...], dict[str, Commit], str]](),
+    )
     listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
         paths = source.paths(head)
@@ -242,10 +390,22 @@ def looked_up(
             if place not in known:
                 files = clue.files(paths)
                 touching = {one.sha: one for file in files for one in listed(file)}
-                known[place] = files, touching, "" if files else _without_file(clue, source, paths, base)
-            likely = sorted(known[place][1].values(), key=lambda one: -clue.score([one], {})[0])
-            for commit in sorted(likely, key=lambda one: bool(_IDLE.search(one.title)))[:most]:
-                diffs[commit.sha] = diffs[commit.sha] if commit.sha in diffs else source.diff(commit.sha)
+                known[place] = (
+                    files,
+                    touching,
+                    "" if files else _without_file(clue, source, paths, base),
+                )
+            likely = sorted(
+                known[place][1].values(), key=lambda one: -clue.score([one], {})[0]
+            )
+            for commit in sorted(likely, key=lambda one: bool(_IDLE.search(one.title)))[
+                :most
+            ]:
+                diffs[commit.sha] = (
+                    diffs[commit.sha]
+                    if commit.sha in diffs
+                    else source.diff(commit.sha)
+                )
     except Interrupted:
         raise
     except BotError as error:
@@ -254,14 +414,24 @@ def looked_up(
         if unread := len(touching.keys() - diffs.keys()):
             note = f"only the messages of {unread} of these commits could be read"
         answer = LookedUp(files, len(touching) if files else None, note, own[place])
-        answers[place] = answer, _suspects(clues[place], [*touching.values()], diffs, source.address)
+        answers[place] = (
+            answer,
+            _suspects(clues[place], [*touching.values()], diffs, source.address),
+        )
     return answers, why
 
 
-def _without_file(clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str) -> str:
+def _without_file(
+    clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str
+) -> str:
     """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
-    if clue.passed is None or (clue.passed.class_name and clue.passed.name.startswith("iree-")):
-        return f"the bot found no file with {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
+    if clue.passed is None or (
+        clue.passed.class_name and clue.passed.name.startswith("iree-")
+    ):
+        return (
+            "the bot found no file with"
+            f" {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
+        )
     left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
     what = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
     if left and left == right:
@@ -269,22 +439,42 @@ def _without_file(clue: Clue, source: CompilerHistory, paths: Mapping[str, str],
     return f"{what}, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
 
 
-def _suspects(clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str) -> tuple[Suspect, ...]:
-    """The likeliest first: what speaks of most, then the newest; what has no function last, what was taken back not."""
+def _suspects(
+    clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str
+) -> tuple[Suspect, ...]:
+    """The likeliest first: what speaks of most, then the newest.
+
+    What has no function last, what was taken back not.
+    """
     groups: dict[str, list[Commit]] = {}
     for commit in commits:
         subject = commit.title
         while again := _AGAIN.match(subject):
             subject = again[2]
-        groups.setdefault(re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []).append(commit)
-    ranked = sorted([(*clue.score(group, diffs), group) for group in groups.values()], key=lambda one: -one[0])
+        groups.setdefault(
+            re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []
+        ).append(commit)
+    ranked = sorted(
+        [(*clue.score(group, diffs), group) for group in groups.values()],
+        key=lambda one: -one[0],
+    )
     suspects = list[Suspect]()
-    for _, why, is_own, (newest, *older) in sorted(ranked, key=lambda one: all(_IDLE.search(c.title) for c in one[3])):
+    for _, why, is_own, (newest, *older) in sorted(
+        ranked, key=lambda one: all(_IDLE.search(c.title) for c in one[3])
+    ):
         is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
         if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
-            others = f"; together with {', '.join(one.sha[:10] for one in older)}" if older else ""
+            others = (
+                f"; together with {', '.join(one.sha[:10] for one in older)}"
+                if older
+                else ""
+            )
             url = f"{address}/commit/{newest.sha}" if address else ""
-            suspects.append(Suspect(newest.sha, newest.title, newest.date[:10], url, f"{why}{others}"))
+            suspects.append(
+                Suspect(
+                    newest.sha, newest.title, newest.date[:10], url, f"{why}{others}"
+                )
+            )
     return tuple(suspects)
 
 
@@ -296,30 +486,61 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
 
     def text(revision: str, *arguments: str) -> str:
         if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=alone).ok:
-            raise InputError(f"has no commit {revision[:10]}", where=f"the clone {directory.name}")
+            raise InputError(
+                f"has no commit {revision[:10]}", where=f"the clone {directory.name}"
+            )
         return git.text(*arguments, environment=alone)
 
     def paths(revision: str) -> Mapping[str, str]:
-        entries = (entry.partition("\t") for entry in text(revision, "ls-tree", "-r", "-z", revision).split("\0"))
+        entries = (
+            entry.partition("\t")
+            for entry in text(revision, "ls-tree", "-r", "-z", revision).split("\0")
+        )
         return {path: kind.split(" ")[2] for kind, _, path in entries if path}
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        log = text(base, "log", "-z", *plain, "--format=%H%x00%cs%x00%B", f"{base}...{head}", "--", path).split("\0")
-        return [Commit(*one) for one in zip(log[::3], log[1::3], map(str.strip, log[2::3]), strict=False)]
+        log = text(
+            base,
+            "log",
+            "-z",
+            *plain,
+            "--format=%H%x00%cs%x00%B",
+            f"{base}...{head}",
+            "--",
+            path,
+        ).split("\0")
+        return [
+            Commit(*one)
+            for one in zip(log[::3], log[1::3], map(str.strip, log[2::3]), strict=False)
+        ]
 
     show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""
-    return CompilerHistory(address, paths, commits, lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS])
+    return CompilerHistory(
+        address,
+        paths,
+        commits,
+        lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS],
+    )
 
 
-def github_source(api_url: str, server_url: str, token: str, repository: str, cache: Path) -> CompilerHistory:
-    """The repository on GitHub, in a few requests, where nobody waits long; `token` may be empty."""
+def github_source(
+    api_url: str, server_url: str, token: str, repository: str, cache: Path
+) -> CompilerHistory:
+    """The repository on GitHub, in a few requests, where nobody waits long.
+
+    `token` may be empty.
+    """
     from bot.system.hub import connect, explain  # costs a tenth of a second to import
 
-    hub = connect(api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5)
+    hub = connect(
+        api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5
+    )
     requests = list[str]()
 
-    def ask(kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int) -> _T:
+    def ask(
+        kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int
+    ) -> _T:
         """What `read` takes of an answer: from the cache, which keeps answers about full revisions, or GitHub."""
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
@@ -329,7 +550,9 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
             touch(file)
             return known
         if len(requests) >= _MOST_REQUESTS:
-            raise InputError(f"the limit of {_MOST_REQUESTS} requests was reached", where=repository)
+            raise InputError(
+                f"the limit of {_MOST_REQUESTS} requests was reached", where=repository
+            )
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
             known = read(hub.call("GET", address))
@@ -338,28 +561,50 @@ def github_source(api_url: str, server_url: str, token: str, repository: str, ca
 
     def tree(answer: Any) -> dict[str, str]:
         if answer["truncated"]:
-            raise InputError(f"has too many files at {answer['sha'][:10]}", where=repository)
+            raise InputError(
+                f"has too many files at {answer['sha'][:10]}", where=repository
+            )
         return {str(entry["path"]): str(entry["sha"]) for entry in answer["tree"]}
 
     def listed(answer: Any) -> list[Commit]:
-        rows = [(one["sha"], one["commit"]["committer"]["date"], one["commit"]["message"]) for one in answer]
+        rows = [
+            (one["sha"], one["commit"]["committer"]["date"], one["commit"]["message"])
+            for one in answer
+        ]
         return [Commit(*map(str, row)) for row in rows]
 
     def patches(answer: Any) -> str:
-        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[:_MOST_DIFF_CHARACTERS]
+        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[
+            :_MOST_DIFF_CHARACTERS
+        ]
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        sides = [ask(list[Commit], listed, "commits", sha=one, path=path, per_page=_PAGE) for one in (head, base)]
-        # What both have is taken away. Of a full page the older ones are not known: nothing as old as its last is said.
-        since = max((min(one.date for one in side) for side in sides if len(side) == _PAGE), default="")
+        sides = [
+            ask(list[Commit], listed, "commits", sha=one, path=path, per_page=_PAGE)
+            for one in (head, base)
+        ]
+        # What both have is taken away. Of a full page the older ones are not known:
+        # nothing as old as its last is said.
+        since = max(
+            (min(one.date for one in side) for side in sides if len(side) == _PAGE),
+            default="",
+        )
         apart = set(sides[0]) ^ set(sides[1])
         if since and len(apart) == len(sides[0]) + len(sides[1]):
-            raise InputError(f"more than {_PAGE} commits touched {path}", where=repository)
-        return sorted((one for one in apart if one.date > since), key=lambda one: (one.date, one.sha), reverse=True)
+            raise InputError(
+                f"more than {_PAGE} commits touched {path}", where=repository
+            )
+        return sorted(
+            (one for one in apart if one.date > since),
+            key=lambda one: (one.date, one.sha),
+            reverse=True,
+        )
 
     return CompilerHistory(
         f"{server_url}/{repository}",
-        lambda revision: ask(dict[str, str], tree, f"git/trees/{revision}", recursive=1),
+        lambda revision: ask(
+            dict[str, str], tree, f"git/trees/{revision}", recursive=1
+        ),
         commits,
         lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
     )

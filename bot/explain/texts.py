@@ -16,10 +16,13 @@ from bot.core.snapshot import written
 
 # Results kept for the objects they were worked out of.
 #
-# Cells of one model share their program, so that what is read out of it alone is the same on all targets.
+# Cells of one model share their program, so that what is read out of it alone is the
+# same on all targets.
 
 _Result = TypeVar("_Result")
-KEPT = 64  # Results; cells come model by model, so that older ones are not asked for again
+KEPT = (
+    64  # Results; cells come model by model, so that older ones are not asked for again
+)
 
 
 def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -34,7 +37,10 @@ def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
         if key not in results:
             if len(results) >= KEPT:
                 del results[next(iter(results))]
-            results[key] = args, function(*args)  # with its arguments: as long as they live, nothing else has their ids
+            results[key] = (
+                args,
+                function(*args),
+            )  # with its arguments: as long as they live, nothing else has their ids
         return results[key][1]
 
     return remembered
@@ -56,7 +62,9 @@ _PACK = re.compile(r"^%:([0-9]{1,4}) = ")
 _NO_OPERANDS = " : () -> "
 _DYNAMIC = "-9223372036854775808"  # ShapedType::kDynamic
 _SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
-_ARRAY = re.compile(r"\b(static_(?:offsets|sizes|strides|output_shape)) = array<i64: ([-0-9, ]*)>")
+_ARRAY = re.compile(
+    r"\b(static_(?:offsets|sizes|strides|output_shape)) = array<i64: ([-0-9, ]*)>"
+)
 _CONSTANTS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
 
 
@@ -68,10 +76,17 @@ def describe(facts: ProgramFacts) -> Program:
     sources = []
     for text in facts.sources:
         own = entries.get(text.executable, [])
-        bound = _digest_of(one.bound for one in own) if own and all(one.bound for one in own) else None
+        bound = (
+            _digest_of(one.bound for one in own)
+            if own and all(one.bound for one in own)
+            else None
+        )
         sources.append(replace(fingerprint(text), bound=bound))
     return Program(
-        phases={phase: written(bytes.fromhex(digest)) for phase, digest in facts.phases.items()},
+        phases={
+            phase: written(bytes.fromhex(digest))
+            for phase, digest in facts.phases.items()
+        },
         sources=tuple(sources),
         sites=facts.sites,
         operations=None if facts.operations is None else counts_text(facts.operations),
@@ -96,7 +111,9 @@ class _Line(NamedTuple):
 
     text: str  # with `%` for every name of a value
     names: tuple[str, ...]  # those names, in order
-    defined: int  # how many of them the line defines; `results` how many values (a pack `%0:2` is one name)
+    # how many of them the line defines; `results` how many values (a pack `%0:2` is one
+    # name)
+    defined: int
     results: int
     operation: str  # its name; empty for a block header or the line that closes regions
 
@@ -104,7 +121,11 @@ class _Line(NamedTuple):
 def _lines(generic: str) -> Iterator[_Line]:
     for line in filter(None, map(str.strip, generic.split("\n"))):
         names = tuple(filter(None, _NAMES.findall(line)))
-        text = _NAMES.sub(lambda each: "%" if each[1] else each[0], line) if names else line
+        text = (
+            _NAMES.sub(lambda each: "%" if each[1] else each[0], line)
+            if names
+            else line
+        )
         if text.startswith("^"):
             yield _Line(text, names, len(names), 0, "")
         elif text.startswith("}"):
@@ -113,7 +134,9 @@ def _lines(generic: str) -> Iterator[_Line]:
             head, _, rest = text.partition('"')
             pack = _PACK.match(head)
             results = int(pack[1]) if pack else head.count("%")
-            yield _Line(text, names, 1 if pack else results, results, rest.partition('"')[0])
+            yield _Line(
+                text, names, 1 if pack else results, results, rest.partition('"')[0]
+            )
 
 
 def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
@@ -124,21 +147,29 @@ def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
             numbers[name] = len(numbers)
         yield line.text
         parted = (name.partition("#") for name in line.names)
-        yield ",".join(f"{numbers.setdefault(value, len(numbers))}{mark}{part}" for value, mark, part in parted)
+        yield ",".join(
+            f"{numbers.setdefault(value, len(numbers))}{mark}{part}"
+            for value, mark, part in parted
+        )
 
 
 def _structure(lines: Iterable[_Line]) -> Iterator[str]:
     """The executable without values of constants, static shapes and offsets, its names numbered in order.
 
-    Constants are written where they are used: sharing one among uses of equal value, and their order, say nothing.
+    Constants are written where they are used: sharing one among uses of equal value,
+    and their order, say nothing.
     """
     numbers: dict[str, int] = {}
     constants: dict[str, str] = {}
     for line in lines:
         if line.operation in _CONSTANTS and line.names:
-            constants[line.names[0]] = f"constant {(_without_shapes(line.text.rpartition(_NO_OPERANDS)[2]),)}"
+            constants[line.names[0]] = (
+                f"constant {(_without_shapes(line.text.rpartition(_NO_OPERANDS)[2]),)}"
+            )
             continue
-        yield _without_shapes(_ARRAY.sub(_array_kind, line.text) if "static_" in line.text else line.text)
+        yield _without_shapes(
+            _ARRAY.sub(_array_kind, line.text) if "static_" in line.text else line.text
+        )
         for name in line.names[: max(line.defined, line.results)]:
             numbers[name] = len(numbers)
             constants.pop(name, None)
@@ -147,18 +178,25 @@ def _structure(lines: Iterable[_Line]) -> Iterator[str]:
 
 
 def _array_kind(match: re.Match[str]) -> str:
-    marks = ",".join("?" if value.strip() == _DYNAMIC else "_" for value in match[2].split(","))
+    marks = ",".join(
+        "?" if value.strip() == _DYNAMIC else "_" for value in match[2].split(",")
+    )
     return f"{match[1]} = [{marks}]"
 
 
 def _without_shapes(text: str) -> str:
     """Shaped types as rank, element type and which dimensions are dynamic."""
     return _SHAPE.sub(
-        lambda match: f"{match[1]}<{''.join('?x' if size == '?' else '_x' for size in match[2][:-1].split('x'))}", text
+        lambda match: (
+            f"{match[1]}<{''.join('?x' if size == '?' else '_x' for size in match[2][:-1].split('x'))}"
+        ),
+        text,
     )
 
 
 def fingerprint(text: SourceText) -> Source:
     """The digests of an executable."""
     lines = list(_lines(text.generic))
-    return Source(text.executable, _digest_of(_normalised(lines)), _digest_of(_structure(lines)))
+    return Source(
+        text.executable, _digest_of(_normalised(lines)), _digest_of(_structure(lines))
+    )

@@ -1,7 +1,8 @@
 """Which models were edited, and how: operations that came and went, and in which of the model's components.
 
-Told by the programs that one compiler read out of both texts: another one may read the same text differently. They are
-those of one target, the same command on both sides where there is one, as flags may decide too what is read.
+Told by the programs that one compiler read out of both texts: another one may read the
+same text differently. They are those of one target, the same command on both sides
+where there is one, as flags may decide too what is read.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ _NOTHING = Program(operations="")  # The program of a model that a side does not
 _UNKNOWN = ""  # The digest of a model that a side has, and says no more of
 
 
-def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tuple[ModelEdit, ...]:
+def model_edits(
+    base: Snapshot, head: Snapshot, sections: Sections = ()
+) -> tuple[ModelEdit, ...]:
     """The models whose text is known not to be the same on both sides, with those that one side alone has; sorted.
 
     `sections`: as the configuration names the parts of models.
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
-    texts = [{**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models} for side in (base, head)]
+    texts = [
+        {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
+        for side in (base, head)
+    ]
     by_model = _cells_by_model(base), _cells_by_model(head)
     edits = []
     for model in sorted(texts[0].keys() | texts[1].keys()):
@@ -36,10 +42,21 @@ def model_edits(base: Snapshot, head: Snapshot, sections: Sections = ()) -> tupl
         known = [next((cell.program for cell in side.values()), None) for side in cells]
         programs = (known[0] or _NOTHING, known[1] or _NOTHING) if any(known) else None
         if left is not None and right is not None:
-            both = sorted(ours.keys() & theirs.keys(), key=lambda key: (ours[key].command != theirs[key].command, key))
-            pair = (ours[both[0]].program, theirs[both[0]].program) if one_compiler and both else (None, None)
+            both = sorted(
+                ours.keys() & theirs.keys(),
+                key=lambda key: (ours[key].command != theirs[key].command, key),
+            )
+            pair = (
+                (ours[both[0]].program, theirs[both[0]].program)
+                if one_compiler and both
+                else (None, None)
+            )
             programs = (pair[0], pair[1]) if pair[0] and pair[1] else None
-        edits.append(ModelEdit(model, left, right, *(_changes(*programs, sections) if programs else ())))
+        edits.append(
+            ModelEdit(
+                model, left, right, *(_changes(*programs, sections) if programs else ())
+            )
+        )
     return tuple(edits)
 
 
@@ -47,13 +64,23 @@ def _cells_by_model(side: Snapshot) -> dict[str, dict[str, Cell]]:
     """Model → target → cell, those that say what the model consists of."""
     cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
-        if cell.program is not None and known_counts(cell.program.operations) is not None:
+        if (
+            cell.program is not None
+            and known_counts(cell.program.operations) is not None
+        ):
             cells.setdefault(cell.key.model, {})[cell.key.target] = cell
     return cells
 
 
-def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str, int], dict[str, int]]:
-    launched = frozenset(site.component for program in (base, head) for site in program.sites if site.component)
+def _changes(
+    base: Program, head: Program, sections: Sections
+) -> tuple[dict[str, int], dict[str, int]]:
+    launched = frozenset(
+        site.component
+        for program in (base, head)
+        for site in program.sites
+        if site.component
+    )
     every = launched.union(base.places, head.places) - {""}
     named = tuple(sections)
     # A place that a dispatch has is called what the cells' components call it.
@@ -63,8 +90,16 @@ def _changes(base: Program, head: Program, sections: Sections) -> tuple[dict[str
         for place, count in program.places.items():
             counts[names[place][0] if place in names else UNATTRIBUTED] += count
     changes = list[dict[str, int]]()
-    operations: list[Mapping[str, int]] = [known_counts(side.operations) or {} for side in (base, head)]
+    operations: list[Mapping[str, int]] = [
+        known_counts(side.operations) or {} for side in (base, head)
+    ]
     for old, new in (operations, by_component):
         both = sorted(old.keys() | new.keys())
-        changes.append({name: change for name in both if (change := new.get(name, 0) - old.get(name, 0))})
+        changes.append(
+            {
+                name: change
+                for name in both
+                if (change := new.get(name, 0) - old.get(name, 0))
+            }
+        )
     return changes[0], changes[1]

@@ -43,12 +43,21 @@ class _Chosen(NamedTuple):
     compiles: bool = False
 
 
-def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel, read_command: _ReadCommand) -> int:
-    """Do what the event asks for (`wanted` is `auto`), or insist on one command; returns the exit code.
+def act(
+    environ: Mapping[str, str],
+    wanted: str,
+    show: Show,
+    cancel: Cancel,
+    read_command: _ReadCommand,
+) -> int:
+    """Do what the event asks for (`wanted` is `auto`), or insist on one command.
+
+    Returns the exit code.
 
     `read_command`: the grammar of commands in a comment.
 
-    1 only where the verdict is fail and the configuration lets it fail the job; 5 where there is no verdict.
+    1 only where the verdict is fail and the configuration lets it fail the job; 5 where
+    there is no verdict.
 
     Raises:
         BotError: whatever a user can cause.
@@ -56,17 +65,34 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel, rea
     """
     try:
         nothing = RunContext("nothing", "")
-        with open_services(environ, nothing, ActionInputs(), show, cancel) as unread, failure_in_summary(unread):
-            context, inputs = run_context(environ, read_event(environ)), read_inputs(environ)
+        with (
+            open_services(environ, nothing, ActionInputs(), show, cancel) as unread,
+            failure_in_summary(unread),
+        ):
+            context, inputs = (
+                run_context(environ, read_event(environ)),
+                read_inputs(environ),
+            )
             context, inputs = as_asked(context, inputs)
-            chosen = _chosen(context, wanted if wanted != "auto" else inputs.command, inputs, read_command)
+            chosen = _chosen(
+                context,
+                wanted if wanted != "auto" else inputs.command,
+                inputs,
+                read_command,
+            )
             if chosen.compiles:
                 require_no_token(environ)
             _require_no_store_token(chosen, inputs)
-        with open_services(environ, context, inputs, show, cancel) as services, failure_in_summary(services):
+        with (
+            open_services(environ, context, inputs, show, cancel) as services,
+            failure_in_summary(services),
+        ):
             show.say(f"{context.event or 'no event'}: {chosen.name} ({chosen.why})")
             cache = services.request.cache
-            with owned_by_workspace(services), limited(cache, limit_of_environment(), show.say):
+            with (
+                owned_by_workspace(services),
+                limited(cache, limit_of_environment(), show.say),
+            ):
                 return chosen.run(services) or 0
     except (BotError, OSError):
         raise
@@ -74,15 +100,23 @@ def act(environ: Mapping[str, str], wanted: str, show: Show, cancel: Cancel, rea
         raise InternalError.of(error) from error
 
 
-def _chosen(context: RunContext, wanted: str, inputs: ActionInputs, read_command: _ReadCommand) -> _Chosen:
+def _chosen(
+    context: RunContext, wanted: str, inputs: ActionInputs, read_command: _ReadCommand
+) -> _Chosen:
     """Choose the run; raises UsageError where event and command do not go together."""
     story, why = context.story, context.why
     if context.event and wanted in _ANYWHERE:
         return _Chosen(wanted, f"command {wanted}", _ANYWHERE[wanted])
     asked = _ASKED[story]
     if wanted not in ("auto", *asked) and (story != "nothing" or not context.event):
-        what = f"this event asks for {_any_of(asked) or story}, not for {wanted!r}: {why}"
-        raise UsageError(what, where="event", hint="set the command to auto" if context.event else _AT_HOME)
+        what = (
+            f"this event asks for {_any_of(asked) or story}, not for {wanted!r}: {why}"
+        )
+        raise UsageError(
+            what,
+            where="event",
+            hint="set the command to auto" if context.event else _AT_HOME,
+        )
     if story == "nothing":
         return _Chosen("nothing", why, _say_nothing)
     name = asked[0] if wanted == "auto" else wanted
@@ -91,7 +125,9 @@ def _chosen(context: RunContext, wanted: str, inputs: ActionInputs, read_command
     if name == "measure" and inputs.shard:
         return _Chosen("measure", f"{why}, one shard", part, compiles=True)
     if name == "measure":
-        return _Chosen("measure", why, review if story == "review" else baseline, compiles=True)
+        return _Chosen(
+            "measure", why, review if story == "review" else baseline, compiles=True
+        )
     if name == "report" and story == "baseline":
         return _Chosen(name, why, after_merge)
     return _Chosen(name, why, _AFTERWARDS[name])
@@ -106,7 +142,9 @@ def _require_no_store_token(chosen: _Chosen, inputs: ActionInputs) -> None:
     """Raise UsageError where a command that neither fetches for others nor stores got the token of the store."""
     if inputs.store_token and chosen.name not in (*_WITH_STORE_TOKEN, "nothing"):
         what = f"the command {chosen.name} takes no token of another repository"
-        raise UsageError(what, where="input store-token", hint="give it to prepare and store only")
+        raise UsageError(
+            what, where="input store-token", hint="give it to prepare and store only"
+        )
 
 
 @contextmanager
@@ -143,6 +181,11 @@ _ASKED: Mapping[str, tuple[str, ...]] = {
 }
 """What an event is about → the commands that it can be asked for; `auto` is the first."""
 _AFTERWARDS: Mapping[str, _Run] = {"report": report, "store": store, "post": post}
-_ANYWHERE: Mapping[str, _Run] = {"prepare": prepare, "plan": _plan, "pages": pages, "weekly": weekly}
+_ANYWHERE: Mapping[str, _Run] = {
+    "prepare": prepare,
+    "plan": _plan,
+    "pages": pages,
+    "weekly": weekly,
+}
 _WITH_STORE_TOKEN = ("prepare", "store")
 """The commands that may have the token for another repository with the baselines."""

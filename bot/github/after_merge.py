@@ -1,7 +1,7 @@
 """The job `report` of a push: a check on the commit, and one issue while the branch exceeds its thresholds.
 
-Everything is merged already, so the check blocks nothing. The issue is a second message: GitHub may refuse it without
-any effect on the check.
+Everything is merged already, so the check blocks nothing. The issue is a second
+message: GitHub may refuse it without any effect on the check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from bot.core.report import Baseline, Report
 from bot.errors import InputError, NetworkError
 from bot.github.baselines import stored
 from bot.github.delivering import set_outputs, suspected
-from bot.github.main_issue import OwnIssue, close_younger, create_issue, own_issues, update_issue
+from bot.github.main_issue import (
+    OwnIssue,
+    close_younger,
+    create_issue,
+    own_issues,
+    update_issue,
+)
 from bot.github.merged_pulls import Merges, merges_of
 from bot.github.opening import Services, store_of
 from bot.github.publishing import Result, publish_check
@@ -64,7 +70,10 @@ def after_merge(services: Services) -> int:
         say("nothing to report: only a push is compared with the baseline before it")
         return 0
     if services.context.read_only:
-        say("nothing to report: GitHub gives this run a token that can only read, because Dependabot started it")
+        say(
+            "nothing to report: GitHub gives this run a token that can only read,"
+            " because Dependabot started it"
+        )
         return 0
     handed = handed_over(services)
     with opened_push(services) as head:
@@ -72,7 +81,10 @@ def after_merge(services: Services) -> int:
         store = store_of(services, config)
         push = pushed_side(services, store, config, handed)
         if push is None:
-            say(f"nothing to report: {handed.measured.standing or 'the result is that of the baseline before it'}")
+            say(
+                "nothing to report:"
+                f" {handed.measured.standing or 'the result is that of the baseline before it'}"
+            )
             return 0
         report = compared_with_before(services, config, push, handed.texts)
         if report is None:
@@ -80,7 +92,9 @@ def after_merge(services: Services) -> int:
             return 0
         judged = _judged(services, hub, config, push, report)
         report = judged.report
-        services.show.report(report, write_report(report, config.templates, services.out))
+        services.show.report(
+            report, write_report(report, config.templates, services.out)
+        )
         _set_outputs(services, report)
         refused = _refused_check(services, hub, report, head.config_name)
         if config.after_merge == "issue":
@@ -98,10 +112,19 @@ def after_merge(services: Services) -> int:
         return 0
 
 
-def _judged(services: Services, hub: Hub, config: Config, push: Push, report: Report) -> Judged:
-    """Apply what was accepted on the merged pull requests; GitHub is asked only if a finding fails the check."""
+def _judged(
+    services: Services, hub: Hub, config: Config, push: Push, report: Report
+) -> Judged:
+    """Apply what was accepted on the merged pull requests.
+
+    GitHub is asked only if a finding fails the check.
+    """
     commits = push_commits(services, push)
-    merges = merges_of(services, hub, config, commits) if report.verdict.failing else Merges(commits)
+    merges = (
+        merges_of(services, hub, config, commits)
+        if report.verdict.failing
+        else Merges(commits)
+    )
     verdict = accept(report.verdict, merges.acceptance)
     return Judged(push, structs.replace(report, verdict=verdict), merges)
 
@@ -114,13 +137,23 @@ def _set_outputs(services: Services, report: Report) -> None:
     set_outputs(services, outputs)
 
 
-def _refused_check(services: Services, hub: Hub, report: Report, config_name: str) -> NetworkError | None:
+def _refused_check(
+    services: Services, hub: Hub, report: Report, config_name: str
+) -> NetworkError | None:
     """Write the check of the pushed commit; return why GitHub refused it, None if it did not."""
     context = services.context
     check = check_run(report, config_path=config_name, model_paths=model_paths(report))
-    check = structs.replace(check, name=after_merge_name(report.report_id, context.default_branch))
+    check = structs.replace(
+        check, name=after_merge_name(report.report_id, context.default_branch)
+    )
     has_verdict = report.verdict.status != "unknown"
-    result = Result(0, check.conclusion, has_verdict=has_verdict, merge_sha=context.sha, run_id=context.run_id)
+    result = Result(
+        0,
+        check.conclusion,
+        has_verdict=has_verdict,
+        merge_sha=context.sha,
+        run_id=context.run_id,
+    )
     try:
         publish_check(hub, context.sha, check, context.run_url, result)
     except NetworkError as error:
@@ -128,11 +161,13 @@ def _refused_check(services: Services, hub: Hub, report: Report, config_name: st
     return None
 
 
-# The issue. While it is open, each push is compared with the last good baseline, not with the one before it: otherwise
-# the next push would hide the growth.
+# The issue. While it is open, each push is compared with the last good baseline, not
+# with the one before it: otherwise the next push would hide the growth.
 
 
-def _keep_issue(services: Services, hub: Hub, config: Config, store: Store, judged: Judged) -> None:
+def _keep_issue(
+    services: Services, hub: Hub, config: Config, store: Store, judged: Judged
+) -> None:
     """Create, update or close the issue about the default branch.
 
     Raises:
@@ -157,8 +192,12 @@ def _keep_issue(services: Services, hub: Hub, config: Config, store: Store, judg
     services.show.say(f"issue: {url}")
 
 
-def _reason_for_no_issue(services: Services, config: Config, judged: Judged, closed: Sequence[OwnIssue]) -> str:
-    """Say which closed issue already has the findings of a push; empty if they are a new regression.
+def _reason_for_no_issue(
+    services: Services, config: Config, judged: Judged, closed: Sequence[OwnIssue]
+) -> str:
+    """Say which closed issue already has the findings of a push.
+
+    Empty if they are a new regression.
 
     A run of an older commit finds again what a later commit has repaired.
     """
@@ -167,7 +206,9 @@ def _reason_for_no_issue(services: Services, config: Config, judged: Judged, clo
         if own.state is None:
             continue
         newest_sha = own.state.newest_sha
-        if own.was_closed_by_a_person and is_same_break(own.state, found, judged.merges.commits):
+        if own.was_closed_by_a_person and is_same_break(
+            own.state, found, judged.merges.commits
+        ):
             return f"a person closed #{own.number}, which has these findings"
         if sha == newest_sha or _is_older(services, config, sha, newest_sha):
             return f"#{own.number} is closed, and is about this commit or a newer one"
@@ -190,57 +231,87 @@ def _new_issue(services: Services, config: Config, judged: Judged) -> MainIssue:
     return _issue(services, config, judged.report, state, merges)
 
 
-def _issue(services: Services, config: Config, report: Report, state: IssueState, merges: Merges) -> MainIssue:
+def _issue(
+    services: Services,
+    config: Config,
+    report: Report,
+    state: IssueState,
+    merges: Merges,
+) -> MainIssue:
     context = services.context
     home = f"{context.server_url}/{context.repository}"
     named = structs.replace(report, report_id=config.report_id)
     return MainIssue(named, state, context.default_branch, home, merges.unknown)
 
 
-def _update(services: Services, config: Config, store: Store, judged: Judged, own: OwnIssue) -> None:
+def _update(
+    services: Services, config: Config, store: Store, judged: Judged, own: OwnIssue
+) -> None:
     """Write what the newest commit is against the last good baseline, and close the issue if it is good again."""
     say, sha, before = services.show.say, services.context.sha, own.state
     if before is None:
         say(f"issue #{own.number} stays as it is: its hidden line was changed")
         return
     if sha != before.newest_sha and _is_older(services, config, sha, before.newest_sha):
-        say(f"issue #{own.number} stays as it is: it is about the newer commit {before.newest_sha[:10]}")
+        say(
+            f"issue #{own.number} stays as it is: it is about the newer commit"
+            f" {before.newest_sha[:10]}"
+        )
         return
     merges = judged.merges
     state = structs.replace(
         before,
         newest_sha=sha,
         pulls=_together(merges.asked.pulls, before.pulls),
-        unasked=before.unasked if sha == before.newest_sha else before.unasked + merges.asked.unasked,
+        unasked=(
+            before.unasked
+            if sha == before.newest_sha
+            else before.unasked + merges.asked.unasked
+        ),
         acceptance=_both(before.acceptance, merges.acceptance),
     )
     report = _against_good(services, config, store, judged, state)
     if report is None:
-        say(f"issue #{own.number} stays as it is: the baseline of {before.good_sha[:10]} is not stored any more")
+        say(
+            f"issue #{own.number} stays as it is: the baseline of"
+            f" {before.good_sha[:10]} is not stored any more"
+        )
         return
     if report.verdict.status == "unknown":
-        say(f"issue #{own.number} stays as it is: nothing could be compared with {before.good_sha[:10]}")
+        say(
+            f"issue #{own.number} stays as it is: nothing could be compared with"
+            f" {before.good_sha[:10]}"
+        )
         return
     failing = report.verdict.failing
     if before.is_resolved and not failing:
         say(f"issue #{own.number} stays as it is: a person opened it again")
         return
-    state = structs.replace(state, findings=seen(failing) or before.findings, is_resolved=not failing)
+    state = structs.replace(
+        state, findings=seen(failing) or before.findings, is_resolved=not failing
+    )
     issue = _issue(services, config, report, state, merges)
-    is_written = update_issue(own, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved)
+    is_written = update_issue(
+        own, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
+    )
     done = "closed" if state.is_resolved else "updated" if is_written else "up to date"
     say(f"issue #{own.number}: {done}")
 
 
 def _is_older(services: Services, config: Config, sha: str, newest_sha: str) -> bool:
-    """True if a commit is before the newest that the issue reports; False if that one cannot be found."""
+    """True if a commit is before the newest that the issue reports.
+
+    False if that one cannot be found.
+    """
     try:
         return sha in services.git.ancestors(newest_sha, config.baseline.ancestors)
     except (InputError, NetworkError):
         return False
 
 
-def _together(newer: tuple[MergedPull, ...], older: tuple[MergedPull, ...]) -> tuple[MergedPull, ...]:
+def _together(
+    newer: tuple[MergedPull, ...], older: tuple[MergedPull, ...]
+) -> tuple[MergedPull, ...]:
     """All merged pull requests, each once, the newest first."""
     by_number = {pull.number: pull for pull in (*older, *newer)}
     numbers = dict.fromkeys(pull.number for pull in (*newer, *older))
@@ -253,15 +324,28 @@ def _both(older: Acceptance | None, newer: Acceptance | None) -> Acceptance | No
         return older or newer
     people = {*older.who.split(", "), *newer.who.split(", ")}
     findings = tuple(sorted({*older.seen, *newer.seen}))
-    return Acceptance(", ".join(sorted(people)), max(older.event_id, newer.event_id), findings)
+    return Acceptance(
+        ", ".join(sorted(people)), max(older.event_id, newer.event_id), findings
+    )
 
 
-def _against_good(services: Services, config: Config, store: Store, judged: Judged, state: IssueState) -> Report | None:
-    """Compare the pushed commit with the last good baseline; None if that is not stored any more."""
+def _against_good(
+    services: Services, config: Config, store: Store, judged: Judged, state: IssueState
+) -> Report | None:
+    """Compare the pushed commit with the last good baseline.
+
+    None if that is not stored any more.
+    """
     before = judged.push.before
     if before is not None and before.entry.sha == state.good_sha:
         return judged.report
-    of_commit = stored(services, store, config, state.good_sha, lambda entry: entry.sha == state.good_sha)
+    of_commit = stored(
+        services,
+        store,
+        config,
+        state.good_sha,
+        lambda entry: entry.sha == state.good_sha,
+    )
     good = next(of_commit, None)
     if good is None:
         return None

@@ -1,7 +1,8 @@
 """Which stored baseline stands for a commit: the same, or the nearest ancestor that is alike.
 
-A damaged one is skipped in favour of another, and said in the log only: nothing about the change under review is wrong,
-and the next push that measures the same commit writes it anew.
+A damaged one is skipped in favour of another, and said in the log only: nothing about
+the change under review is wrong, and the next push that measures the same commit writes
+it anew.
 """
 
 from __future__ import annotations
@@ -42,8 +43,11 @@ class Base(NamedTuple):
     plan: SidePlan | None = None
     notes: tuple[str, ...] = ()  # what a reader must not miss
     broke: str = ""
-    no_compiler: str = ""  # why the base can have no compiler: its pin names a release that does not exist
-    unread: bool = False  # True where stored baselines were not read, as that takes a token
+    # why the base can have no compiler: its pin names a release that does not exist
+    no_compiler: str = ""
+    unread: bool = (
+        False  # True where stored baselines were not read, as that takes a token
+    )
     digest: str = ""  # of the stored snapshot, where it is the base's own; else empty
 
 
@@ -76,7 +80,9 @@ def stored(
             try:
                 snapshot = store.load(entry)
             except InputError as error:
-                services.show.say(f"skipped a stored baseline that is damaged: {error.line}")
+                services.show.say(
+                    f"skipped a stored baseline that is damaged: {error.line}"
+                )
             else:
                 yield Standing(distance, entry, snapshot)
 
@@ -87,37 +93,59 @@ def stored(
 
 
 def standing_for(
-    services: Services, store: Store, side: Opened, digest: str | None, plan: SidePlan | None = None
+    services: Services,
+    store: Store,
+    side: Opened,
+    digest: str | None,
+    plan: SidePlan | None = None,
 ) -> Standing | None:
-    """The stored snapshot that gives what measuring the side's commit now would give; None where there is none.
+    """The stored snapshot that gives what measuring the side's commit now would give.
 
-    One counts whose digest (of compiler, suite, targets and flags) is the side's. Where that is not known, as its
-    compiler cannot be had any more, only those of the commit itself do.
+    None where there is none.
+
+    One counts whose digest (of compiler, suite, targets and flags) is the side's. Where
+    that is not known, as its compiler cannot be had any more, only those of the commit
+    itself do.
     """
     if plan is not None and not is_reproducible(plan):
-        services.show.say("no stored baseline is used: some files that the builds read are unknown")
+        services.show.say(
+            "no stored baseline is used: some files that the builds read are unknown"
+        )
         return None
     sha = side.wanted.sha
-    is_alike = (lambda entry: entry.sha == sha) if digest is None else (lambda entry: entry.digest == digest)
+    is_alike = (
+        (lambda entry: entry.sha == sha)
+        if digest is None
+        else (lambda entry: entry.digest == digest)
+    )
     return next(stored(services, store, side.config, sha, is_alike), None)
 
 
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
-    """What the cells cost in the nearest stored snapshot, whatever that was measured with; None without any."""
+    """What the cells cost in the nearest stored snapshot, whatever that was measured with.
+
+    None without any.
+    """
     try:
         standing = next(stored(services, store, side.config, side.wanted.sha), None)
         return known_costs(standing.snapshot.cells) if standing else None
     except Interrupted:
         raise
     except BotError as error:
-        services.show.say(f"stored costs could not be read, so builds are divided by size: {error.line}")
+        services.show.say(
+            "stored costs could not be read, so builds are divided by size:"
+            f" {error.line}"
+        )
         return None
 
 
 def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) -> str:
-    """Say that a commit pins a release which does not exist; empty unless every place of wheels says so.
+    """Say that a commit pins a release which does not exist.
 
-    `tree`: the commit's files; `config_name`: the configuration's path there, empty for the packaged one.
+    Empty unless every place of wheels says so.
+
+    `tree`: the commit's files; `config_name`: the configuration's path there, empty for
+    the packaged one.
     """
     if not config_name:
         return ""
@@ -131,11 +159,17 @@ def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) ->
         raise
     except BotError:
         return ""
-    return f"the base pins {places.project}=={release}, and the package index has no such release" if is_gone else ""
+    return (
+        f"the base pins {places.project}=={release}, and the package index has no such"
+        " release"
+        if is_gone
+        else ""
+    )
 
 
-# A base whose compiler nobody knows. What a stored snapshot has of its models and flags is compared, whatever compiler
-# made it. So what changed since may be of the commits in between, and a note says so.
+# A base whose compiler nobody knows. What a stored snapshot has of its models and flags
+# is compared, whatever compiler made it. So what changed since may be of the commits in
+# between, and a note says so.
 
 
 def nearest(services: Services, store: Store, side: Opened) -> Base | None:
@@ -145,20 +179,35 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     Raises NetworkError where the store cannot be asked.
     """
     chosen, sha = side.work.planned(), side.wanted.sha
-    ancestors = stored(services, store, side.config, sha, lambda entry: entry.sha != sha)
+    ancestors = stored(
+        services, store, side.config, sha, lambda entry: entry.sha != sha
+    )
     for distance, _, snapshot in islice(ancestors, _MOST_LOADED):
         cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))
         planned = {cell.key: cell for cell in cells}
-        alike = (one for one in snapshot.cells if one.key in planned and _is_alike(one, snapshot, planned[one.key]))
+        alike = (
+            one
+            for one in snapshot.cells
+            if one.key in planned and _is_alike(one, snapshot, planned[one.key])
+        )
         models = {model.name: model.digest for model in chosen.models}
         targets = {target.name: target.backend for target in chosen.targets}
-        snapshot = structs.replace(snapshot, cells=tuple(alike), models=models, targets=targets)
+        snapshot = structs.replace(
+            snapshot, cells=tuple(alike), models=models, targets=targets
+        )
         if any(cell.measured for cell in snapshot.cells):
-            baseline = Baseline(f"{side.wanted.rule}; snapshot stored for an ancestor", side.wanted.sha, distance)
+            baseline = Baseline(
+                f"{side.wanted.rule}; snapshot stored for an ancestor",
+                side.wanted.sha,
+                distance,
+            )
             known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
             supported = (one for one in chosen.cells if not one.target.unsupported)
             if missing := sum(one.key not in known for one in supported):
-                why = "because the stored ancestor has no such build with the base's model and flags"
+                why = (
+                    "because the stored ancestor has no such build with the base's"
+                    " model and flags"
+                )
                 notes.append(f"{plural(missing, 'build')} not compared, {why}")
             return Base(baseline, snapshot, notes=tuple(notes))
     return None
@@ -179,4 +228,7 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
 def older_note(distance: int | None) -> str:
     """The note that changes may come from commits between baseline and base, as nobody knows what these did."""
     commits = plural(distance, "commit") if distance else "some commits"
-    return f"changes may come from other commits: the baseline is {commits} before the base"
+    return (
+        f"changes may come from other commits: the baseline is {commits} before the"
+        " base"
+    )

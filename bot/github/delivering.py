@@ -1,4 +1,7 @@
-"""Delivers a report: files and job summary first, which GitHub cannot lose; then comment and check."""
+"""Delivers a report: files and job summary first, which GitHub cannot lose.
+
+Then comment and check.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,14 @@ from bot.explain.suspects import github_source, with_suspects
 from bot.github.opening import Services, workspace_rules
 from bot.github.publishing import Result, find, publish, publish_check, results
 from bot.github.queue import queued_pulls
-from bot.github.repository import MOMENT, comment_written_at, labelling, may_write, open_pulls_at, pull
+from bot.github.repository import (
+    MOMENT,
+    comment_written_at,
+    labelling,
+    may_write,
+    open_pulls_at,
+    pull,
+)
 from bot.github.runner import write_outputs, write_summary
 from bot.show.comment import (
     broken_check,
@@ -56,7 +66,9 @@ from bot.system.hub import Hub
 
 _LOOKS = 3
 _CONFIG_DIGITS = 8
-_ID_CHARACTERS = 40  # of a report id, which an answer to a command extends by the comment's id
+_ID_CHARACTERS = (
+    40  # of a report id, which an answer to a command extends by the comment's id
+)
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-]| FILE)")
 _Result = TypeVar("_Result")
 
@@ -70,15 +82,23 @@ class Destination:
     """Where a report goes, and by whose rules."""
 
     pull: int | None  # number of the pull request; None: job summary and files only
-    # tip of its branch that the report is about, for the check run and against newer heads; empty for a comparison that
-    # a person asked for, which is about no particular head
+    # tip of its branch that the report is about, for the check run and against newer
+    # heads; empty for a comparison that a person asked for, which is about no
+    # particular head
     head_sha: str
     run_id: int  # the run whose artifact holds the report
     config: Config
-    config_name: str = ""  # path of the configuration in the repository; empty for the packaged one
-    base_ref: str = ""  # the branch that the pull request goes to, and the report is about
-    merge_sha: str = ""  # the merge commit that was measured; empty where no run said so
-    base_sha: str = ""  # the commit of the base branch that the head was merged onto; empty likewise
+    config_name: str = (
+        ""  # path of the configuration in the repository; empty for the packaged one
+    )
+    base_ref: str = (
+        ""  # the branch that the pull request goes to, and the report is about
+    )
+    merge_sha: str = (
+        ""  # the merge commit that was measured; empty where no run said so
+    )
+    # the commit of the base branch that the head was merged onto; empty likewise
+    base_sha: str = ""
 
     @classmethod
     def of(cls, services: Services, config: Config, config_name: str) -> Destination:
@@ -97,10 +117,21 @@ class Destination:
                 base_sha=_first_parent(services),
             )
         if context.queue:
-            return cls(None, context.sha, context.run_id, config, config_name, context.queue.base_ref)
+            return cls(
+                None,
+                context.sha,
+                context.run_id,
+                config,
+                config_name,
+                context.queue.base_ref,
+            )
         answered = f"{context.asked.comment_id}" if context.asked else "manual"
-        by_hand = structs.replace(config, report_id=f"{config.report_id[:_ID_CHARACTERS]}.{answered}")
-        return cls(services.inputs.pull_request, "", context.run_id, by_hand, config_name)
+        by_hand = structs.replace(
+            config, report_id=f"{config.report_id[:_ID_CHARACTERS]}.{answered}"
+        )
+        return cls(
+            services.inputs.pull_request, "", context.run_id, by_hand, config_name
+        )
 
     def result(self, conclusion: Conclusion, has_verdict: bool) -> Result:
         """What the check of this report remembers."""
@@ -117,7 +148,10 @@ class Destination:
 
 
 def _first_parent(services: Services) -> str:
-    """The commit that the event's merge commit is onto; empty where the clone does not have the merge commit."""
+    """The commit that the event's merge commit is onto.
+
+    Empty where the clone does not have the merge commit.
+    """
     try:
         parents = services.git.parents(services.context.sha)
     except InputError:
@@ -130,33 +164,41 @@ class Memory(NamedTuple):
 
     previous: CommentState | None = None  # None where there is no comment
     acceptance: Acceptance | None = None
-    ignored: str = ""  # why the label accepts nothing, for the reader of the report; empty where it accepts something
+    # why the label accepts nothing, for the reader of the report; empty where it
+    # accepts something
+    ignored: str = ""
 
 
 _SET_TOO_EARLY = (
-    f"The label {APPROVAL_LABEL} accepts none of these findings. It was set before this comment was written, or the "
-    "comment that it accepted was deleted or edited. To accept them, remove the label and add it again."
+    f"The label {APPROVAL_LABEL} accepts none of these findings. It was set before this"
+    " comment was written, or the comment that it accepted was deleted or edited. To"
+    " accept them, remove the label and add it again."
 )
 _NOT_BY_A_WRITER = (
-    f"The label {APPROVAL_LABEL} accepts nothing, because nobody with write access set it. "
-    "Ask a maintainer to remove it and add it again."
+    f"The label {APPROVAL_LABEL} accepts nothing, because nobody with write access set"
+    " it. Ask a maintainer to remove it and add it again."
 )
 
 
 _CHANGED_SINCE = (
-    "The command accepts none of these findings, because the report changed after it. To accept them, write it again."
+    "The command accepts none of these findings, because the report changed after it."
+    " To accept them, write it again."
 )
 
 
-def recalled(hub: Hub, number: int, to: Destination, asked: Asked | None = None) -> Memory:
+def recalled(
+    hub: Hub, number: int, to: Destination, asked: Asked | None = None
+) -> Memory:
     """What the comment's state has, with the approval label as it is set now; raises NetworkError.
 
-    `asked`: the command of this run. It accepts the findings that the report showed when it was written. Its acceptance
-    stands until its comment is deleted, or until somebody sets a label later.
+    `asked`: the command of this run. It accepts the findings that the report showed
+    when it was written. Its acceptance stands until its comment is deleted, or until
+    somebody sets a label later.
 
-    A label accepts the findings that the comment showed, once: one that was set before there were any, or before the
-    comment was last written, accepts none, and is remembered as such, or it would accept whatever comes later. One that
-    was taken off takes its acceptance with it.
+    A label accepts the findings that the comment showed, once: one that was set before
+    there were any, or before the comment was last written, accepts none, and is
+    remembered as such, or it would accept whatever comes later. One that was taken off
+    takes its acceptance with it.
     """
     reports = find(hub, number, marker(to.config.report_id))
     report = reports[0] if reports else None
@@ -164,19 +206,39 @@ def recalled(hub: Hub, number: int, to: Destination, asked: Asked | None = None)
     if not to.head_sha:
         return Memory(previous)
     known = previous.acceptance if previous else None
-    is_new = asked and asked.typed.verb == "accept" and not (known and known.event_id == asked.comment_id)
+    is_new = (
+        asked
+        and asked.typed.verb == "accept"
+        and not (known and known.event_id == asked.comment_id)
+    )
     if not asked or not is_new:
         return _accepted_before(hub, number, to, previous, report)
-    if report and previous and previous.findings and f"{report.updated_at:{MOMENT}}" < asked.written_at:
-        accepted = Acceptance(asked.who, asked.comment_id, previous.findings, asked.typed.reason)
+    if (
+        report
+        and previous
+        and previous.findings
+        and f"{report.updated_at:{MOMENT}}" < asked.written_at
+    ):
+        accepted = Acceptance(
+            asked.who, asked.comment_id, previous.findings, asked.typed.reason
+        )
         return Memory(previous, accepted)
-    return _accepted_before(hub, number, to, previous, report)._replace(ignored=_CHANGED_SINCE)
+    return _accepted_before(hub, number, to, previous, report)._replace(
+        ignored=_CHANGED_SINCE
+    )
 
 
 def _accepted_before(
-    hub: Hub, number: int, to: Destination, previous: CommentState | None, report: IssueComment | None
+    hub: Hub,
+    number: int,
+    to: Destination,
+    previous: CommentState | None,
+    report: IssueComment | None,
 ) -> Memory:
-    """What the label accepts, or what an earlier command accepted; `report`: the comment that has the state."""
+    """What the label accepts, or what an earlier command accepted.
+
+    `report`: the comment that has the state.
+    """
     known = previous.acceptance if previous else None
     label = labelling(hub, number, *approval_labels(to.config.report_id))
     if known and known.reason and _still_holds(hub, known, label):
@@ -190,17 +252,26 @@ def _accepted_before(
         return Memory(previous, ignored=_NOT_BY_A_WRITER)
     was_seen = report and report.updated_at < label.created_at
     findings = previous.findings if previous and was_seen else ()
-    return Memory(previous, Acceptance(who, label.id, findings), "" if findings else _SET_TOO_EARLY)
+    return Memory(
+        previous,
+        Acceptance(who, label.id, findings),
+        "" if findings else _SET_TOO_EARLY,
+    )
 
 
 def _still_holds(hub: Hub, acceptance: Acceptance, label: IssueEvent | None) -> bool:
     """Return whether an acceptance by a command counts: its comment is there, and no label was set after it."""
     written_at = comment_written_at(hub, acceptance.event_id)
-    return bool(written_at) and (label is None or f"{label.created_at:{MOMENT}}" <= written_at)
+    return bool(written_at) and (
+        label is None or f"{label.created_at:{MOMENT}}" <= written_at
+    )
 
 
 def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
-    """What the comment of the pull request remembers; of a merge queue what was accepted on all that are queued."""
+    """What the comment of the pull request remembers.
+
+    Of a merge queue what was accepted on all that are queued.
+    """
     if to.pull is not None:
         return recalled(hub, to.pull, to, services.context.asked)
     queue = services.context.queue
@@ -227,41 +298,76 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
-    """Hand a report, or why there is none, to everyone who asked; what GitHub refused is raised last, as Undelivered.
+    """Hand a report, or why there is none, to everyone who asked.
 
-    Returns the exit code: 5 where there is no verdict, 1 where it is fail and the configuration lets that fail the job.
+    What GitHub refused is raised last, as Undelivered.
+
+    Returns the exit code: 5 where there is no verdict, 1 where it is fail and the
+    configuration lets that fail the job.
     """
     problems: list[NetworkError] = []
     hub, number = None if services.context.read_only else services.hub, to.pull
     has_memory = hub and (number is not None or services.context.queue)
-    known = _attempt(problems, lambda: _remembered(hub, services, to)) if hub and has_memory else None
+    known = (
+        _attempt(problems, lambda: _remembered(hub, services, to))
+        if hub and has_memory
+        else None
+    )
     memory = known or Memory()
     outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
         state = CommentState(True, acceptance=memory.acceptance)
         state_line = encode(state) if to.head_sha else ""
-        summary = body = render_broken(to.config.report_id, report, _links(services), state_line)
-        check = broken_check(to.config.report_id, to.base_ref, report, services.context.run_url)
+        summary = body = render_broken(
+            to.config.report_id, report, _links(services), state_line
+        )
+        check = broken_check(
+            to.config.report_id, to.base_ref, report, services.context.run_url
+        )
         is_new, is_failure = True, False
     else:
         final = _final(report, services, to, memory)
-        services.show.report(final, write_report(final, to.config.templates, services.out))
-        summary, body = render_summary(final, to.config.templates), (services.out / "comment.md").read_text("utf-8")
-        check = check_run(final, config_path=to.config_name, model_paths=model_paths(final), base_ref=to.base_ref)
-        is_new = wants_comment(final, memory.previous, to.config.comment == "always" or not to.head_sha)
+        services.show.report(
+            final, write_report(final, to.config.templates, services.out)
+        )
+        summary, body = (
+            render_summary(final, to.config.templates),
+            (services.out / "comment.md").read_text("utf-8"),
+        )
+        check = check_run(
+            final,
+            config_path=to.config_name,
+            model_paths=model_paths(final),
+            base_ref=to.base_ref,
+        )
+        is_new = wants_comment(
+            final, memory.previous, to.config.comment == "always" or not to.head_sha
+        )
         counts = Counter(delta.state for delta in final.deltas)
-        outputs |= {"verdict": final.verdict.status, "findings": str(len(final.verdict.news))}
+        outputs |= {
+            "verdict": final.verdict.status,
+            "findings": str(len(final.verdict.news)),
+        }
         outputs |= {state: str(counts[state]) for state in STATES}
-        error = no_verdict(final, services.out) if final.verdict.status == "unknown" else None
+        error = (
+            no_verdict(final, services.out)
+            if final.verdict.status == "unknown"
+            else None
+        )
         is_failure = final.verdict.status == "fail" and to.config.fail_job
     if services.summary:
         write_summary(services.summary, summary)
     set_outputs(services, outputs)
     if hub and number is not None:
-        # What could not be read is not overwritten: its acceptance would be lost, and nobody would know.
+        # What could not be read is not overwritten: its acceptance would be lost, and
+        # nobody would know.
         result = to.result(check.conclusion, outputs["verdict"] != "unknown")
         publication = _Publication(hub, services, to, result, check.name)
-        url = _attempt(problems, lambda: _publish(publication, number, body, is_new)) if known else None
+        url = (
+            _attempt(problems, lambda: _publish(publication, number, body, is_new))
+            if known
+            else None
+        )
         if to.head_sha:
             _attempt(problems, lambda: _check(publication, check))
         set_outputs(services, {"comment-url": url or ""})
@@ -280,7 +386,9 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
 
 
 @contextmanager
-def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]], words: str = "") -> Iterator[None]:
+def failure_delivered(
+    services: Services, to: Callable[[], Sequence[Destination]], words: str = ""
+) -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
     `words`: put before what broke.
@@ -291,12 +399,20 @@ def failure_delivered(services: Services, to: Callable[[], Sequence[Destination]
         raise
     except Exception as error:
         if isinstance(error, BotError):
-            error.rename(lambda text: _OPTION.sub(lambda one: f"input {one[1]}{'' if one[1] == 'out' else 's'}", text))
+            error.rename(
+                lambda text: _OPTION.sub(
+                    lambda one: f"input {one[1]}{'' if one[1] == 'out' else 's'}", text
+                )
+            )
         try:
             shown = as_bot_error(error)
             for destination in to():
                 try:
-                    deliver(InputError(f"{words}: {shown.line}") if words else shown, services, destination)
+                    deliver(
+                        InputError(f"{words}: {shown.line}") if words else shown,
+                        services,
+                        destination,
+                    )
                 except Undelivered as refused:
                     services.show.say(refused.line)
         except Exception as second:  # the first one is worth more
@@ -309,17 +425,29 @@ def failure_in_summary(services: Services) -> AbstractContextManager[None]:
 
     def summary() -> list[Destination]:
         is_delivered = "verdict" in services.outputs_set
-        return [] if is_delivered else [Destination(None, "", services.context.run_id, *workspace_rules(services))]
+        return (
+            []
+            if is_delivered
+            else [
+                Destination(
+                    None, "", services.context.run_id, *workspace_rules(services)
+                )
+            ]
+        )
 
     return failure_delivered(services, summary)
 
 
 def as_bot_error(error: Exception) -> BotError:
     """The error in one line that everyone may read."""
-    return error if isinstance(error, BotError) else InternalError.of(error, public=True)
+    return (
+        error if isinstance(error, BotError) else InternalError.of(error, public=True)
+    )
 
 
-def _attempt(problems: list[NetworkError], call: Callable[[], _Result]) -> _Result | None:
+def _attempt(
+    problems: list[NetworkError], call: Callable[[], _Result]
+) -> _Result | None:
     try:
         return call()
     except NetworkError as error:
@@ -328,10 +456,14 @@ def _attempt(problems: list[NetworkError], call: Callable[[], _Result]) -> _Resu
 
 
 def _links(services: Services) -> tuple[tuple[str, str], ...]:
-    return (("workflow run", services.context.run_url),) if services.context.run_id else ()
+    return (
+        (("workflow run", services.context.run_url),) if services.context.run_id else ()
+    )
 
 
-def _final(report: Report, services: Services, to: Destination, memory: Memory) -> Report:
+def _final(
+    report: Report, services: Services, to: Destination, memory: Memory
+) -> Report:
     """The report after the acceptance, with what its comment has to remember."""
     status = "unknown" if report.broke else report.verdict.status
     verdict = accept(structs.replace(report.verdict, status=status), memory.acceptance)
@@ -339,10 +471,18 @@ def _final(report: Report, services: Services, to: Destination, memory: Memory) 
         report = structs.replace(report, notes=(*report.notes, memory.ignored))
     sha = to.head_sha or report.head.source.sha or ""
     page = to.config.page_url.replace("{sha}", sha).replace("{run_id}", str(to.run_id))
-    final = structs.replace(report, verdict=verdict, report_id=to.config.report_id, links=_links(services), page=page)
+    final = structs.replace(
+        report,
+        verdict=verdict,
+        report_id=to.config.report_id,
+        links=_links(services),
+        page=page,
+    )
     state = CommentState(alarms(final), seen(verdict.findings), memory.acceptance)
     state_line = encode(state) if to.head_sha else ""
-    return structs.replace(final, state_line=state_line, resolved=resolves(final, memory.previous))
+    return structs.replace(
+        final, state_line=state_line, resolved=resolves(final, memory.previous)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,27 +496,42 @@ class _Publication:
     check_name: str
 
     def better_report(self, now: PullRequest) -> str:
-        """Say which report of the same head stays in place of this one; empty where this one may be written.
+        """Say which report of the same head stays in place of this one.
 
-        A report without a verdict replaces no verdict of the same merge commit and configuration. A report of an
-        older merge commit replaces no newer one. Where the checks cannot be read, nothing is known to be better.
+        Empty where this one may be written.
+
+        A report without a verdict replaces no verdict of the same merge commit and
+        configuration. A report of an older merge commit replaces no newer one. Where
+        the checks cannot be read, nothing is known to be better.
         """
         ours = self.result
         try:
-            known = results(self.hub, self.to.head_sha, self.check_name).get(ours.pull_number)
+            known = results(self.hub, self.to.head_sha, self.check_name).get(
+                ours.pull_number
+            )
         except NetworkError:
             return ""
         if known is None or not known.merge_sha:
             return ""
         merge_sha = ours.merge_sha or now.merge_commit_sha or ""
         if known.merge_sha == merge_sha:
-            if known.has_verdict and not ours.has_verdict and known.config == ours.config:
-                return f"run {known.run_id} has a verdict of the same merge commit, and this run has none"
+            if (
+                known.has_verdict
+                and not ours.has_verdict
+                and known.config == ours.config
+            ):
+                return (
+                    f"run {known.run_id} has a verdict of the same merge commit, and"
+                    " this run has none"
+                )
             return ""
         if merge_sha == now.merge_commit_sha:
             return ""
         if known.run_id > ours.run_id or self._is_onto_older(ours, known):
-            return f"run {known.run_id} reported a newer merge commit, {known.merge_sha[:10]}"
+            return (
+                f"run {known.run_id} reported a newer merge commit,"
+                f" {known.merge_sha[:10]}"
+            )
         return ""
 
     def _is_onto_older(self, ours: Result, known: Result) -> bool:
@@ -384,7 +539,9 @@ class _Publication:
         if not ours.base_sha or not known.base_sha or ours.base_sha == known.base_sha:
             return False
         try:
-            line = self.services.git.ancestors(known.base_sha, self.to.config.baseline.ancestors)
+            line = self.services.git.ancestors(
+                known.base_sha, self.to.config.baseline.ancestors
+            )
         except (InputError, NetworkError):
             return False
         return ours.base_sha in line
@@ -406,38 +563,59 @@ def _publish(publication: _Publication, number: int, body: str, create: bool) ->
         reasons.extend([better] if better else [])
         return not better
 
-    url = publish(hub, number, marker(to.config.report_id), body, create=create, still_current=still_current)
+    url = publish(
+        hub,
+        number,
+        marker(to.config.report_id),
+        body,
+        create=create,
+        still_current=still_current,
+    )
     say(f"comment: {url}" if url else f"no comment: {reasons[-1]}")
     return url
 
 
 def _check(publication: _Publication, check: CheckRun) -> None:
-    """The check of the commit; where other pull requests share it, and the base, it says the worst of their results.
+    """The check of the commit.
 
-    One more look after it is written finds those that wrote at the same time: whoever is last sees the others.
+    Where other pull requests share it, and the base, it says the worst of their
+    results.
+
+    One more look after it is written finds those that wrote at the same time: whoever
+    is last sees the others.
     """
     hub, to, services = publication.hub, publication.to, publication.services
     try:
         better = publication.better_report(pull(hub, publication.result.pull_number))
-    except NetworkError:  # nothing is known to be better, and the check can still be written
+    except (
+        NetworkError
+    ):  # nothing is known to be better, and the check can still be written
         better = ""
     if better:
         services.show.say(f"no check: {better}")
         return
     written = None
     for _ in range(_LOOKS):
-        other = None if check.conclusion == "failure" else _worst_other(hub, check, to, services)
+        other = (
+            None
+            if check.conclusion == "failure"
+            else _worst_other(hub, check, to, services)
+        )
         wished = overruled_check(check, *other) if other else check
         if wished == written:
             break
-        publish_check(hub, to.head_sha, wished, services.context.run_url, publication.result)
+        publish_check(
+            hub, to.head_sha, wished, services.context.run_url, publication.result
+        )
         written = wished
 
 
 def _queue_check(publication: _Publication, check: CheckRun) -> None:
     """The check of a merge queue's commit, which no other pull request has."""
     url = publication.services.context.run_url
-    publish_check(publication.hub, publication.to.head_sha, check, url, publication.result)
+    publish_check(
+        publication.hub, publication.to.head_sha, check, url, publication.result
+    )
 
 
 def _worst_other(
@@ -445,15 +623,35 @@ def _worst_other(
 ) -> tuple[int, Conclusion | None] | None:
     """The open pull request with the same commit and base whose result is worst, and worse than this check.
 
-    What a fork measured does not stand for a pull request that has no result yet: that is worse than all.
+    What a fork measured does not stand for a pull request that has no result yet: that
+    is worse than all.
     """
-    others = [number for number in open_pulls_at(hub, to.head_sha, to.base_ref) if number != to.pull]
+    others = [
+        number
+        for number in open_pulls_at(hub, to.head_sha, to.base_ref)
+        if number != to.pull
+    ]
     known = results(hub, to.head_sha, check.name) if others else {}
     is_ours = services.context.story == "review" and not services.context.is_foreign
-    worst: list[Conclusion | None] = ["failure", *([] if is_ours else [None]), "neutral"]
-    own = {number: known[number].conclusion if number in known else None for number in others}
-    ranked = [(number, conclusion) for conclusion in worst for number in others if own[number] == conclusion]
-    return next((one for one in ranked if check.conclusion == "success" or one[1] != "neutral"), None)
+    worst: list[Conclusion | None] = [
+        "failure",
+        *([] if is_ours else [None]),
+        "neutral",
+    ]
+    own = {
+        number: known[number].conclusion if number in known else None
+        for number in others
+    }
+    ranked = [
+        (number, conclusion)
+        for conclusion in worst
+        for number in others
+        if own[number] == conclusion
+    ]
+    return next(
+        (one for one in ranked if check.conclusion == "success" or one[1] != "neutral"),
+        None,
+    )
 
 
 def set_outputs(services: Services, values: Mapping[str, str]) -> None:
@@ -463,22 +661,39 @@ def set_outputs(services: Services, values: Mapping[str, str]) -> None:
         write_outputs(services.outputs, values)
 
 
-def suspected(report: Report, services: Services, config: Config, base: str = "", head: str = "") -> Report:
+def suspected(
+    report: Report, services: Services, config: Config, base: str = "", head: str = ""
+) -> Report:
     """The report with suspects: commits of the compiler, where both sides have another one and GitHub is at hand.
 
-    `base`, `head`: what this repository's pull request, if it is one, is compared by; in the compiler's own, that is
-    what it changes.
+    `base`, `head`: what this repository's pull request, if it is one, is compared by;
+    in the compiler's own, that is what it changes.
     """
-    context, repository, touched = services.context, config.compiler.repository, list[str]()
-    if not repository or services.hub is None or report.base.compiler.digest in ("", report.head.compiler.digest):
+    context, repository, touched = (
+        services.context,
+        config.compiler.repository,
+        list[str](),
+    )
+    if (
+        not repository
+        or services.hub is None
+        or report.base.compiler.digest in ("", report.head.compiler.digest)
+    ):
         return report
     try:
-        is_own = base and head and repository.casefold() == context.repository.casefold()
+        is_own = (
+            base and head and repository.casefold() == context.repository.casefold()
+        )
         touched = services.git.touched(base, head) if is_own else []
     except Interrupted:
         raise
     except BotError as error:
-        note = f"the compiler files that this pull request changes are unknown: {error.line}"
+        note = (
+            "the compiler files that this pull request changes are unknown:"
+            f" {error.line}"
+        )
         report = structs.replace(report, notes=(*report.notes, note))
     hosts = context.api_url, context.server_url, services.inputs.github_token
-    return with_suspects(report, github_source(*hosts, repository, services.request.cache), touched)
+    return with_suspects(
+        report, github_source(*hosts, repository, services.request.cache), touched
+    )

@@ -56,9 +56,13 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
     """
     hub, comment = services.hub, services.context.comment
     if comment is None:
-        raise UsageError("this event has no command", hint="run `gate` on issue_comment")
+        raise UsageError(
+            "this event has no command", hint="run `gate` on issue_comment"
+        )
     if hub is None:
-        raise UsageError("is missing", where="input github-token", hint="give the action a token")
+        raise UsageError(
+            "is missing", where="input github-token", hint="give the action a token"
+        )
     unfit = _unfit(hub, comment)
     if unfit:
         services.show.say(f"command ignored: {unfit}")
@@ -74,10 +78,14 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
             _require_findings(services, hub, asked)
     set_outputs(services, {"asked": canonical(asked).decode(), "sha": asked.merge_sha})
     commit = asked.merge_sha[:10]
-    services.show.say(f"{asked.who} asks for {typed.verb} of {commit} (#{asked.pull_number})")
+    services.show.say(
+        f"{asked.who} asks for {typed.verb} of {commit} (#{asked.pull_number})"
+    )
 
 
-def as_asked(context: RunContext, inputs: ActionInputs) -> tuple[RunContext, ActionInputs]:
+def as_asked(
+    context: RunContext, inputs: ActionInputs
+) -> tuple[RunContext, ActionInputs]:
     """Return the context and the inputs of a job after the gate; both as they are in any other job.
 
     Raises UsageError for the input `asked` without a command, and InputError for one of another
@@ -87,11 +95,18 @@ def as_asked(context: RunContext, inputs: ActionInputs) -> tuple[RunContext, Act
         return context, inputs
     if context.comment is None:
         raise UsageError("is given, and this event has no command", where=_INPUT)
-    asked = decoded(inputs.asked, Asked, _INPUT, hint="give the output asked of the job gate")
-    if (asked.comment_id, asked.pull_number) != (context.comment.id, context.comment.pull_number):
+    asked = decoded(
+        inputs.asked, Asked, _INPUT, hint="give the output asked of the job gate"
+    )
+    if (asked.comment_id, asked.pull_number) != (
+        context.comment.id,
+        context.comment.pull_number,
+    ):
         hint = "give the output asked of this run's gate"
         raise InputError("is of another comment", where=_INPUT, hint=hint)
-    about = Pull(asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository)
+    about = Pull(
+        asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository
+    )
     typed = asked.typed
     why = f"{asked.who} asks for {typed.verb}"
     context = context.with_command(asked, about, why)
@@ -141,7 +156,9 @@ def _answered(hub: Hub, comment: Comment) -> Iterator[None]:
 
 def _answer(hub: Hub, comment: Comment, body: str) -> None:
     mark = answer_marker(comment.id)
-    publish(hub, comment.pull_number, mark, body, create=True, still_current=lambda: True)
+    publish(
+        hub, comment.pull_number, mark, body, create=True, still_current=lambda: True
+    )
 
 
 def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
@@ -180,7 +197,10 @@ def _merged(hub: Hub, number: int) -> tuple[PullRequest, str, str]:
         if len(made_of) == 2 and made_of[1] == found.head.sha:
             return found, merge_sha, made_of[0]
         time.sleep(hub.backoff_seconds * pause)
-    hint = "resolve conflicts with the base branch, or wait a minute; then write the command again"
+    hint = (
+        "resolve conflicts with the base branch, or wait a minute; then write the"
+        " command again"
+    )
     raise UsageError("GitHub has no merge commit of its head", where=where, hint=hint)
 
 
@@ -204,7 +224,9 @@ def _commit_of(hub: Hub, ref: str) -> str:
     with explain(f"read the commit of {ref[:80]}", "contents: read"):
         try:
             # Of the files, which come with it, one is the least to ask for.
-            return str(hub.call("GET", f"commits/{quote(ref, safe='/')}", per_page=1)["sha"])
+            return str(
+                hub.call("GET", f"commits/{quote(ref, safe='/')}", per_page=1)["sha"]
+            )
         except GithubException as refused:
             if refused.status not in (404, 422):
                 raise
@@ -214,14 +236,18 @@ def _commit_of(hub: Hub, ref: str) -> str:
 def _require_findings(services: Services, hub: Hub, asked: Asked) -> None:
     """Raise UsageError where the report shows nothing to accept, or changed after the command."""
     services.git.ensure(asked.merge_sha)
-    about = Pull(asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository)
+    about = Pull(
+        asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository
+    )
     context = services.context.with_command(asked, about, "accept")
     report_id = judging_rules(replace(services, context=context))[0].report_id
     reports = find(hub, asked.pull_number, marker(report_id))
     state = decode(reports[0].body or "") if reports else None
     if not (state or CommentState()).findings:
         hint = "wait for a report with failing findings"
-        raise UsageError("there is nothing to accept", where=f"#{asked.pull_number}", hint=hint)
+        raise UsageError(
+            "there is nothing to accept", where=f"#{asked.pull_number}", hint=hint
+        )
     if f"{reports[0].updated_at:{MOMENT}}" >= asked.written_at:
         hint = "read it, then write the command again"
         what = "the report changed after this command"

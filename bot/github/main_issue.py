@@ -1,7 +1,8 @@
 """The issue about a main branch that exceeds its thresholds: found, created, updated and closed on GitHub.
 
-An issue is found by the marker in its first line and by its author, like the comment of a pull request. Every step
-starts from what is there. If two runs create an issue at the same time, the younger issue is closed.
+An issue is found by the marker in its first line and by its author, like the comment of
+a pull request. Every step starts from what is there. If two runs create an issue at the
+same time, the younger issue is closed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class OwnIssue:
     """An issue that this program wrote."""
 
     issue: Issue
-    state: IssueState | None  # None if a person or another version changed the hidden line
+    state: (
+        IssueState | None
+    )  # None if a person or another version changed the hidden line
 
     @property
     def number(self) -> int:
@@ -45,7 +48,9 @@ class OwnIssue:
     @property
     def was_closed_by_a_person(self) -> bool:
         """True for a closed issue that the bot did not close."""
-        return not self.is_open and self.state is not None and not self.state.is_resolved
+        return (
+            not self.is_open and self.state is not None and not self.state.is_resolved
+        )
 
 
 def own_issues(hub: Hub, marker: str, which: Which) -> list[OwnIssue]:
@@ -81,10 +86,16 @@ def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
 
 
 def _only_oldest(hub: Hub, marker: str) -> str:
-    """Close all open issues but the oldest, which another run may have created; return its address."""
+    """Close all open issues but the oldest, which another run may have created.
+
+    Return its address.
+    """
     present = own_issues(hub, marker, "open")
     if not present:
-        raise NetworkError("the issue about the main branch is not there after it was created", hint="run it again")
+        raise NetworkError(
+            "the issue about the main branch is not there after it was created",
+            hint="run it again",
+        )
     close_younger(present)
     return required(present[0].issue.html_url, "html_url")
 
@@ -96,11 +107,18 @@ def close_younger(present: Sequence[OwnIssue]) -> None:
             own.issue.edit(state="closed", state_reason="not_planned")
 
 
-def update_issue(own: OwnIssue, title: str, body: str, *, is_resolved: bool = False) -> bool:
-    """Write title and body, and close the issue if it is resolved; return False if nothing differed."""
+def update_issue(
+    own: OwnIssue, title: str, body: str, *, is_resolved: bool = False
+) -> bool:
+    """Write title and body, and close the issue if it is resolved.
+
+    Return False if nothing differed.
+    """
     with _explained(f"write the issue #{own.number}", "issues: write"):
         if is_resolved:
-            own.issue.edit(title=title, body=body, state="closed", state_reason="completed")
+            own.issue.edit(
+                title=title, body=body, state="closed", state_reason="completed"
+            )
             return True
         if (own.issue.title, _plain(own.issue.body)) == (title, _plain(body)):
             return False
@@ -122,5 +140,10 @@ def _explained(action: str, permission: str) -> Iterator[None]:
         except GithubException as refused:
             if refused.status != _TURNED_OFF:
                 raise
-            hint = "turn issues on in the settings of the repository, or remove `after_merge: issue`"
-            raise NetworkError(f"cannot {action}: issues are turned off", hint=hint) from None
+            hint = (
+                "turn issues on in the settings of the repository, or remove"
+                " `after_merge: issue`"
+            )
+            raise NetworkError(
+                f"cannot {action}: issues are turned off", hint=hint
+            ) from None

@@ -1,6 +1,7 @@
 """The files that a measuring job hands to the job that reports or stores, and how they are read there.
 
-A compiler ran beside them, so they are read as anybody's: plain files with known names, bounded, and checked.
+A compiler ran beside them, so they are read as anybody's: plain files with known names,
+bounded, and checked.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.record import Record, always
 from bot.core.report import Baseline
 from bot.core.snapshot import Snapshot, from_json
-from bot.errors import BotError, CompilerUnavailable, InputError, NetworkError, NoVerdict, OutputError
+from bot.errors import (
+    BotError,
+    CompilerUnavailable,
+    InputError,
+    NetworkError,
+    NoVerdict,
+    OutputError,
+)
 from bot.explain.texts import Texts
 from bot.system.files import write_atomically
 
@@ -52,9 +60,12 @@ class Measured(Record, frozen=True, omit_defaults=True):
     schema: str = always(SCHEMA)
     baseline: Baseline | None = None  # how the base side was found; None for a push
     notes: tuple[str, ...] = ()  # what a reader must not miss
-    unread: bool = False  # True where stored baselines were not read, as that takes a token
+    unread: bool = (
+        False  # True where stored baselines were not read, as that takes a token
+    )
     broke: str = ""  # why there is no base side; empty where there is one
-    # SHA-256 (hex) of all that a snapshot depends on: of a push the new one, else the stored base; empty without one
+    # SHA-256 (hex) of all that a snapshot depends on: of a push the new one, else the
+    # stored base; empty without one
     digest: str = ""
     standing: str = ""  # of a push: why nothing was measured; empty where something was
     changed_defaults: TriedDefaults = ()  # of compiler options, where both compilers were there
@@ -84,7 +95,9 @@ class Recording:
         return text
 
 
-def write_measured(directory: Path, measured: Measured, texts: Mapping[str, str] | None = None) -> None:
+def write_measured(
+    directory: Path, measured: Measured, texts: Mapping[str, str] | None = None
+) -> None:
     """Write what goes along with the snapshots; raises OutputError."""
     if texts:
         kept = dict(_within(texts, _MOST_TEXTS_BYTES))
@@ -128,14 +141,26 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
     measured = _checked(decode(read_file(directory / FILE), f"artifact {FILE}"))
     if measured.failure:
         raise failure_of(measured.failure)
-    names = [] if measured.standing else ["base", "head"] if measured.baseline else ["head"]
-    sides = {name: snapshot_of(read_file(directory / f"{name}.json"), f"artifact {name}.json") for name in names}
-    quoted = read_file(directory / TEXTS) if os.path.lexists(directory / TEXTS) else b"{}"
+    names = (
+        [] if measured.standing else ["base", "head"] if measured.baseline else ["head"]
+    )
+    sides = {
+        name: snapshot_of(
+            read_file(directory / f"{name}.json"), f"artifact {name}.json"
+        )
+        for name in names
+    }
+    quoted = (
+        read_file(directory / TEXTS) if os.path.lexists(directory / TEXTS) else b"{}"
+    )
     return Handed(measured, sides, texts_of(quoted))
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a plain file of an artifact; raises InputError for a link, a device and a file that is too large."""
+    """The bytes of a plain file of an artifact.
+
+    Raises InputError for a link, a device and a file that is too large.
+    """
     where = f"artifact {path.name}"
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -148,7 +173,9 @@ def read_file(path: Path) -> bytes:
             raise InputError("is not a plain file", where=where, hint=_HINT)
         data = file.read(MOST_FILE_BYTES + 1)
     if len(data) > MOST_FILE_BYTES:
-        raise InputError(f"has more than {MOST_FILE_BYTES} bytes", where=where, hint=_HINT)
+        raise InputError(
+            f"has more than {MOST_FILE_BYTES} bytes", where=where, hint=_HINT
+        )
     return data
 
 
@@ -193,13 +220,23 @@ def _checked(measured: Measured) -> Measured:
     if baseline:
         baseline = msgspec.structs.replace(baseline, rule=_short(baseline.rule))
     if failure:
-        what, where, hint = (_short(text) for text in (failure.what, failure.where, failure.hint))
+        what, where, hint = (
+            _short(text) for text in (failure.what, failure.where, failure.hint)
+        )
         failure = Problem(what, where, hint, failure.exit_code)
     return msgspec.structs.replace(
-        measured, notes=notes, broke=_short(measured.broke), baseline=baseline, failure=failure
+        measured,
+        notes=notes,
+        broke=_short(measured.broke),
+        baseline=baseline,
+        failure=failure,
     )
 
 
 def _short(text: str) -> str:
     words = " ".join(text.split())
-    return words if len(words) <= _MOST_NOTE_CHARACTERS else f"{words[:_MOST_NOTE_CHARACTERS]}…"
+    return (
+        words
+        if len(words) <= _MOST_NOTE_CHARACTERS
+        else f"{words[:_MOST_NOTE_CHARACTERS]}…"
+    )

@@ -44,21 +44,32 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
                 base_ref = required(pull.base.ref, "base.ref")
                 if pull.merged_at is not None and base_ref == branch:
                     found.setdefault(required(pull.number, "number"), pull)
-        titled = tuple(MergedPull(number, _title(pull)) for number, pull in found.items())
+        titled = tuple(
+            MergedPull(number, _title(pull)) for number, pull in found.items()
+        )
     return MergedPulls(titled, len(commits) - len(asked))
 
 
 class Merges(NamedTuple):
     """The commits between a baseline and a pushed commit, and what GitHub knows of their pull requests."""
 
-    commits: tuple[str, ...]  # first parents, the newest first; the pushed commit is the first
+    commits: tuple[
+        str, ...
+    ]  # first parents, the newest first; the pushed commit is the first
     asked: MergedPulls = MergedPulls()
     acceptance: Acceptance | None = None
-    unknown: str = ""  # why the pull requests are not known; empty if they are, or if nothing asked for them
+    # why the pull requests are not known; empty if they are, or if nothing asked for
+    # them
+    unknown: str = ""
 
 
-def merges_of(services: Services, hub: Hub, config: Config, commits: tuple[str, ...]) -> Merges:
-    """Ask for the merged pull requests of a push and for what was accepted on them; a refusal is said in one line."""
+def merges_of(
+    services: Services, hub: Hub, config: Config, commits: tuple[str, ...]
+) -> Merges:
+    """Ask for the merged pull requests of a push and for what was accepted on them.
+
+    A refusal is said in one line.
+    """
     context = services.context
     try:
         asked = merged_pulls(hub, commits, context.default_branch)

@@ -10,7 +10,14 @@ from pathlib import Path
 from msgspec import structs
 
 from bot.compiler.wheels import newest
-from bot.config.configuration import CONFIG_NAMES, PACKAGED, Config, config_in, is_packaged, load_config
+from bot.config.configuration import (
+    CONFIG_NAMES,
+    PACKAGED,
+    Config,
+    config_in,
+    is_packaged,
+    load_config,
+)
 from bot.config.requirements import pinned_compiler
 from bot.core.context import ActionInputs, Queue, RunContext
 from bot.core.sharding import agreed
@@ -43,12 +50,16 @@ class Services:
     outputs: Path | None = None
     summary: Path | None = None
     on_actions: bool = False  # True where GitHub Actions runs the program
-    outputs_set: set[str] = field(default_factory=set)  # the names of the outputs that were set
+    outputs_set: set[str] = field(
+        default_factory=set
+    )  # the names of the outputs that were set
 
     def at(self, text: str) -> Path:
         """A path that a person wrote, relative to the workspace, as it can be opened from here."""
         path = self.git.directory / text
-        return Path(text) if self.git.directory.resolve() == Path.cwd().resolve() else path
+        return (
+            Path(text) if self.git.directory.resolve() == Path.cwd().resolve() else path
+        )
 
     @property
     def out(self) -> Path:
@@ -59,7 +70,11 @@ class Services:
     def report_path(self) -> str:
         """The report directory as later steps of the job name it: a container has its workspace at another place."""
         top, out = self.git.directory.resolve(), self.out.resolve()
-        return out.relative_to(top).as_posix() if out.is_relative_to(top) else str(self.out)
+        return (
+            out.relative_to(top).as_posix()
+            if out.is_relative_to(top)
+            else str(self.out)
+        )
 
     @property
     def request(self) -> Request:
@@ -78,23 +93,36 @@ class Services:
 
 @contextmanager
 def open_services(
-    environ: Mapping[str, str], context: RunContext, inputs: ActionInputs, show: Show, cancel: Cancel
+    environ: Mapping[str, str],
+    context: RunContext,
+    inputs: ActionInputs,
+    show: Show,
+    cancel: Cancel,
 ) -> Iterator[Services]:
     """Connect what there is a token for."""
     token = inputs.github_token
     known = token and context.repository
-    hub = connect(context.api_url, token, context.repository, login=inputs.author) if known else None
+    hub = (
+        connect(context.api_url, token, context.repository, login=inputs.author)
+        if known
+        else None
+    )
     auth = credentials(token, context.server_url) if token else None
     with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
         names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
         outputs, summary = (Path(name) if name else None for name in names)
         on_actions = environ.get("GITHUB_ACTIONS") == "true"
-        yield Services(context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions)
+        yield Services(
+            context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions
+        )
 
 
 def other_repository(services: Services, config: Config) -> str:
-    """Return the repository that stores the baselines, if it is not the run's own; empty otherwise."""
+    """Return the repository that stores the baselines, if it is not the run's own.
+
+    Empty otherwise.
+    """
     name = config.baseline.repository
     is_own = name.casefold() == services.context.repository.casefold()
     return "" if is_own or config.baseline.store == "directory" else name
@@ -104,14 +132,22 @@ def require_fitting_token(services: Services, config: Config) -> None:
     """Raise UsageError for a token of another repository where none stores the baselines."""
     if services.inputs.store_token and not other_repository(services, config):
         what = "is given, and no other repository stores the baselines"
-        hint = "name the repository in the configuration: baseline: {repository: OWNER/NAME}"
+        hint = (
+            "name the repository in the configuration: baseline: {repository:"
+            " OWNER/NAME}"
+        )
         raise UsageError(what, where="input store-token", hint=hint)
 
 
 def store_of(services: Services, config: Config) -> Store:
-    """The store that the configuration names; `auto` is the data branch under GitHub Actions, else a directory."""
+    """The store that the configuration names.
+
+    `auto` is the data branch under GitHub Actions, else a directory.
+    """
     chosen = config.baseline
-    on_branch = chosen.store == "data-branch" or (chosen.store == "auto" and services.on_actions)
+    on_branch = chosen.store == "data-branch" or (
+        chosen.store == "auto" and services.on_actions
+    )
     if on_branch and services.inputs.baselines:
         return CheckedOut(services.git.at(services.at(services.inputs.baselines)))
     if on_branch:
@@ -143,11 +179,13 @@ def branch_of(services: Services, config: Config) -> DataBranch:
     return services.stack.enter_context(branch)
 
 
-# The two sides of an event: which commits, which configuration and compiler of each, and the rule that chose them.
+# The two sides of an event: which commits, which configuration and compiler of each,
+# and the rule that chose them.
 #
-# Of a commit without a configuration the packaged suite is measured where somebody asked for it: the input config is
-# `default`, or the input head says what the head is. Else nobody did, and the same compiler over models that are not
-# this repository's would tell nothing: the run says so.
+# Of a commit without a configuration the packaged suite is measured where somebody
+# asked for it: the input config is `default`, or the input head says what the head is.
+# Else nobody did, and the same compiler over models that are not this repository's
+# would tell nothing: the run says so.
 
 _LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 _HINT = (
@@ -161,8 +199,12 @@ class Wanted:
     """One side as an event names it."""
 
     rule: str  # how it was found, in words
-    sha: str = ""  # the commit whose models and configuration are used; empty for a snapshot
-    spec: str | None = None  # its compiler; None: the commit's own, as its configuration pins it
+    sha: str = (
+        ""  # the commit whose models and configuration are used; empty for a snapshot
+    )
+    spec: str | None = (
+        None  # its compiler; None: the commit's own, as its configuration pins it
+    )
     snapshot: Path | None = None  # a file that is the side, measured earlier
     unknown: str = ""  # why this side's compiler cannot be known; empty where it can
 
@@ -173,9 +215,13 @@ class Opened:
 
     wanted: Wanted
     work: Work
-    config_name: str  # path of the configuration in the repository; empty for the packaged one
+    config_name: (
+        str  # path of the configuration in the repository; empty for the packaged one
+    )
     tree: Path  # the commit's files, while it is open
-    adopts: bool = False  # a base without a configuration, which the pull request brings: nothing of it is planned
+    # a base without a configuration, which the pull request brings: nothing of it is
+    # planned
+    adopts: bool = False
 
     @property
     def config(self) -> Config:
@@ -184,16 +230,31 @@ class Opened:
 
     @property
     def sought(self) -> Sought:
-        """The side's compiler: as given, or as its commit pins it; raises ConfigError or UsageError."""
+        """The side's compiler: as given, or as its commit pins it.
+
+        Raises ConfigError or UsageError.
+        """
         if self.wanted.spec:
             return Sought(self.wanted.spec)
         tree, side = self.tree, "head" if self.config.compiler.head else "base"
-        pin = pinned_compiler(self.config, side, (tree / self.config_name).parent, tree, tree)
+        pin = pinned_compiler(
+            self.config, side, (tree / self.config_name).parent, tree, tree
+        )
         if pin.spec:
-            return structs.replace(pin, notes=tuple(note.replace(f"{tree}/", "") for note in pin.notes))
-        there = "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or " if self.config_name else ""
+            return structs.replace(
+                pin, notes=tuple(note.replace(f"{tree}/", "") for note in pin.notes)
+            )
+        there = (
+            "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or "
+            if self.config_name
+            else ""
+        )
         where = self.config_name or "the packaged configuration"
-        raise UsageError("no compiler is named", where=where, hint=f"{there}give the inputs base and head")
+        raise UsageError(
+            "no compiler is named",
+            where=where,
+            hint=f"{there}give the inputs base and head",
+        )
 
     def plan(self, side: str) -> SidePlan:
         """The side, ready to be measured."""
@@ -209,7 +270,11 @@ class Opened:
         if sought.spec not in MOVING:
             return {}
         with named_from_top(self.tree):
-            return {sought.spec: newest(sought.spec, sought.places + self.work.places, self.work.cancel)}
+            return {
+                sought.spec: newest(
+                    sought.spec, sought.places + self.work.places, self.work.cancel
+                )
+            }
 
 
 def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
@@ -224,7 +289,11 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
         if base is None:
             parents = services.git.parents(head.sha) if head.sha else ()
             if not parents:
-                raise UsageError("no base side", where="input base", hint="name a SPEC, a git ref or a snapshot")
+                raise UsageError(
+                    "no base side",
+                    where="input base",
+                    hint="name a SPEC, a git ref or a snapshot",
+                )
             base = Wanted("first parent of the head commit", parents[0])
         return base, head
     parents = services.git.parents(context.sha)
@@ -238,7 +307,10 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     head = _named(services, inputs.head, "head", head) or head
     unknown = "the head compiler is an input of this run" if head.spec else ""
     base = Wanted("first parent of the merge commit", parents[0])
-    return _named(services, inputs.base, "base", base) or replace(base, unknown=unknown), head
+    return (
+        _named(services, inputs.base, "base", base) or replace(base, unknown=unknown),
+        head,
+    )
 
 
 def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
@@ -248,14 +320,17 @@ def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
     head = _named(services, inputs.head, "head", own_head) or own_head
     unknown = "the head compiler is an input of this run" if head.spec else ""
     own_base = Wanted("base of the merge queue", queue.base_sha)
-    base = _named(services, inputs.base, "base", own_base) or replace(own_base, unknown=unknown)
+    base = _named(services, inputs.base, "base", own_base) or replace(
+        own_base, unknown=unknown
+    )
     return base, head
 
 
 def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
     """A side that a person named: a snapshot, a release, a file or glob, else a git ref (`ref:` insists on that).
 
-    `own`: the side as the event has it; a compiler that is named takes its models and configuration.
+    `own`: the side as the event has it; a compiler that is named takes its models and
+    configuration.
     """
     if not text:
         return None
@@ -272,13 +347,23 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
     except InputError as error:
         raise UsageError(error.what, where=f"input {side}", hint=error.hint) from None
     if sha is None:
-        hint = "name a release, a file of this workspace, a snapshot.json, or a branch, tag or commit"
-        raise UsageError(f"{text!r} is neither a SPEC nor a git ref", where=f"input {side}", hint=hint)
+        hint = (
+            "name a release, a file of this workspace, a snapshot.json, or a branch,"
+            " tag or commit"
+        )
+        raise UsageError(
+            f"{text!r} is neither a SPEC nor a git ref",
+            where=f"input {side}",
+            hint=hint,
+        )
     return Wanted(rule, sha)
 
 
 def named_compiler(services: Services, text: str) -> str:
-    """The SPEC of a release or of a file in the workspace, also by a glob; empty for anything else."""
+    """The SPEC of a release or of a file in the workspace, also by a glob.
+
+    Empty for anything else.
+    """
     if not text or text in MOVING or release_of(text):
         return text
     path = named_file(str(services.at(text)))
@@ -286,16 +371,22 @@ def named_compiler(services: Services, text: str) -> str:
 
 
 @contextmanager
-def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iterator[tuple[Opened, Opened]]:
-    """Check out each side's commit beside the workspace, and read its configuration there; gives base and head.
+def opened(
+    services: Services, head: Wanted, base: Wanted | None = None
+) -> Iterator[tuple[Opened, Opened]]:
+    """Check out each side's commit beside the workspace, and read its configuration there.
 
-    Of a base commit without the configuration that the pull request brings nothing is planned.
-    Raises ConfigError where one that a person named has none.
+    Gives base and head.
+
+    Of a base commit without the configuration that the pull request brings nothing is
+    planned. Raises ConfigError where one that a person named has none.
     """
     with ExitStack() as stack:
         right = _open(services, stack, head)
         if not right.config_name:
-            require_configuration(services.inputs.config, is_named=bool(head.spec or head.snapshot))
+            require_configuration(
+                services.inputs.config, is_named=bool(head.spec or head.snapshot)
+            )
         if base is None:
             yield right, right
         elif base.sha == head.sha:
@@ -304,9 +395,17 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
             left = _open(services, stack, base)
             adopts = bool(right.config_name and base.sha and not left.config_name)
             if adopts and not services.context.is_proposal:
-                what = f"has no {right.config_name}, so the bot does not know what to measure"
+                what = (
+                    f"has no {right.config_name}, so the bot does not know what to"
+                    " measure"
+                )
                 raise ConfigError(
-                    what, where=base.rule, hint="name a commit with a configuration, or a snapshot of this commit"
+                    what,
+                    where=base.rule,
+                    hint=(
+                        "name a commit with a configuration, or a snapshot of this"
+                        " commit"
+                    ),
                 )
             yield replace(left, adopts=adopts), right
 
@@ -315,8 +414,8 @@ def opened(services: Services, head: Wanted, base: Wanted | None = None) -> Iter
 def judging(services: Services, left: Opened, right: Opened) -> Iterator[Opened]:
     """The side whose configuration judges and draws: the base of a pull request or queue, else the head.
 
-    What a comment compares may be commits of a stranger. The base of the pull request judges it, or else the head
-    without its templates.
+    What a comment compares may be commits of a stranger. The base of the pull request
+    judges it, or else the head without its templates.
     """
     asked = services.context.asked
     if services.context.is_proposal:
@@ -325,34 +424,52 @@ def judging(services: Services, left: Opened, right: Opened) -> Iterator[Opened]
         yield right
     else:
         with ExitStack() as stack:
-            base = _open(services, stack, Wanted("base of the pull request", asked.base_sha))
+            base = _open(
+                services, stack, Wanted("base of the pull request", asked.base_sha)
+            )
             yield base if base.config_name else without_templates(right)
 
 
 def without_templates(side: Opened) -> Opened:
     """The side, drawn by the packaged templates."""
-    return replace(side, work=replace(side.work, config=structs.replace(side.config, templates=None)))
+    return replace(
+        side,
+        work=replace(side.work, config=structs.replace(side.config, templates=None)),
+    )
 
 
 def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
-    tree = stack.enter_context(services.git.worktree(wanted.sha or services.context.sha))
+    tree = stack.enter_context(
+        services.git.worktree(wanted.sha or services.context.sha)
+    )
     stack.enter_context(named_from_top(tree))
     config, name = configuration_of(services, tree, models=True)
     if name:
-        templates = [config.templates, *config.templates.rglob("*")] if config.templates else []
-        wheels = [Path(link) for link in config.places.find_links if not is_address(link)]
+        templates = (
+            [config.templates, *config.templates.rglob("*")] if config.templates else []
+        )
+        wheels = [
+            Path(link) for link in config.places.find_links if not is_address(link)
+        ]
         own = [model for model in config.models if not is_packaged(model)]
         _require_inside(tree, [*own, *templates, *wheels])
     repository = repository_of(tree, services.cancel)
     request = replace(services.request, config=tree / name if name else None)
-    return Opened(wanted, Work(request, config, services.show, services.cancel, repository), name, tree)
+    return Opened(
+        wanted,
+        Work(request, config, services.show, services.cancel, repository),
+        name,
+        tree,
+    )
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
     """A link must not bring files of the machine into diagnostics and reports."""
     for path in paths:
         if not path.resolve().is_relative_to(tree.resolve()):
-            raise ConfigError("leaves the repository", where=str(path), hint="use files of the commit")
+            raise ConfigError(
+                "leaves the repository", where=str(path), hint="use files of the commit"
+            )
 
 
 @contextmanager
@@ -361,15 +478,19 @@ def named_from_top(tree: Path) -> Iterator[None]:
     try:
         yield
     except BotError as error:
-        error.rename(lambda text: text.replace(f"{tree}/", "").replace(str(tree), "the repository"))
+        error.rename(
+            lambda text: text.replace(f"{tree}/", "").replace(
+                str(tree), "the repository"
+            )
+        )
         raise
 
 
 def workspace_rules(services: Services) -> tuple[Config, str]:
     """The configuration of the workspace as it was checked out, without its models, and its name.
 
-    In a trusted run that is the default branch's: a pull request's own rules are not looked at. One that cannot be read
-    is as good as none here.
+    In a trusted run that is the default branch's: a pull request's own rules are not
+    looked at. One that cannot be read is as good as none here.
     """
     try:
         return configuration_of(services, services.at(""))
@@ -381,8 +502,8 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
 def judging_rules(services: Services) -> tuple[Config, str]:
     """The configuration that this event's report is judged and named by, without its models, and its name.
 
-    Of a pull request or a merge queue that is its base's: a broken configuration must not report under another name.
-    So it is of a command in a comment.
+    Of a pull request or a merge queue that is its base's: a broken configuration must
+    not report under another name. So it is of a command in a comment.
     """
     asked = services.context.asked
     try:
@@ -401,8 +522,12 @@ def judging_rules(services: Services) -> tuple[Config, str]:
     return workspace_rules(services)
 
 
-def configuration_of(services: Services, top: Path, *, models: bool = False) -> tuple[Config, str]:
-    """The configuration below `top` and its path there; the packaged one, and no path, where there is none.
+def configuration_of(
+    services: Services, top: Path, *, models: bool = False
+) -> tuple[Config, str]:
+    """The configuration below `top` and its path there.
+
+    The packaged one, and no path, where there is none.
 
     The input config names it; without it the usual names are looked for.
     """
@@ -416,7 +541,12 @@ def configuration_of(services: Services, top: Path, *, models: bool = False) -> 
 def require_configuration(path: str, *, is_named: bool = False) -> None:
     """Raise ConfigError for a head without configuration, unless the packaged one is what is asked for.
 
-    `path`: the input config; `is_named`: True where the input head says what the head is.
+    `path`: the input config; `is_named`: True where the input head says what the head
+    is.
     """
     if path != str(PACKAGED) and (path or not is_named):
-        raise ConfigError("does not exist at this commit" if path else _LOOKED_FOR, where=path, hint=_HINT)
+        raise ConfigError(
+            "does not exist at this commit" if path else _LOOKED_FOR,
+            where=path,
+            hint=_HINT,
+        )

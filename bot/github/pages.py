@@ -1,7 +1,8 @@
 """The site of the stored baselines: static files, for a later job to publish.
 
-Nothing is measured and nothing of a pull request is read: configuration and line of commits are the default branch's,
-and all numbers come from the store of the same repository.
+Nothing is measured and nothing of a pull request is read: configuration and line of
+commits are the default branch's, and all numbers come from the store of the same
+repository.
 """
 
 from __future__ import annotations
@@ -35,15 +36,31 @@ def pages(services: Services) -> None:
         require_configuration(services.inputs.config)
     branch = stored_branch(services, config, MOST_BASELINES)
     sides = branch.sides
-    # The newest against the one before, the history of all, and a page that leads there.
+    # The newest against the one before, the history of all, and a page that leads
+    # there.
     (old, base), (_, head) = sides[1] if len(sides) > 1 else sides[0], sides[0]
-    report = reported(config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old))
-    out, templates, names = services.out, config.templates, [sha for sha, _ in reversed(sides)]
-    write_atomically(out / "report.html", (piece.encode() for piece in html_pieces(report, templates)))
+    report = reported(
+        config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old)
+    )
+    out, templates, names = (
+        services.out,
+        config.templates,
+        [sha for sha, _ in reversed(sides)],
+    )
+    write_atomically(
+        out / "report.html",
+        (piece.encode() for piece in html_pieces(report, templates)),
+    )
     write_atomically(out / "report.json", report_lines(report))
     study = named_apart([of_commit(sha, side) for sha, side in reversed(sides)])
     history = explained_history(study, config, growths=branch.growths)
     histories = write_history(history, templates, out)
     files = [out / "report.html", out / "report.json", *histories]
-    write_atomically(out / "index.html", site_page(report, names, files, branch.growths, templates).encode())
-    services.show.say(f"written to {out}: {', '.join(file.name for file in (out / 'index.html', *files))}")
+    write_atomically(
+        out / "index.html",
+        site_page(report, names, files, branch.growths, templates).encode(),
+    )
+    services.show.say(
+        f"written to {out}:"
+        f" {', '.join(file.name for file in (out / 'index.html', *files))}"
+    )

@@ -1,7 +1,8 @@
 """The trusted run: the report of a pull request whose own run could not write.
 
-It runs nothing of the pull request, and believes nothing that the run's artifact says of itself: of that it takes the
-snapshots, which are checked, compared and rendered here.
+It runs nothing of the pull request, and believes nothing that the run's artifact says
+of itself: of that it takes the snapshots, which are checked, compared and rendered
+here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from bot.github.baselines import missing_pin, older_note, stored
 from bot.github.delivering import Destination, deliver, failure_delivered, suspected
 from bot.github.measured import FILE as MEASURED
 from bot.github.measured import TEXTS, decode, failure_of, snapshot_of, texts_of
-from bot.github.opening import Services, configuration_of, named_from_top, store_of, workspace_rules
+from bot.github.opening import (
+    Services,
+    configuration_of,
+    named_from_top,
+    store_of,
+    workspace_rules,
+)
 from bot.github.publishing import results
 from bot.github.repository import (
     artifacts,
@@ -56,43 +63,73 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 def post(services: Services) -> int:
     """Deliver the report of a finished run that could not write, unless its pull request has gone on.
 
-    A branch may be the head of several pull requests, each with another base: the report goes to the one whose base its
-    merge commit is onto. What left no report is told to those of them that have no result yet.
+    A branch may be the head of several pull requests, each with another base: the
+    report goes to the one whose base its merge commit is onto. What left no report is
+    told to those of them that have no result yet.
     """
     hub, run = services.hub, services.context.run
     if run is None:
-        raise UsageError("this event names no finished run", hint="run `post` on workflow_run")
+        raise UsageError(
+            "this event names no finished run", hint="run `post` on workflow_run"
+        )
     if hub is None:
-        raise UsageError("is missing", where="input github-token", hint="give the action a token")
+        raise UsageError(
+            "is missing", where="input github-token", hint="give the action a token"
+        )
     # those that the run can be of: opened, and given their base, before it was started
     started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
-    pulls = open_pulls_with_head(hub, run.head_repository, run.head_branch, run.head_sha)
+    pulls = open_pulls_with_head(
+        hub, run.head_repository, run.head_branch, run.head_sha
+    )
     pulls = [one for one in pulls if one.created_at <= started]
-    pulls = [one for one in pulls if (base_changed_at(hub, one.number) or started) <= started]
+    pulls = [
+        one for one in pulls if (base_changed_at(hub, one.number) or started) <= started
+    ]
     if not pulls:
-        services.show.say(f"dropped: no open pull request has the head {run.head_sha[:10]} and the base of this run")
+        services.show.say(
+            f"dropped: no open pull request has the head {run.head_sha[:10]} and the"
+            " base of this run"
+        )
         return 0
     config, name = workspace_rules(services)
 
     def to(about: PullRequest) -> Destination:
-        return Destination(about.number, run.head_sha, run.id, config, name, about.base.ref)
+        return Destination(
+            about.number, run.head_sha, run.id, config, name, about.base.ref
+        )
 
     def without_result() -> list[Destination]:
-        """The pull requests that a run without a report may be of; where there is one alone, it is."""
-        names = {one.number: check_name(config.report_id, one.base.ref) for one in pulls}
+        """The pull requests that a run without a report may be of.
+
+        Where there is one alone, it is.
+        """
+        names = {
+            one.number: check_name(config.report_id, one.base.ref) for one in pulls
+        }
         return [
             to(one)
             for one in pulls
-            if len(pulls) == 1 or one.number not in results(hub, one.head.sha, names[one.number])
+            if len(pulls) == 1
+            or one.number not in results(hub, one.head.sha, names[one.number])
         ]
 
-    words = f"the run ended with {run.conclusion.replace('_', ' ')}" if run.conclusion != "success" else ""
+    words = (
+        f"the run ended with {run.conclusion.replace('_', ' ')}"
+        if run.conclusion != "success"
+        else ""
+    )
     with failure_delivered(services, without_result, words):
         sides, texts = _snapshots(hub, run, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
-    measured = dataclasses.replace(to(about), merge_sha=sides[1].source.sha or "", base_sha=onto)
+    measured = dataclasses.replace(
+        to(about), merge_sha=sides[1].source.sha or "", base_sha=onto
+    )
     with failure_delivered(services, lambda: [measured], words):
-        return deliver(_checked(services, hub, about, onto, sides, config, texts), services, measured)
+        return deliver(
+            _checked(services, hub, about, onto, sides, config, texts),
+            services,
+            measured,
+        )
 
 
 def _checked(
@@ -106,22 +143,40 @@ def _checked(
 ) -> Report:
     """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
 
-    The base is a stored snapshot where there is one, since the run that measured the artifact was the pull request's.
+    The base is a stored snapshot where there is one, since the run that measured the
+    artifact was the pull request's.
 
-    `sha`: the commit of the base branch that the head was merged onto; `sides`: as the artifact has them.
+    `sha`: the commit of the base branch that the head was merged onto; `sides`: as the
+    artifact has them.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
     base, rule, notes = trusted_base(
-        services, config, sha, base, partly=partly, is_older=lambda older: is_ancestor(hub, older, sha)
+        services,
+        config,
+        sha,
+        base,
+        partly=partly,
+        is_older=lambda older: is_ancestor(hub, older, sha),
     )
     distance = 0 if base.source.sha == sha else None
     if partly:
-        line, measured = services.git.ancestors(sha, config.baseline.ancestors), base.source.sha or ""
-        distance = line.index(measured) + 1 if measured in line else None  # None: none of those looked through
+        line, measured = (
+            services.git.ancestors(sha, config.baseline.ancestors),
+            base.source.sha or "",
+        )
+        distance = (
+            line.index(measured) + 1 if measured in line else None
+        )  # None: none of those looked through
         notes = (older_note(distance), *notes)
     baseline = Baseline(rule, sha, distance)
-    report = suspected(reported(config, base, head, baseline, texts), services, config, sha, head.source.sha or "")
+    report = suspected(
+        reported(config, base, head, baseline, texts),
+        services,
+        config,
+        sha,
+        head.source.sha or "",
+    )
     foreign = head_repository_of(about) != services.context.repository
     report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
@@ -134,12 +189,23 @@ def _checked(
 
 
 def _no_compiler(services: Services, config: Config, sha: str) -> str:
-    """Say that the base commit pins a release which does not exist, as the index says here; empty otherwise.
+    """Say that the base commit pins a release which does not exist, as the index says here.
+
+    Empty otherwise.
 
     A commit with a stored baseline had its compiler.
     """
     try:
-        if next(stored(services, store_of(services, config), config, sha, lambda entry: entry.sha == sha), None):
+        if next(
+            stored(
+                services,
+                store_of(services, config),
+                config,
+                sha,
+                lambda entry: entry.sha == sha,
+            ),
+            None,
+        ):
             return ""
         with services.git.worktree(sha) as tree, named_from_top(tree):
             own, name = configuration_of(services, tree)
@@ -151,45 +217,74 @@ def _no_compiler(services: Services, config: Config, sha: str) -> str:
         return ""
 
 
-def _merged_onto(hub: Hub, pulls: Sequence[PullRequest], merge: str) -> tuple[PullRequest, str]:
+def _merged_onto(
+    hub: Hub, pulls: Sequence[PullRequest], merge: str
+) -> tuple[PullRequest, str]:
     """Which of these pull requests of one head a merge commit is of, and its first parent, a commit of the base.
 
-    Anybody can push a merge commit to a fork, and GitHub then serves it here too: what it was merged onto must be of
-    the base branch. A commit may be of several branches: then only GitHub's own merge of now says whose it is.
+    Anybody can push a merge commit to a fork, and GitHub then serves it here too: what
+    it was merged onto must be of the base branch. A commit may be of several branches:
+    then only GitHub's own merge of now says whose it is.
     """
     where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head.sha
     known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
-        raise InputError("does not belong to this pull request's head", where=where, hint=hint)
+        raise InputError(
+            "does not belong to this pull request's head", where=where, hint=hint
+        )
     fitting = [one for one in pulls if one.merge_commit_sha == merge]
-    fitting = fitting or [one for one in pulls if is_ancestor(hub, made_of[0], one.base.ref)]
+    fitting = fitting or [
+        one for one in pulls if is_ancestor(hub, made_of[0], one.base.ref)
+    ]
     if not fitting:
-        raise InputError("does not belong to a merge with the base", where=where, hint=hint)
+        raise InputError(
+            "does not belong to a merge with the base", where=where, hint=hint
+        )
     if len(fitting) > 1:
         names = " or of ".join(f"#{one.number} with {one.base.ref}" for one in fitting)
-        raise InputError(f"can belong to {names}, and the right one is unknown", where=where, hint=hint)
+        raise InputError(
+            f"can belong to {names}, and the right one is unknown",
+            where=where,
+            hint=hint,
+        )
     return fitting[0], made_of[0]
 
 
-def _snapshots(hub: Hub, run: WorkflowRun, config: Config) -> tuple[tuple[Snapshot, Snapshot], Texts]:
+def _snapshots(
+    hub: Hub, run: WorkflowRun, config: Config
+) -> tuple[tuple[Snapshot, Snapshot], Texts]:
     run_id, name = run.id, f"code-size-measured-{config.report_id}-{run.workflow}"
     matching = [one for one in artifacts(hub, run_id) if one.name == name]
     if not matching:
-        raise InputError(f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log")
+        raise InputError(
+            f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log"
+        )
     newest = matching[-1]
     if newest.expired:
-        raise InputError("has expired", where=f"artifact {name} of run {run_id}", hint="run the workflow again")
+        raise InputError(
+            "has expired",
+            where=f"artifact {name} of run {run_id}",
+            hint="run the workflow again",
+        )
     if newest.size_in_bytes > LIMIT_BYTES:
-        raise InputError("is too large to be a report", where=f"artifact {name}", hint="see the run's log")
+        raise InputError(
+            "is too large to be a report",
+            where=f"artifact {name}",
+            hint="see the run's log",
+        )
     files = read_zip(download(hub, newest.id, LIMIT_BYTES), names=_FILES)
 
-    if MEASURED in files and (failure := decode(files[MEASURED], f"artifact {MEASURED}").failure):
+    if MEASURED in files and (
+        failure := decode(files[MEASURED], f"artifact {MEASURED}").failure
+    ):
         raise failure_of(failure)
 
     def read(file: str) -> Snapshot:
         if file not in files:
-            raise InputError("is missing from the artifact", where=file, hint="see the run's log")
+            raise InputError(
+                "is missing from the artifact", where=file, hint="see the run's log"
+            )
         return snapshot_of(files[file], f"artifact {file}")
 
     texts = texts_of(files[TEXTS]) if TEXTS in files else no_texts
@@ -207,23 +302,31 @@ def trusted_base(
     selected: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     digest: str = "",
 ) -> tuple[Snapshot, str, tuple[str, ...]]:
-    """A stored snapshot that is what the artifact says its base is; else the artifact's, if it is of the base commit.
+    """A stored snapshot that is what the artifact says its base is.
 
-    The artifact's base may be an older commit that gives the same or, `partly`, gives some of the same cells; then it
-    must be in the store. Where that cannot be read, a note says so.
+    Else the artifact's, if it is of the base commit.
 
-    `is_older`: whether a commit is an ancestor of `sha`; `selected`: what the run's selectors leave of a snapshot;
-    `digest`: of the stored one that the run chose, empty where nobody says it.
+    The artifact's base may be an older commit that gives the same or, `partly`, gives
+    some of the same cells; then it must be in the store. Where that cannot be read, a
+    note says so.
 
-    Of one that gives some, those cells are taken whose models have the texts that the artifact says. They are planned
-    as its are: what it leaves out is not measured.
+    `is_older`: whether a commit is an ancestor of `sha`; `selected`: what the run's
+    selectors leave of a snapshot; `digest`: of the stored one that the run chose, empty
+    where nobody says it.
+
+    Of one that gives some, those cells are taken whose models have the texts that the
+    artifact says. They are planned as its are: what it leaves out is not measured.
     """
 
     def facts(one: Snapshot) -> tuple[object, ...]:
         how = one.compiler.digest, one.flags
         return how if partly else (*how, one.targets, one.models)
 
-    rule, at, notes = "first parent of the merge commit", claimed.source.sha or "", tuple[str, ...]()
+    rule, at, notes = (
+        "first parent of the merge commit",
+        claimed.source.sha or "",
+        tuple[str, ...](),
+    )
     known: Snapshot | None = None
     if at == sha or (_SHA.fullmatch(at) and is_older(at)):
         try:
@@ -235,7 +338,14 @@ def trusted_base(
                 lambda entry: entry.sha == at and digest in ("", entry.digest),
             )
             snapshots = (selected(standing.snapshot) for standing in of_commit)
-            known = next((snapshot for snapshot in snapshots if facts(snapshot) == facts(claimed)), None)
+            known = next(
+                (
+                    snapshot
+                    for snapshot in snapshots
+                    if facts(snapshot) == facts(claimed)
+                ),
+                None,
+            )
         except Interrupted:
             raise
         except BotError as error:
@@ -243,13 +353,23 @@ def trusted_base(
     if known is not None:
         if partly:
             keys, texts = {cell.key for cell in claimed.cells}, claimed.models
-            alike = {model for model, digest in known.models.items() if texts.get(model) == digest}
-            cells = tuple(cell for cell in known.cells if cell.key in keys and cell.key.model in alike)
+            alike = {
+                model
+                for model, digest in known.models.items()
+                if texts.get(model) == digest
+            }
+            cells = tuple(
+                cell
+                for cell in known.cells
+                if cell.key in keys and cell.key.model in alike
+            )
             known = replace(known, cells=cells, models=texts, targets=claimed.targets)
         older = "" if at == sha else f" of its ancestor {at[:10]}"
         return known, f"{rule}; stored snapshot{older}", ()
     if at != sha:
         raise InputError(
-            "does not belong to the base of the merge commit", where="artifact base.json", hint="run it again"
+            "does not belong to the base of the merge commit",
+            where="artifact base.json",
+            hint="run it again",
         )
     return claimed, f"{rule}; measured by the pull request's own run", notes

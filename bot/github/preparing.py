@@ -1,6 +1,7 @@
 """The job before measuring: with tokens that the measuring job may not have, it checks and fetches.
 
-It runs no compiler and no file of the pull request. It hands over files: the stored baselines of another repository.
+It runs no compiler and no file of the pull request. It hands over files: the stored
+baselines of another repository.
 """
 
 from __future__ import annotations
@@ -39,10 +40,15 @@ def prepare(services: Services) -> None:
         say(f"the report can be posted to #{number}")
     config = judging_rules(services)[0]
     require_fitting_token(services, config)
-    if other_repository(services, config) and (inputs.store_token or services.hub is None):
+    if other_repository(services, config) and (
+        inputs.store_token or services.hub is None
+    ):
         _copy_baselines(services, config)
     elif services.hub is None:
-        hint = "give a token, or name another repository in the configuration: baseline: {repository: OWNER/NAME}"
+        hint = (
+            "give a token, or name another repository in the configuration: baseline:"
+            " {repository: OWNER/NAME}"
+        )
         raise UsageError("is missing", where="input github-token", hint=hint)
 
 

@@ -1,9 +1,10 @@
 """What is written to a pull request: the one comment of a report, and its check run.
 
-The one comment is found by the marker in its first line and by its author. Nothing is remembered between runs, so every
-step starts from what is there: two runs that create at once, a comment that someone deletes meanwhile, and an answer
-that got lost all end with one comment. What GitHub refuses is a NetworkError, with the missing permission where that
-may be it.
+The one comment is found by the marker in its first line and by its author. Nothing is
+remembered between runs, so every step starts from what is there: two runs that create
+at once, a comment that someone deletes meanwhile, and an answer that got lost all end
+with one comment. What GitHub refuses is a NetworkError, with the missing permission
+where that may be it.
 """
 
 from __future__ import annotations
@@ -40,21 +41,35 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
         return [one for one in own if first_line(one.body or "") == marker]
 
 
-def publish(hub: Hub, number: int, marker: str, body: str, *, create: bool, still_current: Callable[[], bool]) -> str:
+def publish(
+    hub: Hub,
+    number: int,
+    marker: str,
+    body: str,
+    *,
+    create: bool,
+    still_current: Callable[[], bool],
+) -> str:
     """Makes `body` the one comment of this marker; its address.
 
-    The oldest comment of ours is updated in place, younger ones are deleted, a deleted one is created again. A creation
-    is followed by another look: where a run that raced with this one was first, ours goes and that one is updated.
+    The oldest comment of ours is updated in place, younger ones are deleted, a deleted
+    one is created again. A creation is followed by another look: where a run that raced
+    with this one was first, ours goes and that one is updated.
 
-    `marker`: the first line of `body`; `body`: at most `MAX_COMMENT_CHARACTERS`; `create`: False where a new comment is
-    not wanted, only the update of an old one; `still_current`: asked right before each write; False where a newer run
-    is responsible by now.
+    `marker`: the first line of `body`; `body`: at most `MAX_COMMENT_CHARACTERS`;
+    `create`: False where a new comment is not wanted, only the update of an old one;
+    `still_current`: asked right before each write; False where a newer run is
+    responsible by now.
 
-    Empty where nothing was to be written: there is no comment and `create` is False, or `still_current` said no.
-    Raises ValueError where `body` is too long, or does not begin with `marker`.
+    Empty where nothing was to be written: there is no comment and `create` is False, or
+    `still_current` said no. Raises ValueError where `body` is too long, or does not
+    begin with `marker`.
     """
     if len(body) > MAX_COMMENT_CHARACTERS or first_line(body) != marker:
-        raise ValueError(f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS} characters")
+        raise ValueError(
+            f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS}"
+            " characters"
+        )
     with explain(f"write the comment on #{number}", "pull-requests: write"):
         failures = 0
         while True:
@@ -67,7 +82,14 @@ def publish(hub: Hub, number: int, marker: str, body: str, *, create: bool, stil
             time.sleep(hub.backoff_seconds)
 
 
-def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_current: Callable[[], bool]) -> str:
+def _settled(
+    hub: Hub,
+    number: int,
+    marker: str,
+    body: str,
+    create: bool,
+    still_current: Callable[[], bool],
+) -> str:
     """From the comments that are there to the wished one."""
     present = find(hub, number, marker)
     while True:
@@ -75,7 +97,10 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
             if not (create and still_current()):
                 return ""
             created = hub.issue(number).create_comment(body)
-            own, url = required(created.id, "id"), required(created.html_url, "html_url")
+            own, url = (
+                required(created.id, "id"),
+                required(created.html_url, "html_url"),
+            )
             _require_author(hub, number, created)
             present = [one for one in find(hub, number, marker) if one.id < own]
             if not present:
@@ -83,7 +108,9 @@ def _settled(hub: Hub, number: int, marker: str, body: str, create: bool, still_
             _unless_gone(created.delete)  # another run was first
         oldest, younger = present[0], present[1:]
         # equal but for what a server may do to line ends and to the last one
-        if (oldest.body or "").replace("\r\n", "\n").rstrip() != body.replace("\r\n", "\n").rstrip():
+        if (oldest.body or "").replace("\r\n", "\n").rstrip() != body.replace(
+            "\r\n", "\n"
+        ).rstrip():
             if not still_current():
                 return ""
             if not _unless_gone(partial(oldest.edit, body)):
@@ -110,12 +137,18 @@ def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
     if not actual or is_login(actual, expected):
         return
     _unless_gone(created.delete)
-    what = f"cannot keep the comment on #{number}: the token writes as {actual}, not as {expected}"
+    what = (
+        f"cannot keep the comment on #{number}: the token writes as {actual}, not as"
+        f" {expected}"
+    )
     raise NetworkError(what, hint=f"set the input `author` to {actual}")
 
 
 def _unless_gone(write: Callable[[], None]) -> bool:
-    """Change or delete a comment; False where it is gone: a run that raced with this one may have been faster."""
+    """Change or delete a comment.
+
+    False where it is gone: a run that raced with this one may have been faster.
+    """
     try:
         write()
     except GithubException as refused:
@@ -132,12 +165,13 @@ def first_line(body: str) -> str:
 
 # The check run of a report, with annotations on the lines concerned.
 #
-# A check run is created once and its annotations are appended in chunks. Where an answer gets lost, GitHub is asked how
-# far it came, as sending a chunk twice would show each of its annotations twice.
+# A check run is created once and its annotations are appended in chunks. Where an
+# answer gets lost, GitHub is asked how far it came, as sending a chunk twice would show
+# each of its annotations twice.
 
 
-# "REST API endpoints for check runs": output object and its annotations objects. Where it counts characters, bytes are
-# the stricter reading.
+# "REST API endpoints for check runs": output object and its annotations objects. Where
+# it counts characters, bytes are the stricter reading.
 ANNOTATIONS_A_CALL = 50
 MAX_TITLE_BYTES = 255
 MAX_SUMMARY_BYTES = 65_535
@@ -153,10 +187,15 @@ _OURS = re.compile(
 
 
 class Result(NamedTuple):
-    """The result of one pull request, as its check run remembers it; fields are empty in checks of older versions."""
+    """The result of one pull request, as its check run remembers it.
+
+    Fields are empty in checks of older versions.
+    """
 
     pull_number: int
-    conclusion: Conclusion  # of the pull request by itself; the check may say something worse
+    conclusion: (
+        Conclusion  # of the pull request by itself; the check may say something worse
+    )
     has_verdict: bool = False
     merge_sha: str = ""  # the merge commit that was measured
     base_sha: str = ""  # the commit of the base branch that it was merged onto
@@ -166,12 +205,26 @@ class Result(NamedTuple):
     @property
     def external_id(self) -> str:
         """The result as the id of a new check run, which tells it from all others: an answer may get lost."""
-        facts = (int(self.has_verdict), self.merge_sha, self.base_sha, self.run_id, self.config)
-        words = ("code-size", self.pull_number, self.conclusion, *facts, secrets.token_hex(8))
+        facts = (
+            int(self.has_verdict),
+            self.merge_sha,
+            self.base_sha,
+            self.run_id,
+            self.config,
+        )
+        words = (
+            "code-size",
+            self.pull_number,
+            self.conclusion,
+            *facts,
+            secrets.token_hex(8),
+        )
         return ":".join(map(str, words))
 
 
-def publish_check(hub: Hub, head_sha: str, check: CheckRun, details_url: str, result: Result) -> None:
+def publish_check(
+    hub: Hub, head_sha: str, check: CheckRun, details_url: str, result: Result
+) -> None:
     """Create a completed check run on a commit, its texts clipped to GitHub's limits.
 
     `details_url`: where the check's "Details" lead to; `result`: what the check remembers.
@@ -204,14 +257,17 @@ def publish_check(hub: Hub, head_sha: str, check: CheckRun, details_url: str, re
                     raise
                 time.sleep(hub.backoff_seconds)
                 for one in _checks(hub, head_sha, check.name):
-                    if one.external_id == external_id and (written is None or one.output.annotations_count > sent):
+                    if one.external_id == external_id and (
+                        written is None or one.output.annotations_count > sent
+                    ):
                         written, sent, failures = one, one.output.annotations_count, 0
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
     """Pull request → its own result in its newest check of this name on a commit."""
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
-        # Ids grow with time. What a job or another app calls by the same name has another external id.
+        # Ids grow with time. What a job or another app calls by the same name has
+        # another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda one: one.id)
         matches = [_OURS.fullmatch(one.external_id or "") for one in in_order]
         return {int(match["pull"]): _result(match) for match in matches if match}

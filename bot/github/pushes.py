@@ -33,7 +33,9 @@ class Push(NamedTuple):
     """A pushed commit."""
 
     snapshot: Snapshot
-    before: Standing | None  # the nearest baseline of another commit before it; None without one
+    before: (
+        Standing | None
+    )  # the nearest baseline of another commit before it; None without one
 
 
 def require_token(services: Services) -> Hub:
@@ -47,59 +49,87 @@ def require_token(services: Services) -> Hub:
 def handed_over(services: Services) -> Handed:
     """Read what the measuring job of this run handed over; raises what ended that job."""
     inputs = services.inputs
-    return read_measured(services.at(inputs.measured or MEASURED), outcome=inputs.outcome)
+    return read_measured(
+        services.at(inputs.measured or MEASURED), outcome=inputs.outcome
+    )
 
 
 def require_commit(snapshot: Snapshot, wanted: str, side: str = "head") -> None:
     """Raise InputError for a snapshot of another commit."""
     if snapshot.source.sha != wanted:
-        what = f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, but {wanted[:10]} is needed"
+        what = (
+            f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, but {wanted[:10]}"
+            " is needed"
+        )
         raise InputError(what, where=f"artifact {side}.json", hint="run it again")
 
 
 @contextmanager
 def opened_push(services: Services) -> Iterator[Opened]:
-    """Check out the pushed commit; what the input `head` names is a file of the measuring job, and not here."""
+    """Check out the pushed commit.
+
+    What the input `head` names is a file of the measuring job, and not here.
+    """
     without_head = replace(services, inputs=replace(services.inputs, head=""))
     with opened(services, pushed(without_head)) as (_, head):
         yield head
 
 
-def pushed_side(services: Services, store: Store, config: Config, handed: Handed) -> Push | None:
-    """Return the pushed commit as it was measured; None if the nearest baseline already has the same result.
+def pushed_side(
+    services: Services, store: Store, config: Config, handed: Handed
+) -> Push | None:
+    """Return the pushed commit as it was measured.
 
-    A commit that takes a change back has the result of an older baseline, which the measuring job did not measure
-    again. That baseline is then the commit's own, so that the next push is compared with it.
+    None if the nearest baseline already has the same result.
+
+    A commit that takes a change back has the result of an older baseline, which the
+    measuring job did not measure again. That baseline is then the commit's own, so that
+    the next push is compared with it.
 
     Raises:
         InputError: the snapshot is of another commit, or has no digest.
     """
     sha, digest = services.context.sha, handed.measured.digest
     if not _DIGEST.fullmatch(digest):
-        raise InputError("has no digest, so it cannot be stored", where="artifact measured.json", hint="run it again")
+        raise InputError(
+            "has no digest, so it cannot be stored",
+            where="artifact measured.json",
+            hint="run it again",
+        )
     before = None
     if services.context.event == "push":
-        before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
+        before = next(
+            stored(services, store, config, sha, lambda entry: entry.sha != sha), None
+        )
     if not handed.measured.standing:
         snapshot = handed.sides["head"]
         require_commit(snapshot, sha)
         return Push(snapshot, before)
     if before is None or before.entry.digest == digest:
         return None
-    standing = next(stored(services, store, config, sha, lambda entry: entry.digest == digest), None)
+    standing = next(
+        stored(services, store, config, sha, lambda entry: entry.digest == digest), None
+    )
     if standing is None:
         return None
     source = structs.replace(standing.snapshot.source, sha=sha)
     return Push(structs.replace(standing.snapshot, source=source), before)
 
 
-def compared_with_before(services: Services, config: Config, push: Push, texts: Texts) -> Report | None:
-    """Compare a pushed commit with the baseline before it, and look up suspects; None without such a baseline."""
+def compared_with_before(
+    services: Services, config: Config, push: Push, texts: Texts
+) -> Report | None:
+    """Compare a pushed commit with the baseline before it, and look up suspects.
+
+    None without such a baseline.
+    """
     if push.before is None:
         return None
     distance = push.before.distance - 1
     parent = services.git.parents(services.context.sha)[0]
-    compared_with = Baseline("parent of the pushed commit; stored snapshot", parent, distance)
+    compared_with = Baseline(
+        "parent of the pushed commit; stored snapshot", parent, distance
+    )
     report = reported(config, push.before.snapshot, push.snapshot, compared_with, texts)
     report = suspected(report, services, config)
     if distance:

@@ -12,14 +12,17 @@ from bot.system.hub import Hub
 _MOST_COMMITS = 200
 _IN_BRANCH = re.compile(r"/pr-([1-9][0-9]{0,9})-[0-9a-f]{40}\Z")
 """The end of the branch that GitHub makes for the last pull request of a group."""
-_IN_SUBJECT = re.compile(r"Merge pull request #([1-9][0-9]{0,9}) |.*\(#([1-9][0-9]{0,9})\)\Z")
+_IN_SUBJECT = re.compile(
+    r"Merge pull request #([1-9][0-9]{0,9}) |.*\(#([1-9][0-9]{0,9})\)\Z"
+)
 """The subjects that GitHub gives a merge commit and a squashed one."""
 
 
 def queued_pulls(hub: Hub, git: Git, queue: Queue, sha: str) -> list[int]:
     """The numbers of the open pull requests between the base of a queue and its commit, smallest first.
 
-    A subject may be anybody's words, so only open pull requests to the queue's branch count.
+    A subject may be anybody's words, so only open pull requests to the queue's branch
+    count.
     """
     named = {int(match[1]) for match in [_IN_BRANCH.search(queue.head_ref)] if match}
     for subject in _subjects(git, queue.base_sha, sha):
@@ -35,4 +38,6 @@ def _subjects(git: Git, base_sha: str, sha: str) -> list[str]:
         if commit == base_sha:
             break
         commits.append(commit)
-    return git.text("log", "--no-walk=unsorted", "--format=%s", *commits, "--").splitlines()
+    return git.text(
+        "log", "--no-walk=unsorted", "--format=%s", *commits, "--"
+    ).splitlines()

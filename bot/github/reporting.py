@@ -1,7 +1,8 @@
 """The jobs after measuring: `report` judges and posts, `store` keeps the snapshot of a push.
 
-They have a token that may write, so they run no compiler and no file of a pull request. They take snapshots from the
-job that measured, check them as anybody's, and ask the repository and its store for everything else.
+They have a token that may write, so they run no compiler and no file of a pull request.
+They take snapshots from the job that measured, check them as anybody's, and ask the
+repository and its store for everything else.
 """
 
 from __future__ import annotations
@@ -64,24 +65,38 @@ def report(services: Services) -> int:
     require_writable(services.out)
     has_compiler = bool(services.inputs.head)
     services = without_files(services)
-    with failure_delivered(services, lambda: [Destination.of(services, *judging_rules(services))]):
-        number = services.context.pull.number if services.context.pull else services.inputs.pull_request
+    with failure_delivered(
+        services, lambda: [Destination.of(services, *judging_rules(services))]
+    ):
+        number = (
+            services.context.pull.number
+            if services.context.pull
+            else services.inputs.pull_request
+        )
         if number is not None:
             require_open_conversation(hub, number)
         handed = handed_over(services)
         if set(handed.sides) != {"base", "head"}:
-            raise InputError("is not that of a comparison", where="artifact measured.json", hint="run it again")
+            raise InputError(
+                "is not that of a comparison",
+                where="artifact measured.json",
+                hint="run it again",
+            )
         base, head = wanted_sides(services)
         with _judge(services, base, head) as (left, right, judge):
             final = _judged(services, left, right, judge.config, handed, has_compiler)
-            return deliver(final, services, Destination.of(services, judge.config, judge.config_name))
+            return deliver(
+                final,
+                services,
+                Destination.of(services, judge.config, judge.config_name),
+            )
 
 
 def store(services: Services) -> int:
     """Store the snapshot of the pushed commit, and say in the job's summary what it changed.
 
-    It is compared with the newest snapshot of its nearest ancestor: what pull requests do together is seen here first.
-    The verdict stops nothing, as all is merged.
+    It is compared with the newest snapshot of its nearest ancestor: what pull requests
+    do together is seen here first. The verdict stops nothing, as all is merged.
 
     Raises:
         InputError: what was measured is of another commit, or is not whole.
@@ -106,7 +121,11 @@ def store(services: Services) -> int:
         if final is None:
             return 0
         rules = structs.replace(config, fail_job=False)
-        return deliver(final, services, Destination(None, "", services.context.run_id, rules, head.config_name))
+        return deliver(
+            final,
+            services,
+            Destination(None, "", services.context.run_id, rules, head.config_name),
+        )
 
 
 def _with_acceptance(
@@ -120,18 +139,31 @@ def _with_acceptance(
         return report, push.snapshot
     merges = merges_of(services, services.hub, config, push_commits(services, push))
     verdict = accept(report.verdict, merges.acceptance)
-    people = sorted({finding.accepted for finding in verdict.findings if finding.accepted})
+    people = sorted(
+        {finding.accepted for finding in verdict.findings if finding.accepted}
+    )
     if not people:
         return report, push.snapshot
-    reasons = sorted({finding.reason for finding in verdict.findings if finding.accepted and finding.reason})
+    reasons = sorted(
+        {
+            finding.reason
+            for finding in verdict.findings
+            if finding.accepted and finding.reason
+        }
+    )
     accepted = Accepted(", ".join(people), "; ".join(reasons))
-    return structs.replace(report, verdict=verdict), structs.replace(push.snapshot, accepted=accepted)
+    return structs.replace(report, verdict=verdict), structs.replace(
+        push.snapshot, accepted=accepted
+    )
 
 
 def _require_store_token(services: Services, config: Config) -> None:
     repository, token = other_repository(services, config), services.inputs.store_token
     if repository and not token:
-        hint = f"give the action a token that may write to {repository}, such as a deploy token kept as a secret"
+        hint = (
+            f"give the action a token that may write to {repository}, such as a deploy"
+            " token kept as a secret"
+        )
         raise UsageError("is missing", where="input store-token", hint=hint)
     require_fitting_token(services, config)
 
@@ -152,17 +184,36 @@ def without_files(services: Services) -> Services:
 
 
 @contextmanager
-def _judge(services: Services, base: Wanted, head: Wanted) -> Iterator[tuple[Opened, Opened, Opened]]:
+def _judge(
+    services: Services, base: Wanted, head: Wanted
+) -> Iterator[tuple[Opened, Opened, Opened]]:
     """Both sides, and the one whose configuration judges: that of the base, for a pull request.
 
-    A pull request that brings the configuration is judged by its own, and drawn by the packaged templates.
+    A pull request that brings the configuration is judged by its own, and drawn by the
+    packaged templates.
     """
-    with opened(services, head, base) as (left, right), judging(services, left, right) as judge:
-        yield left, right, without_templates(judge) if services.context.is_proposal and left.adopts else judge
+    with (
+        opened(services, head, base) as (left, right),
+        judging(services, left, right) as judge,
+    ):
+        yield (
+            left,
+            right,
+            (
+                without_templates(judge)
+                if services.context.is_proposal and left.adopts
+                else judge
+            ),
+        )
 
 
 def _judged(
-    services: Services, left: Opened, right: Opened, config: Config, handed: Handed, has_compiler: bool
+    services: Services,
+    left: Opened,
+    right: Opened,
+    config: Config,
+    handed: Handed,
+    has_compiler: bool,
 ) -> Report:
     """The report from snapshots, of which the repository and its store are asked for what they know.
 
@@ -176,18 +227,33 @@ def _judged(
     final = suspected(final, services, config, *_ends(services, left, right))
     added = [note for note in measured.notes if note not in notes]
     if measured.unread and _has_baselines(services, config):
-        added.append("the job that measures could not read the stored baselines: give it the input baselines")
-    notes = (*asked_notes(services), *notes, *added, *final.notes, *changed_thresholds(services, left, right))
-    final = structs.replace(final, notes=notes, changed_defaults=measured.changed_defaults)
+        added.append(
+            "the job that measures could not read the stored baselines: give it the"
+            " input baselines"
+        )
+    notes = (
+        *asked_notes(services),
+        *notes,
+        *added,
+        *final.notes,
+        *changed_thresholds(services, left, right),
+    )
+    final = structs.replace(
+        final, notes=notes, changed_defaults=measured.changed_defaults
+    )
     if left.adopts:
         return adopting(final, Adoption(right.config_name))
     if base.compiler.digest:
         return structs.replace(final, broke=measured.broke)
     if not base.models and not measured.broke:
-        no_compiler = missing_pin(left.config, left.config_name, left.tree, services.cancel)
+        no_compiler = missing_pin(
+            left.config, left.config_name, left.tree, services.cancel
+        )
         if no_compiler:
             return held_to_limits(final, Adoption(right.config_name, no_compiler))
-    return structs.replace(final, broke=measured.broke or "No baseline: the job that measures found none")
+    return structs.replace(
+        final, broke=measured.broke or "No baseline: the job that measures found none"
+    )
 
 
 def asked_notes(services: Services) -> Iterator[str]:
@@ -197,11 +263,17 @@ def asked_notes(services: Services) -> Iterator[str]:
         return
     yield f"{asked.who} asked for this report: {asked.line}"
     if asked.head_repository.casefold() != services.context.repository.casefold():
-        yield "The compiler and the models of this fork ran here; this report cannot check its numbers."
+        yield (
+            "The compiler and the models of this fork ran here; this report cannot"
+            " check its numbers."
+        )
 
 
 def _has_baselines(services: Services, config: Config) -> bool:
-    """Return whether baselines of this report are stored; False where the store cannot be asked, which others say."""
+    """Return whether baselines of this report are stored.
+
+    False where the store cannot be asked, which others say.
+    """
     try:
         return bool(by_commit(store_of(services, config), config.report_id))
     except Interrupted:
@@ -211,7 +283,11 @@ def _has_baselines(services: Services, config: Config) -> bool:
 
 
 def _ends(services: Services, left: Opened, right: Opened) -> tuple[str, str]:
-    return (left.wanted.sha, right.wanted.sha) if services.context.is_proposal else ("", "")
+    return (
+        (left.wanted.sha, right.wanted.sha)
+        if services.context.is_proposal
+        else ("", "")
+    )
 
 
 def _base(
@@ -219,7 +295,8 @@ def _base(
 ) -> tuple[Snapshot, Baseline, tuple[str, ...]]:
     """The base side, how it was found, and what a reader must not miss of it.
 
-    A stored snapshot is loaded from the store again, where the measuring job says that there is one.
+    A stored snapshot is loaded from the store again, where the measuring job says that
+    there is one.
     """
     claimed, wanted = handed.sides["base"], left.wanted
     own = wanted.sha
@@ -235,7 +312,9 @@ def _base(
     is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
     at = claimed.source.sha or ""
     partly = at != own and not is_known
-    line = services.git.ancestors(own, left.config.baseline.ancestors) if at != own else ()
+    line = (
+        services.git.ancestors(own, left.config.baseline.ancestors) if at != own else ()
+    )
     base, words, notes = trusted_base(
         services,
         left.config,
@@ -243,7 +322,9 @@ def _base(
         claimed,
         partly=partly,
         is_older=lambda older: older in line,
-        selected=lambda snapshot: left.work.selected({"base": snapshot}, must_match=False)["base"],
+        selected=lambda snapshot: left.work.selected(
+            {"base": snapshot}, must_match=False
+        )["base"],
         digest=handed.measured.digest,
     )
     if "stored snapshot" not in words:

@@ -35,8 +35,13 @@ def pull(hub: Hub, pull_number: int) -> PullRequest:
             raise missing_pull(hub.repository, pull_number, is_seen=False) from None
 
 
-def missing_pull(repository: str, pull_number: int, *, is_seen: bool = True) -> NetworkError:
-    """Return the error of a pull request that does not exist; `is_seen`: False if a token may not see it either."""
+def missing_pull(
+    repository: str, pull_number: int, *, is_seen: bool = True
+) -> NetworkError:
+    """Return the error of a pull request that does not exist.
+
+    `is_seen`: False if a token may not see it either.
+    """
     what = f"there is no pull request #{pull_number} in {repository}"
     if is_seen:
         return NetworkError(what, hint="check the number")
@@ -52,60 +57,108 @@ def require_open_conversation(hub: Hub, pull_number: int) -> None:
 
 def locked(pull_number: int) -> NetworkError:
     """Return the error of a conversation in which nobody may comment."""
-    what = f"the conversation of #{pull_number} is locked, and the report could not be written there"
+    what = (
+        f"the conversation of #{pull_number} is locked, and the report could not be"
+        " written there"
+    )
     return NetworkError(what, hint="unlock it and run the workflow again")
 
 
-def open_pulls_with_head(hub: Hub, head_repository: str, head_branch: str, head_sha: str) -> list[PullRequest]:
-    """The open pull requests whose branch, of a fork perhaps, is this one and at this commit; smallest number first."""
+def open_pulls_with_head(
+    hub: Hub, head_repository: str, head_branch: str, head_sha: str
+) -> list[PullRequest]:
+    """The open pull requests whose branch, of a fork perhaps, is this one and at this commit.
+
+    Smallest number first.
+    """
     owner = head_repository.partition("/")[0]
-    with explain(f"look for the pull request of {head_sha[:12]}", "pull-requests: read"):
-        pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")]
+    with explain(
+        f"look for the pull request of {head_sha[:12]}", "pull-requests: read"
+    ):
+        pulls = [
+            _whole(one)
+            for one in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")
+        ]
         # GitHub ignores a `head` that it cannot read, and the branch may have moved on.
         mine = [one for one in pulls if one.head.sha == head_sha]
-        of_branch = [one for one in mine if head_repository_of(one).lower() == head_repository.lower()]
+        of_branch = [
+            one
+            for one in mine
+            if head_repository_of(one).lower() == head_repository.lower()
+        ]
         return sorted(of_branch, key=lambda one: one.number)
 
 
 def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
     """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them."""
-    with explain(f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"):
+    with explain(
+        f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"
+    ):
         pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", base=base_ref)]
-        return [one.number for one in pulls if (one.head.sha, one.base.ref) == (head_sha, base_ref)]
+        return [
+            one.number
+            for one in pulls
+            if (one.head.sha, one.base.ref) == (head_sha, base_ref)
+        ]
 
 
 def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
     """The numbers of all open pull requests that go to this branch."""
     with explain(f"look for the pull requests to {base_ref}", "pull-requests: read"):
-        return [_whole(one).number for one in hub.repo.get_pulls(state="open", base=base_ref)]
+        return [
+            _whole(one).number
+            for one in hub.repo.get_pulls(state="open", base=base_ref)
+        ]
 
 
 def _whole(one: PullRequest) -> PullRequest:
     """The pull request, of which nothing that the program reads is missing or of another type."""
     head_repository_of(one)
-    promised = {"number": one.number, "head.sha": one.head.sha, "base.ref": one.base.ref, "created_at": one.created_at}
+    promised = {
+        "number": one.number,
+        "head.sha": one.head.sha,
+        "base.ref": one.base.ref,
+        "created_at": one.created_at,
+    }
     for name, value in promised.items():
         required(value, name)
     return one
 
 
 def head_repository_of(one: PullRequest) -> str:
-    """`owner/name` of the repository that a pull request comes from; empty where the fork was deleted."""
-    return required(one.head.repo.full_name, "head.repo.full_name") if one.head.repo else ""
+    """`owner/name` of the repository that a pull request comes from.
+
+    Empty where the fork was deleted.
+    """
+    return (
+        required(one.head.repo.full_name, "head.repo.full_name")
+        if one.head.repo
+        else ""
+    )
 
 
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
-    """When the pull request was last given another base branch; None where it has the one it was opened with."""
+    """When the pull request was last given another base branch.
+
+    None where it has the one it was opened with.
+    """
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.issue(pull_number).get_events()
-        return max((one.created_at for one in events if one.event in _BASE_CHANGES), default=None)
+        return max(
+            (one.created_at for one in events if one.event in _BASE_CHANGES),
+            default=None,
+        )
 
 
 def may_write(hub: Hub, login: str) -> bool:
     """True where the user may push to the repository; False for strangers."""
     with explain(f"check whether {login} may write", "metadata: read"):
         try:
-            return hub.repo.get_collaborator_permission(login) in ("admin", "maintain", "write")
+            return hub.repo.get_collaborator_permission(login) in (
+                "admin",
+                "maintain",
+                "write",
+            )
         except GithubException as refused:
             if refused.status != 404:
                 raise
@@ -115,7 +168,11 @@ def may_write(hub: Hub, login: str) -> bool:
 def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
     """The first line of a comment on an issue or a pull request; None where it was deleted."""
     found = _comment(hub, comment_id)
-    return None if found is None else next(iter((found.get("body") or "").splitlines()), "")
+    return (
+        None
+        if found is None
+        else next(iter((found.get("body") or "").splitlines()), "")
+    )
 
 
 def comment_written_at(hub: Hub, comment_id: int) -> str:
@@ -136,15 +193,24 @@ def _comment(hub: Hub, comment_id: int) -> dict[str, Any] | None:
 
 
 def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
-    """The newest setting of any of these labels that is set now; None where none is. Names of labels know no case."""
+    """The newest setting of any of these labels that is set now; None where none is.
+
+    Names of labels know no case.
+    """
     names = {label.casefold() for label in labels}
     with explain(f"read who labelled #{number}", "issues: read"):
         issue = hub.issue(number)
         names &= {one.name.casefold() for one in issue.get_labels()}
         if not names:
             return None
-        labelled = [one for one in issue.get_events() if required(one.event, "event") == "labeled"]
-        settings = [one for one in labelled if one.label and one.label.name.casefold() in names]
+        labelled = [
+            one
+            for one in issue.get_events()
+            if required(one.event, "event") == "labeled"
+        ]
+        settings = [
+            one for one in labelled if one.label and one.label.name.casefold() in names
+        ]
         return max(settings, key=lambda one: one.id, default=None)
 
 
@@ -153,9 +219,16 @@ def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
         # PyGithub's own reads the run first, for this very address.
         path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
-        listed = list(PaginatedList(Artifact, hub.requester, path, list_item="artifacts"))
+        listed = list(
+            PaginatedList(Artifact, hub.requester, path, list_item="artifacts")
+        )
         for one in listed:
-            promised = {"id": one.id, "name": one.name, "size_in_bytes": one.size_in_bytes, "expired": one.expired}
+            promised = {
+                "id": one.id,
+                "name": one.name,
+                "size_in_bytes": one.size_in_bytes,
+                "expired": one.expired,
+            }
             for name, value in promised.items():
                 required(value, name)
         return sorted(listed, key=lambda one: one.id)
@@ -163,17 +236,26 @@ def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
     """The zip of one artifact."""
-    with explain(f"download artifact {artifact_id} of {hub.repository}", "actions: read"):
+    with explain(
+        f"download artifact {artifact_id} of {hub.repository}", "actions: read"
+    ):
         return hub.download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
 
 
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
-    """True where `newer_ref` is at or after `older`; False too where GitHub does not know one of them."""
+    """True where `newer_ref` is at or after `older`.
+
+    False too where GitHub does not know one of them.
+    """
     with explain(f"compare {older[:12]} with {newer_ref}", "contents: read"):
         try:
-            # Page 2 leaves out the files, which only page 1 has, PyGithub's, and which can be megabytes.
+            # Page 2 leaves out the files, which only page 1 has, PyGithub's, and which
+            # can be megabytes.
             place = f"compare/{quote(older, safe='')}...{quote(newer_ref, safe='/')}"
-            return hub.call("GET", place, page=2, per_page=1)["status"] in ("ahead", "identical")
+            return hub.call("GET", place, page=2, per_page=1)["status"] in (
+                "ahead",
+                "identical",
+            )
         except GithubException as refused:
             if refused.status != 404:
                 raise

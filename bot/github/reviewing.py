@@ -1,10 +1,11 @@
 """The runs on GitHub that measure: the two sides of a review, a push, and a shard of either.
 
-They run compilers, so they have no token, and write nothing but files. `bot.github.reporting` takes it from there.
+They run compilers, so they have no token, and write nothing but files.
+`bot.github.reporting` takes it from there.
 
-review: open both sides of the event, measure the head, find or measure the base, compare.
-baseline: measure the pushed commit, unless a stored one stands for it.
-part: measure one shard of the head, for a run that joins them.
+review: open both sides of the event, measure the head, find or measure the base,
+compare. baseline: measure the pushed commit, unless a stored one stands for it. part:
+measure one shard of the head, for a run that joins them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import Base, missing_pin, nearest, nearest_costs, standing_for, stored
+from bot.github.baselines import (
+    Base,
+    missing_pin,
+    nearest,
+    nearest_costs,
+    standing_for,
+    stored,
+)
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
 from bot.github.measured import Measured, Recording, write_failure, write_measured
 from bot.github.opening import (
@@ -51,10 +59,14 @@ from bot.study.tracing import traced, with_largest_traced
 def review(services: Services) -> int:
     """Measure the two sides of the event, and hand them to the job that reports.
 
-    Where no such job may follow (a fork's run), the run's summary has the report and the exit code is the verdict's.
+    Where no such job may follow (a fork's run), the run's summary has the report and
+    the exit code is the verdict's.
     """
     require_writable(services.out)
-    with failure_handed(services), failure_delivered(services, lambda: [_destination(services)]):
+    with (
+        failure_handed(services),
+        failure_delivered(services, lambda: [_destination(services)]),
+    ):
         _require_open(services)
         base, head = wanted_sides(services)
         with (  # until the report is drawn: its templates may be theirs
@@ -62,8 +74,14 @@ def review(services: Services) -> int:
             judging(services, left, right) as judge,
         ):
             report, measured, texts = _compared(services, left, right, judge)
-            shown = services if services.context.read_only else replace(services, summary=None)
-            code = deliver(report, shown, Destination.of(services, judge.config, judge.config_name))
+            shown = (
+                services
+                if services.context.read_only
+                else replace(services, summary=None)
+            )
+            code = deliver(
+                report, shown, Destination.of(services, judge.config, judge.config_name)
+            )
             write_measured(services.out, measured, texts)
             return code if services.context.read_only else 0
 
@@ -87,13 +105,18 @@ def failure_handed(services: Services) -> Iterator[None]:
 def _require_open(services: Services) -> None:
     """Raise NetworkError, before anything is compiled, where it is known that nobody may comment.
 
-    The event says that of its own pull request. Of one whose number a person gave, git knows whether it exists, where
-    everybody may read the repository. The job that prepares knows the rest.
+    The event says that of its own pull request. Of one whose number a person gave, git
+    knows whether it exists, where everybody may read the repository. The job that
+    prepares knows the rest.
     """
     pull, number = services.context.pull, services.inputs.pull_request
     if pull is not None and pull.is_locked and not services.context.read_only:
         raise locked(pull.number)
-    if pull is None and number is not None and services.git.has_pull_request(number) is False:
+    if (
+        pull is None
+        and number is not None
+        and services.git.has_pull_request(number) is False
+    ):
         raise missing_pull(services.context.repository, number)
 
 
@@ -105,16 +128,28 @@ def baseline(services: Services) -> int:
         sha, store = services.context.sha, store_of(services, config)
         digest = plan_digest(plan)
         if standing := standing_for(services, store, head, digest, plan):
-            older = f"{plural(standing.distance, 'commit')} older" if standing.distance else "of the same commit"
-            words = f"nothing to measure: the baseline of {standing.entry.sha[:10]} ({older}) has the same result"
+            older = (
+                f"{plural(standing.distance, 'commit')} older"
+                if standing.distance
+                else "of the same commit"
+            )
+            words = (
+                f"nothing to measure: the baseline of {standing.entry.sha[:10]}"
+                f" ({older}) has the same result"
+            )
             services.show.say(words)
             write_measured(services.out, Measured(digest=digest, standing=words))
             return 0
         snapshot, before = _whole(services, head, plan), None
         if services.context.event == "push":
-            before = next(stored(services, store, config, sha, lambda entry: entry.sha != sha), None)
+            before = next(
+                stored(services, store, config, sha, lambda entry: entry.sha != sha),
+                None,
+            )
         if before:
-            snapshot = _asked_twice(head.work, head, {"base": before.snapshot, "head": snapshot})["head"]
+            snapshot = _asked_twice(
+                head.work, head, {"base": before.snapshot, "head": snapshot}
+            )["head"]
         snapshot = with_largest_traced(plan, snapshot, head.work)
         write_snapshot(services.out / "head.json", snapshot)
         texts = Recording(head.work.texts)
@@ -128,10 +163,14 @@ def part(services: Services) -> None:
     """Measure one shard of the head into `head-I-of-N.json`."""
     require_writable(services.out)
     if services.inputs.shard is None:
-        raise UsageError("is missing", where="input shard", hint="use a row's `shard` of the plan")
+        raise UsageError(
+            "is missing", where="input shard", hint="use a row's `shard` of the plan"
+        )
     index, count = services.inputs.shard
     with opened(services, _head(services)) as (_, head):
-        request = replace(head.work.request, shard=(index, count), plan=services.inputs.plan or None)
+        request = replace(
+            head.work.request, shard=(index, count), plan=services.inputs.plan or None
+        )
         head = replace(head, work=replace(head.work, request=request))
         snapshot = head.work.measured([head.plan("head")])["head"]
     path = services.out / f"head-{index}-of-{count}.json"
@@ -143,20 +182,35 @@ def part(services: Services) -> None:
 def shards(services: Services) -> Matrix:
     """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
     if services.inputs.shards is None:
-        raise UsageError("is missing", where="input shards", hint="give the number of runners that measure")
+        raise UsageError(
+            "is missing",
+            where="input shards",
+            hint="give the number of runners that measure",
+        )
     with opened(services, _head(services)) as (_, head):
-        cells, costs = head.work.planned().cells, nearest_costs(services, store_of(services, head.config), head)
+        cells, costs = (
+            head.work.planned().cells,
+            nearest_costs(services, store_of(services, head.config), head),
+        )
         return matrix(cells, services.inputs.shards, costs, head.moving())
 
 
 def _head(services: Services) -> Wanted:
-    return pushed(services) if services.context.story == "baseline" else wanted_sides(services)[1]
+    return (
+        pushed(services)
+        if services.context.story == "baseline"
+        else wanted_sides(services)[1]
+    )
 
 
 def pushed(services: Services) -> Wanted:
     """The side that a push is about."""
     head = services.inputs.head
-    return Wanted("the pushed commit", services.context.sha, named_compiler(services, head) or head or None)
+    return Wanted(
+        "the pushed commit",
+        services.context.sha,
+        named_compiler(services, head) or head or None,
+    )
 
 
 class Compared(NamedTuple):
@@ -167,14 +221,25 @@ class Compared(NamedTuple):
     texts: dict[str, str]  # digest → IR that the report quotes
 
 
-def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> Compared:
+def _compared(
+    services: Services, base: Opened, head: Opened, judge: Opened
+) -> Compared:
     snapshot_path, rules = head.wanted.snapshot, judge.config
-    with_head = load_snapshot(snapshot_path) if snapshot_path else _joined(services, head)
+    with_head = (
+        load_snapshot(snapshot_path) if snapshot_path else _joined(services, head)
+    )
     plans = [] if with_head else [head.plan("head")]
     base_side = _base(services, base)
-    known = {side: one for side, one in (("base", base_side.snapshot), ("head", with_head)) if one is not None}
+    known = {
+        side: one
+        for side, one in (("base", base_side.snapshot), ("head", with_head))
+        if one is not None
+    }
     plans += [base_side.plan] if base_side.plan and base_side.snapshot is None else []
-    work = replace(judge.work, config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds))
+    work = replace(
+        judge.work,
+        config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds),
+    )
     sides = work.measured(plans, known)
     sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
     defaults: tuple[TriedDefault, ...] = ()
@@ -185,11 +250,15 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
         defaults = changed_defaults(plans_here, sides, work)
     base_snapshot, like = sides.get("base"), sides["head"]
     if base_snapshot is None:
-        base_snapshot = _unknown_base(base, like, has_compiler=not base_side.no_compiler)
+        base_snapshot = _unknown_base(
+            base, like, has_compiler=not base_side.no_compiler
+        )
     texts = Recording(work.texts)
     report = reported(rules, base_snapshot, like, base_side.baseline, texts)
     notes = [*base_side.notes, *report.notes, *changed_thresholds(services, base, head)]
-    report = structs.replace(report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults)
+    report = structs.replace(
+        report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults
+    )
     measured = Measured(
         baseline=base_side.baseline,
         notes=base_side.notes,
@@ -201,7 +270,9 @@ def _compared(services: Services, base: Opened, head: Opened, judge: Opened) -> 
     if base.adopts:
         report = adopting(report, Adoption(head.config_name))
     elif base_side.no_compiler:
-        report = held_to_limits(report, Adoption(head.config_name, base_side.no_compiler))
+        report = held_to_limits(
+            report, Adoption(head.config_name, base_side.no_compiler)
+        )
     return Compared(report, measured, texts.found)
 
 
@@ -211,18 +282,39 @@ def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapsh
     A base without a configuration, or without a compiler that exists, has planned none.
     """
     models = {} if base.adopts or not has_compiler else head.models
-    return Snapshot(CompilerInfo("", "", ""), SourceInfo(base.wanted.sha), (), targets=head.targets, models=models)
+    return Snapshot(
+        CompilerInfo("", "", ""),
+        SourceInfo(base.wanted.sha),
+        (),
+        targets=head.targets,
+        models=models,
+    )
 
 
-def changed_thresholds(services: Services, base: Opened, head: Opened) -> tuple[str, ...]:
-    """The note that a pull request changes the rules by which it would be judged; nothing where it does not."""
-    limits = [[structs.replace(rule, line=None) for rule in side.config.thresholds] for side in (base, head)]
+def changed_thresholds(
+    services: Services, base: Opened, head: Opened
+) -> tuple[str, ...]:
+    """The note that a pull request changes the rules by which it would be judged.
+
+    Nothing where it does not.
+    """
+    limits = [
+        [structs.replace(rule, line=None) for rule in side.config.thresholds]
+        for side in (base, head)
+    ]
     if not services.context.is_proposal or base.adopts or limits[0] == limits[1]:
         return ()
-    return ("This pull request changes the thresholds. Until it is merged, the thresholds of its base apply.",)
+    return (
+        (
+            "This pull request changes the thresholds. Until it is merged, the"
+            " thresholds of its base apply."
+        ),
+    )
 
 
-def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[str, Snapshot]:
+def _asked_twice(
+    work: Work, head: Opened, sides: dict[str, Snapshot]
+) -> dict[str, Snapshot]:
     """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
     if "base" not in sides or not doubtful(sides["base"], sides["head"], work.config):
         return sides
@@ -237,8 +329,8 @@ def _asked_twice(work: Work, head: Opened, sides: dict[str, Snapshot]) -> dict[s
 def _base(services: Services, base: Opened) -> Base:
     """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
 
-    Where nobody knows the base's compiler: of the base itself, or of its nearest ancestor whose models and flags are
-    the same, and then with a note.
+    Where nobody knows the base's compiler: of the base itself, or of its nearest
+    ancestor whose models and flags are the same, and then with a note.
     """
     wanted = base.wanted
     if wanted.snapshot:
@@ -251,18 +343,28 @@ def _base(services: Services, base: Opened) -> Base:
     plan, why = _plan_or_reason("base", base)
     if wanted.spec is None:
         try:
-            store, digest = store_of(services, base.config), plan_digest(plan) if plan else None
+            store, digest = (
+                store_of(services, base.config),
+                (plan_digest(plan) if plan else None),
+            )
             if standing := standing_for(services, store, base, digest, plan):
-                baseline = Baseline(f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance)
+                baseline = Baseline(
+                    f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance
+                )
                 return Base(baseline, standing.snapshot, digest=standing.entry.digest)
             keys = base.config.compiler
-            # where neither the event nor the commit says which compiler it is, another run has built it
-            is_named = not wanted.unknown and (keys.requirements or keys.head or keys.base)
+            # where neither the event nor the commit says which compiler it is, another
+            # run has built it
+            is_named = not wanted.unknown and (
+                keys.requirements or keys.head or keys.base
+            )
             if not is_named and (near := nearest(services, store, base)):
                 return near
         except Interrupted:
             raise
-        except LoginRefused as error:  # of a private repository this job cannot know whether it has any
+        except (
+            LoginRefused
+        ) as error:  # of a private repository this job cannot know whether it has any
             refusal = error.line
             services.show.say(f"stored baselines are not read: {refusal}")
         except BotError as error:
@@ -270,12 +372,18 @@ def _base(services: Services, base: Opened) -> Base:
             services.show.say(notes[0])
     if plan:
         rule = f"{wanted.rule}; measured in this run"
-        return Base(Baseline(rule, wanted.sha), plan=plan, notes=notes, unread=bool(refusal))
+        return Base(
+            Baseline(rule, wanted.sha), plan=plan, notes=notes, unread=bool(refusal)
+        )
     if refusal:
         notes = (f"stored baselines could not be read: {refusal}",)
-    is_pinned = services.context.is_proposal and wanted.spec is None and not wanted.unknown
+    is_pinned = (
+        services.context.is_proposal and wanted.spec is None and not wanted.unknown
+    )
     if is_pinned and not notes:  # a store that cannot be read may have a baseline
-        no_compiler = missing_pin(base.config, base.config_name, base.tree, services.cancel)
+        no_compiler = missing_pin(
+            base.config, base.config_name, base.tree, services.cancel
+        )
         if no_compiler:
             return Base(baseline, no_compiler=no_compiler)
     return Base(baseline, notes=notes, broke=f"No baseline: {why}")
@@ -284,7 +392,10 @@ def _base(services: Services, base: Opened) -> Base:
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
     if side.wanted.unknown:
         lacks = "no snapshot of the base commit or of a matching ancestor is stored"
-        return None, f"{side.wanted.unknown}, {lacks}, and no input names the base compiler"
+        return (
+            None,
+            f"{side.wanted.unknown}, {lacks}, and no input names the base compiler",
+        )
     try:
         return side.plan(label), ""
     except Interrupted:
@@ -301,7 +412,9 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
         what = f"lack {len(lost)} of {len(plan.cells)} builds, such as {min(lost)}"
         raise InputError(
-            what, where="input parts", hint="run the lost shards again: the bot stores only complete baselines"
+            what,
+            where="input parts",
+            hint="run the lost shards again: the bot stores only complete baselines",
         )
     return joined
 
@@ -310,7 +423,10 @@ def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
     """Raise InputError where parts are of another compiler than the plan: `nightly` may have become another one."""
     theirs, here = parts.compiler, plan.compiler.info
     if theirs.digest != here.digest:
-        names = f"{theirs.version} ({theirs.digest[:10]}), and here it is {here.version} ({here.digest[:10]})"
+        names = (
+            f"{theirs.version} ({theirs.digest[:10]}), and here it is {here.version}"
+            f" ({here.digest[:10]})"
+        )
         hint = "give the input plan that the shards had, or run all of them again"
         raise InputError(f"are of compiler {names}", where="input parts", hint=hint)
 
@@ -319,18 +435,39 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
     if not services.inputs.parts:
         return None
     top, patterns = services.git.directory, services.inputs.parts
-    names = {name for pattern in patterns for name in glob.glob(pattern, root_dir=top, recursive=True)}
+    names = {
+        name
+        for pattern in patterns
+        for name in glob.glob(pattern, root_dir=top, recursive=True)
+    }
     paths = sorted(services.at(name) for name in names)
     if not paths:
-        raise InputError("match no file", where="input parts", hint="every shard is lost: see the jobs of the matrix")
+        raise InputError(
+            "match no file",
+            where="input parts",
+            hint="every shard is lost: see the jobs of the matrix",
+        )
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
     if merged.source.sha != (wanted := head.wanted.sha):
-        what = f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted[:10]} is needed"
+        what = (
+            f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted[:10]}"
+            " is needed"
+        )
         raise InputError(what, where="input parts", hint="give the parts of this run")
     text, where = services.inputs.plan, "input plan"
     if not text:
         return merged
-    parts, arrived = dealt(head.work.planned().cells, text, where), {cell.key for cell in merged.cells}
-    lost = {name: len(part) for name, part in parts.items() if not arrived & {cell.key for cell in part}}
-    notes = (f"shard {name} is lost, with its {plural(count, 'build')}" for name, count in lost.items())
+    parts, arrived = (
+        dealt(head.work.planned().cells, text, where),
+        {cell.key for cell in merged.cells},
+    )
+    lost = {
+        name: len(part)
+        for name, part in parts.items()
+        if not arrived & {cell.key for cell in part}
+    }
+    notes = (
+        f"shard {name} is lost, with its {plural(count, 'build')}"
+        for name, count in lost.items()
+    )
     return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))

@@ -1,7 +1,8 @@
 """The files and the log of GitHub Actions: outputs, the job summary, and text in which no line is a command.
 
-Formats from "Workflow commands for GitHub Actions" of GitHub's documentation. No network. What came from a pull request
-or a compiler goes to the log through `log_safe` only.
+Formats from "Workflow commands for GitHub Actions" of GitHub's documentation. No
+network. What came from a pull request or a compiler goes to the log through `log_safe`
+only.
 """
 
 from __future__ import annotations
@@ -16,20 +17,26 @@ from bot.errors import OutputError
 MAX_SUMMARY_BYTES = 1024 * 1024
 """The limit of one step's summary; the upload of a longer one fails as a whole ("Step isolation and limits")."""
 
-TOO_LONG = "\n> The report is larger than a job summary may be (1 MiB). The report directory has all of it.\n"
+TOO_LONG = (
+    "\n> The report is larger than a job summary may be (1 MiB). The report directory"
+    " has all of it.\n"
+)
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LINE_END = re.compile("(\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029])")
-# What the runner, or a terminal, may drop before it looks for a command: colours, blanks, what does not show.
+# What the runner, or a terminal, may drop before it looks for a command: colours,
+# blanks, what does not show.
 _UNSEEN = re.compile(r"(?:\x1b\[[\d;]*[A-Za-z]|[^!-~])*(?=::)")
 
 
 def write_outputs(path: Path, values: Mapping[str, str]) -> None:
     """Appends outputs to the file `$GITHUB_OUTPUT`, each as `key<<DELIMITER`, the value and the delimiter.
 
-    Whatever a value holds, it ends no earlier than meant: the delimiter is random and not part of it.
+    Whatever a value holds, it ends no earlier than meant: the delimiter is random and
+    not part of it.
 
-    Raises OutputError where the file cannot be written; ValueError for a key that is not a plain name.
+    Raises OutputError where the file cannot be written; ValueError for a key that is
+    not a plain name.
     """
     if bad := [key for key in values if not _KEY.fullmatch(key)]:
         raise ValueError(f"not names of outputs: {bad}")
@@ -42,7 +49,9 @@ def write_outputs(path: Path, values: Mapping[str, str]) -> None:
 
 
 def write_summary(path: Path, text: str) -> bool:
-    """Appends Markdown to the file `$GITHUB_STEP_SUMMARY`; False where it is too long and only a pointer was written.
+    """Appends Markdown to the file `$GITHUB_STEP_SUMMARY`.
+
+    False where it is too long and only a pointer was written.
 
     Raises OutputError where the file cannot be written.
     """
@@ -56,8 +65,9 @@ def write_summary(path: Path, text: str) -> bool:
 def log_safe(text: str) -> str:
     """Text for the log in which no line is a command of the runner.
 
-    The runner takes `::` at the start of a line, blanks before it or not, and the older `##[` anywhere in it. A blank
-    in between undoes both, and C++ names keep their colons.
+    The runner takes `::` at the start of a line, blanks before it or not, and the older
+    `##[` anywhere in it. A blank in between undoes both, and C++ names keep their
+    colons.
     """
     parts = _LINE_END.split(text)
     for at, unseen in enumerate(map(_UNSEEN.match, parts)):
@@ -74,4 +84,6 @@ def _append(path: Path, data: bytes, most_bytes: int | None = None) -> bool:
             file.write(data if fits else b"")
             return fits
     except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}", where=str(path)
+        ) from error

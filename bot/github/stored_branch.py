@@ -19,26 +19,37 @@ from bot.study.slow_growth import growth_of, line_of
 class StoredBranch(NamedTuple):
     """The default branch as its baselines show it."""
 
-    sides: Sequence[tuple[str, Snapshot]]  # commit and baseline, the newest first, never empty
+    sides: Sequence[
+        tuple[str, Snapshot]
+    ]  # commit and baseline, the newest first, never empty
     line: Line
     commits: Sequence[str]  # those with a baseline, the newest first
-    load: Callable[[str], Snapshot | None]  # reads the baseline of a commit; None if it is damaged
+    load: Callable[
+        [str], Snapshot | None
+    ]  # reads the baseline of a commit; None if it is damaged
     growths: tuple[Growth, ...]
 
 
 def require_default_branch(services: Services, what: str) -> None:
     """Raise UsageError for a pull request and for another branch than the default one.
 
-    `what`: the beginning of the sentence, such as `pages are`. The token may read only, but the result is published
-    under the repository's name.
+    `what`: the beginning of the sentence, such as `pages are`. The token may read only,
+    but the result is published under the repository's name.
     """
     context = services.context
-    is_default = bool(context.default_branch) and context.ref == f"refs/heads/{context.default_branch}"
+    is_default = (
+        bool(context.default_branch)
+        and context.ref == f"refs/heads/{context.default_branch}"
+    )
     if context.pull or not is_default:
         raise UsageError(
-            f"{what} made only for the default branch, not for {context.ref or context.event}",
+            f"{what} made only for the default branch, not for"
+            f" {context.ref or context.event}",
             where="event",
-            hint="start the workflow on the default branch by push, schedule, workflow_run or by hand",
+            hint=(
+                "start the workflow on the default branch by push, schedule,"
+                " workflow_run or by hand"
+            ),
         )
 
 
@@ -51,13 +62,22 @@ def stored_branch(services: Services, config: Config, most: int) -> StoredBranch
     """
     context, store = services.context, store_of(services, config)
     standings = stored(services, store, config, context.sha, a_commit=1)
-    sides = [(standing.entry.sha, standing.snapshot) for standing in islice(standings, most)]
+    sides = [
+        (standing.entry.sha, standing.snapshot) for standing in islice(standings, most)
+    ]
     if not sides:
-        hint = "a push to the default branch stores one; check `report_id` in the configuration"
-        raise NoVerdict("no baseline is stored", where=context.default_branch, hint=hint)
+        hint = (
+            "a push to the default branch stores one; check `report_id` in the"
+            " configuration"
+        )
+        raise NoVerdict(
+            "no baseline is stored", where=context.default_branch, hint=hint
+        )
 
     def load(sha: str) -> Snapshot | None:
-        of_commit = stored(services, store, config, sha, lambda entry: entry.sha == sha, a_commit=1)
+        of_commit = stored(
+            services, store, config, sha, lambda entry: entry.sha == sha, a_commit=1
+        )
         standing = next(of_commit, None)
         return standing.snapshot if standing else None
 

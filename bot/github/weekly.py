@@ -47,12 +47,18 @@ def weekly(services: Services) -> None:
     branch = stored_branch(services, config, MOST_BASELINES)
     if len(branch.sides) < 2:
         hint = "run it again after the next push that changes the result"
-        raise NoVerdict("only one baseline is stored", where=services.context.default_branch, hint=hint)
+        raise NoVerdict(
+            "only one baseline is stored",
+            where=services.context.default_branch,
+            hint=hint,
+        )
     summary = summary_of(config, branch)
     files = write_weekly(summary, config.templates, services.out)
     if services.summary:
         write_summary(services.summary, weekly_markdown(summary, config.templates))
-    services.show.say(f"written to {services.out}: {', '.join(file.name for file in files)}")
+    services.show.say(
+        f"written to {services.out}: {', '.join(file.name for file in files)}"
+    )
 
 
 def summary_of(config: Config, branch: StoredBranch) -> Weekly:
@@ -85,15 +91,29 @@ def _past(branch: StoredBranch) -> Past:
     sha, oldest = branch.sides[-1]
     reason = point.reason or "the baseline cannot be read"
     return Past(
-        sha, oldest, (f"n/a over {WINDOW_DAYS} days, because {reason}. The summary compares with the oldest baseline.",)
+        sha,
+        oldest,
+        (
+            (
+                f"n/a over {WINDOW_DAYS} days, because {reason}. The summary compares"
+                " with the oldest baseline."
+            ),
+        ),
     )
 
 
 def _only_newest(sides: Sequence[tuple[str, Snapshot]]) -> tuple[str, ...]:
-    return (f"the steps are those of the newest {len(sides):,} baselines; the first step includes all earlier growth",)
+    return (
+        (
+            f"the steps are those of the newest {len(sides):,} baselines; the first"
+            " step includes all earlier growth"
+        ),
+    )
 
 
-def _between(sides: Sequence[tuple[str, Snapshot]], base_sha: str) -> list[tuple[str, Snapshot]]:
+def _between(
+    sides: Sequence[tuple[str, Snapshot]], base_sha: str
+) -> list[tuple[str, Snapshot]]:
     """Return the baselines after the older one, the oldest first."""
     newer = list[tuple[str, Snapshot]]()
     for sha, snapshot in sides:

@@ -1,8 +1,9 @@
 """Archives of `ar`, such as `libkernels.a`: the members that ship, and what the archive adds around them.
 
-Formats: System V and GNU (`/` and `/SYM64/` index the symbols, `//` holds long names), and BSD (`#1/LENGTH` puts the
-name before the contents, `__.SYMDEF` indexes the symbols), as `ar(5)` of FreeBSD describes both. A thin archive, which
-begins with `!<thin>`, names files and does not hold them.
+Formats: System V and GNU (`/` and `/SYM64/` index the symbols, `//` holds long names),
+and BSD (`#1/LENGTH` puts the name before the contents, `__.SYMDEF` indexes the
+symbols), as `ar(5)` of FreeBSD describes both. A thin archive, which begins with
+`!<thin>`, names files and does not hold them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ _HEADER_BYTES = 60
 _NAME, _SIZE, _END = slice(0, 16), slice(48, 58), slice(58, 60)
 _END_OF_HEADER = b"`\n"
 _BSD_NAME = b"#1/"
-_INDEXES = frozenset({"/", "/SYM64/", "__.SYMDEF", "__.SYMDEF SORTED", "__.SYMDEF_64", "__.SYMDEF_64 SORTED"})
+_INDEXES = frozenset(
+    {
+        "/",
+        "/SYM64/",
+        "__.SYMDEF",
+        "__.SYMDEF SORTED",
+        "__.SYMDEF_64",
+        "__.SYMDEF_64 SORTED",
+    }
+)
 _LONG_NAMES = "//"
 _MOST_DIGITS = 10
 _WHERE = "archive"
@@ -39,9 +49,14 @@ def is_archive(data: bytes) -> bool:
 
 
 def members_of(data: bytes) -> tuple[Member, ...]:
-    """Return the members without the archive's own indexes; raises `MalformedBinary`, also for a thin archive."""
+    """Return the members without the archive's own indexes.
+
+    Raises `MalformedBinary`, also for a thin archive.
+    """
     if data.startswith(THIN_MAGIC):
-        raise MalformedBinary("it is a thin archive without code: create it without `T`", where=_WHERE)
+        raise MalformedBinary(
+            "it is a thin archive without code: create it without `T`", where=_WHERE
+        )
     if not data.startswith(MAGIC):
         raise MalformedBinary("it does not begin like an archive", where=_WHERE)
     seen = Counter[str]()
@@ -68,7 +83,9 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
             long_names = contents
             continue
         if field.startswith(_BSD_NAME):
-            name_bytes = span_inside(0, _number(field[len(_BSD_NAME) :]), len(contents), _WHERE)
+            name_bytes = span_inside(
+                0, _number(field[len(_BSD_NAME) :]), len(contents), _WHERE
+            )
             name = name_bytes.of(contents).rstrip(b"\0").decode("utf-8", "replace")
             contents = contents[name_bytes.end :]
         else:
@@ -78,12 +95,17 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _name(field: bytes, long_names: bytes) -> str:
-    """The name of a member; `field` is what its header has, which may be an offset into the long names."""
+    """The name of a member.
+
+    `field` is what its header has, which may be an offset into the long names.
+    """
     if field[:1] == b"/" and field[1:].isdigit():
         start = _number(field[1:])
         end = long_names.find(b"\n", start)
         if start >= len(long_names) or end < 0:
-            raise MalformedBinary(f"its table of long names has no name at offset {start}", where=_WHERE)
+            raise MalformedBinary(
+                f"its table of long names has no name at offset {start}", where=_WHERE
+            )
         return long_names[start:end].removesuffix(b"/").decode("utf-8", "replace")
     text = field.decode("utf-8", "replace")
     return text if text in _INDEXES else text.removesuffix("/")

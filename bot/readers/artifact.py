@@ -1,25 +1,32 @@
 """The artifact (`.vmfb`), a VM module, with the executables in it: every byte of it under exactly one of four labels.
 
-Its bytecode is `vm_bytes`; a read-only segment that is an executable counts whole as `executable_bytes`, any other as
-`rodata_bytes`; the tables of the flatbuffer and padding are `unattributed_bytes`. A module that loads executables, none
-of which is of a known format, has neither of the two middle figures: any of its segments may be one.
+Its bytecode is `vm_bytes`; a read-only segment that is an executable counts whole as
+`executable_bytes`, any other as `rodata_bytes`; the tables of the flatbuffer and
+padding are `unattributed_bytes`. A module that loads executables, none of which is of a
+known format, has neither of the two middle figures: any of its segments may be one.
 
-VM modules, of vmvx executables and whole artifacts: `runtime/src/iree/schemas/bytecode_module_def.fbs` and
-`runtime/src/iree/vm/bytecode/archive.c` of https://github.com/iree-org/iree: a 32-bit size, the flatbuffer `IREE` of
-that size and, from the next multiple of 64 bytes on, the external read-only segments. By default the compiler writes a
-polyglot: a ZIP whose first file is the flatbuffer, so that the header of a ZIP's local file comes first
-(https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7). ZIP headers and its directory are unattributed.
+VM modules, of vmvx executables and whole artifacts:
+`runtime/src/iree/schemas/bytecode_module_def.fbs` and
+`runtime/src/iree/vm/bytecode/archive.c` of https://github.com/iree-org/iree: a 32-bit
+size, the flatbuffer `IREE` of that size and, from the next multiple of 64 bytes on, the
+external read-only segments. By default the compiler writes a polyglot: a ZIP whose
+first file is the flatbuffer, so that the header of a ZIP's local file comes first
+(https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7). ZIP headers and
+its directory are unattributed.
 
-Executables of the GPU targets are flatbuffers that carry the modules for the driver, with or without a header:
-`runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of header: magic, version, 64-bit content size, zeros) and
-`runtime/src/iree/schemas/{cuda,hip,vulkan,metal}_executable_def.fbs`. The header's magic is the flatbuffer's file
-identifier; up to 3.8 there is no header.
+Executables of the GPU targets are flatbuffers that carry the modules for the driver,
+with or without a header: `runtime/src/iree/base/internal/flatcc/parsing.h` (64 bytes of
+header: magic, version, 64-bit content size, zeros) and
+`runtime/src/iree/schemas/{cuda,hip,vulkan,metal}_executable_def.fbs`. The header's
+magic is the flatbuffer's file identifier; up to 3.8 there is no header.
 
-All fields below stood so from 3.5 to 3.13, and have the schemas' names but for what each container calls otherwise:
-`exports`, `modules`, an export's `ordinal` and `kernel`, a module's `image`. Flatbuffers are read by a thin layer over
-`flatbuffers.table.Table`: the library trusts its input; here every offset and count is checked against the buffer
-before it is followed (https://flatbuffers.dev/internals/: tables, vtables, vectors; all little-endian, offsets relative
-to the place where they are stored).
+All fields below stood so from 3.5 to 3.13, and have the schemas' names but for what
+each container calls otherwise: `exports`, `modules`, an export's `ordinal` and
+`kernel`, a module's `image`. Flatbuffers are read by a thin layer over
+`flatbuffers.table.Table`: the library trusts its input; here every offset and count is
+checked against the buffer before it is followed (https://flatbuffers.dev/internals/:
+tables, vtables, vectors; all little-endian, offsets relative to the place where they
+are stored).
 """
 
 from __future__ import annotations
@@ -38,7 +45,14 @@ from msgspec.structs import replace
 
 from bot.core.reading import ArtifactReading, EntryPoint, PtxModule, Reader, Reading
 from bot.errors import MalformedBinary
-from bot.readers.binary import ByteSpan, WorkLimit, code_digest, label_sizes, require_disjoint, span_inside
+from bot.readers.binary import (
+    ByteSpan,
+    WorkLimit,
+    code_digest,
+    label_sizes,
+    require_disjoint,
+    span_inside,
+)
 from bot.readers.elf import CODE_OBJECT, ELF
 from bot.readers.elf import MAGIC as ELF_MAGIC
 from bot.readers.kernel_text import METAL, PTX, device_of, read_ptx
@@ -61,8 +75,9 @@ class FlatBufferTable:
     data: bytes  # the buffer, or the file that holds it; spans are relative to its first byte
     position: int  # offset of the table in `data`
     where: str
-    # their names in the order of the schema, with blanks between, up to the last that is read; a union takes two. A
-    # name that is not among them is that of a field which the table does not have
+    # their names in the order of the schema, with blanks between, up to the last that
+    # is read; a union takes two. A name that is not among them is that of a field which
+    # the table does not have
     fields: str
 
     def scalar(self, name: str, flags: Any) -> int:
@@ -77,7 +92,9 @@ class FlatBufferTable:
             return None
         start = at + self._number(at, UINT32)
         count = self._number(start, UINT32)
-        return span_inside(start + OFFSET_BYTES, count * item_bytes, len(self.data), self.where)
+        return span_inside(
+            start + OFFSET_BYTES, count * item_bytes, len(self.data), self.where
+        )
 
     def text(self, name: str) -> str:
         """The string in the field, empty where the table does not have it."""
@@ -89,24 +106,41 @@ class FlatBufferTable:
     def table(self, name: str, fields: str) -> FlatBufferTable | None:
         """The table in the field, which has these fields itself."""
         at = self._field(name, OFFSET_BYTES)
-        return None if at is None else FlatBufferTable(self.data, at + self._number(at, UINT32), self.where, fields)
+        return (
+            None
+            if at is None
+            else FlatBufferTable(
+                self.data, at + self._number(at, UINT32), self.where, fields
+            )
+        )
 
     def tables(self, name: str, fields: str) -> Iterator[FlatBufferTable]:
         """The tables of a vector, in order, each with these fields."""
         span = self.span(name, OFFSET_BYTES) or ByteSpan(0, 0)
         if span.size > MAX_TABLES * OFFSET_BYTES:
-            raise MalformedBinary(f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where)
+            raise MalformedBinary(
+                f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where
+            )
         for at in range(span.start, span.end, OFFSET_BYTES):
-            yield FlatBufferTable(self.data, at + self._number(at, UINT32), self.where, fields)
+            yield FlatBufferTable(
+                self.data, at + self._number(at, UINT32), self.where, fields
+            )
 
     def _field(self, name: str, size_bytes: int) -> int | None:
         """Offset of the field's value, None where the vtable does not have it."""
-        vtable, slot = self.position - self._number(self.position, INT32), _slot(self.fields, name)
+        vtable, slot = (
+            self.position - self._number(self.position, INT32),
+            _slot(self.fields, name),
+        )
         if slot is None or slot * 2 + 4 >= self._number(vtable, UINT16):
             return None
         offset = self._number(vtable + slot * 2 + 4, UINT16)
         start = self.position + offset
-        return span_inside(start, size_bytes, len(self.data), self.where).start if offset else None
+        return (
+            span_inside(start, size_bytes, len(self.data), self.where).start
+            if offset
+            else None
+        )
 
     def _number(self, at: int, flags: Any) -> int:
         span_inside(at, flags.bytewidth, len(self.data), self.where)
@@ -119,14 +153,25 @@ def _slot(fields: str, name: str) -> int | None:
     return names.index(name) if name in names else None
 
 
-def root_table(data: bytes, start: int, expected: bytes, where: str, fields: str) -> FlatBufferTable:
-    """The root of the buffer that starts at `start`; raises `MalformedBinary` without the file identifier.
+def root_table(
+    data: bytes, start: int, expected: bytes, where: str, fields: str
+) -> FlatBufferTable:
+    """The root of the buffer that starts at `start`.
+
+    Raises `MalformedBinary` without the file identifier.
 
     `expected`: the four bytes of the schema's `file_identifier`.
     """
     if start < 0 or identifier(data, start) != expected:
-        raise MalformedBinary(f"no flatbuffer with the identifier {expected!r}", where=where)
-    return FlatBufferTable(data, start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"), where, fields)
+        raise MalformedBinary(
+            f"no flatbuffer with the identifier {expected!r}", where=where
+        )
+    return FlatBufferTable(
+        data,
+        start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"),
+        where,
+        fields,
+    )
 
 
 def identifier(data: bytes, start: int) -> bytes:
@@ -142,7 +187,10 @@ SEGMENT_ALIGNMENT = 64
 MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
     rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
 VM_EXPORT = "local_name internal_ordinal"
-SEGMENT = "compression_type_type compression_type embedded_data external_data_offset external_data_length"
+SEGMENT = (
+    "compression_type_type compression_type embedded_data external_data_offset"
+    " external_data_length"
+)
 DESCRIPTOR = struct.Struct("<iiIHHHH")
 """FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
 LOADER_PREFIX = "__"
@@ -154,7 +202,10 @@ ZIP_SIGNATURE = b"PK\3\4"
 
 @dataclass(frozen=True, slots=True)
 class VmModule:
-    """Where a module has its bytes; `segments`: read-only data in its order, embedded or external, each span once."""
+    """Where a module has its bytes.
+
+    `segments`: read-only data in its order, embedded or external, each span once.
+    """
 
     root: FlatBufferTable
     bytecode: ByteSpan
@@ -162,10 +213,18 @@ class VmModule:
 
 
 def read_vm_module(data: bytes) -> Reading:
-    """A module that is an executable: parts `bytecode` and `rodata`; an entry point per exported function."""
+    """A module that is an executable: parts `bytecode` and `rodata`.
+
+    An entry point per exported function.
+    """
     module = parse_module(data)
     labelled = {module.bytecode: "bytecode"} | dict.fromkeys(module.segments, "rodata")
-    return Reading("vm-bytecode", len(data), label_sizes(labelled, "vm-bytecode"), tuple(_vm_functions(module)))
+    return Reading(
+        "vm-bytecode",
+        len(data),
+        label_sizes(labelled, "vm-bytecode"),
+        tuple(_vm_functions(module)),
+    )
 
 
 def parse_module(data: bytes) -> VmModule:
@@ -180,10 +239,17 @@ def parse_module(data: bytes) -> VmModule:
     for table in root.tables("rodata_segments", SEGMENT):
         span = table.span("embedded_data")
         if span is None:
-            offset, length = table.scalar("external_data_offset", UINT64), table.scalar("external_data_length", UINT64)
-            span = span_inside(external_at + offset if length else 0, length, len(data), WHERE)
+            offset, length = (
+                table.scalar("external_data_offset", UINT64),
+                table.scalar("external_data_length", UINT64),
+            )
+            span = span_inside(
+                external_at + offset if length else 0, length, len(data), WHERE
+            )
         segments[span] = None
-    return VmModule(root, bytecode, tuple(segment for segment in segments if segment.size))
+    return VmModule(
+        root, bytecode, tuple(segment for segment in segments if segment.size)
+    )
 
 
 def module_start(data: bytes) -> int:
@@ -211,13 +277,23 @@ def exported_functions(data: bytes) -> tuple[str, ...]:
 
 
 def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
-    data, descriptors = module.root.data, module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(0, 0)
+    data, descriptors = (
+        module.root.data,
+        module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(0, 0),
+    )
     budget = WorkLimit(len(data), WHERE)
     for export in module.root.tables("exported_functions", VM_EXPORT):
-        name, ordinal = export.text("local_name"), export.scalar("internal_ordinal", INT32)
+        name, ordinal = (
+            export.text("local_name"),
+            export.scalar("internal_ordinal", INT32),
+        )
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
-            raise MalformedBinary(f"export {name[:80]!r} names function {ordinal}", where=WHERE)
-        offset, length, *_ = DESCRIPTOR.unpack_from(data, descriptors.start + ordinal * DESCRIPTOR.size)
+            raise MalformedBinary(
+                f"export {name[:80]!r} names function {ordinal}", where=WHERE
+            )
+        offset, length, *_ = DESCRIPTOR.unpack_from(
+            data, descriptors.start + ordinal * DESCRIPTOR.size
+        )
         inside = span_inside(offset, length, module.bytecode.size, WHERE)
         if not name.startswith(LOADER_PREFIX):
             budget.spend(length)
@@ -233,7 +309,10 @@ HEADER = struct.Struct("<4sIQ48s")
 RESERVED_AT = 16
 ROOT = "exports modules source_files"
 VULKAN_ROOT = "exports descriptor_set_layouts pipeline_layouts modules source_files"
-EXPORT = "ordinal kernel block_dims block_shared_memory_size constant_count binding_flags debug_info"
+EXPORT = (
+    "ordinal kernel block_dims block_shared_memory_size constant_count binding_flags"
+    " debug_info"
+)
 VULKAN_EXPORT = "ordinal kernel pipeline_layout_ordinal subgroup_size debug_info"
 METAL_EXPORT = """ordinal kernel max_threads_per_threadgroup threadgroup_size threadgroup_size_aligned constant_count
     binding_flags debug_info name"""
@@ -249,7 +328,10 @@ class Layout(NamedTuple):
     read: Callable[[bytes], Reading]
 
     def span(self, module: FlatBufferTable) -> ByteSpan | None:
-        """Where a module is; None where it has none that can be read: a Metal library only the driver reads."""
+        """Where a module is.
+
+        None where it has none that can be read: a Metal library only the driver reads.
+        """
         if self.format == "msl":
             source = module.table("source", "version code")
             return source.span("code") if source else None
@@ -260,7 +342,9 @@ LAYOUTS = {
     b"CDA1": Layout("ptx", ROOT, "image", EXPORT, partial(read_ptx, launch_known=True)),
     b"HIP1": Layout("hsaco", ROOT, "image", EXPORT, CODE_OBJECT.read),
     b"VKE1": Layout("spirv", VULKAN_ROOT, "spirv_code", VULKAN_EXPORT, SPIRV.read),
-    b"MTL1": Layout("msl", ROOT, "source metallib metallibsym", METAL_EXPORT, METAL.read),
+    b"MTL1": Layout(
+        "msl", ROOT, "source metallib metallibsym", METAL_EXPORT, METAL.read
+    ),
 }
 """Identifier → layout."""
 
@@ -279,18 +363,28 @@ def is_container(data: bytes) -> bool:
 
 
 def read_container(data: bytes) -> Reading:
-    """Parts of all modules, `header`, `sources`, `metallib`; names, strings and tables are unattributed."""
+    """Parts of all modules, `header`, `sources`, `metallib`.
+
+    Names, strings and tables are unattributed.
+    """
     layout, root = _open(data)
     tables = tuple(root.tables("modules", layout.module))
     spans = tuple(map(layout.span, tables))
     labelled = {ByteSpan(0, HEADER.size if _has_header(data) else 0): "header"}
-    sources = (source.span("content") for source in root.tables("source_files", "path content"))
+    sources = (
+        source.span("content") for source in root.tables("source_files", "path content")
+    )
     labelled |= {span: "sources" for span in sources if span}
-    opaque = (table.span(name) for table in tables for name in ("metallib", "metallibsym"))
+    opaque = (
+        table.span(name) for table in tables for name in ("metallib", "metallibsym")
+    )
     labelled |= {span: "metallib" for span in opaque if span}
     # Disjoint first: then no byte is read twice, whatever the tables claim.
     require_disjoint({*labelled, *filter(None, spans)}, layout.format)
-    readings = {span: layout.read(span.of(data)) if span else None for span in dict.fromkeys(spans)}
+    readings = {
+        span: layout.read(span.of(data)) if span else None
+        for span in dict.fromkeys(spans)
+    }
     parts = Counter(label_sizes(labelled, layout.format))
     for reading in filter(None, readings.values()):
         parts.update(reading.parts)
@@ -299,14 +393,18 @@ def read_container(data: bytes) -> Reading:
 
 
 def _has_header(data: bytes) -> bool:
-    # Constants may be all zeros, or anything else: only letters and digits name a container.
+    # Constants may be all zeros, or anything else: only letters and digits name a
+    # container.
     magic = data[:4]
     has_zeros = data[RESERVED_AT : HEADER.size] == bytes(HEADER.size - RESERVED_AT)
     return magic.isalnum() and has_zeros and identifier(data, HEADER.size) == magic
 
 
 def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
-    """The layout and the root; raises `MalformedBinary`, also for content that is shorter than the header says."""
+    """The layout and the root.
+
+    Raises `MalformedBinary`, also for content that is shorter than the header says.
+    """
     start = HEADER.size if _has_header(data) else 0
     magic, version = identifier(data, start), 0
     if start:
@@ -314,23 +412,38 @@ def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
         span_inside(start, content_bytes, len(data), "executable")
     layout = LAYOUTS.get(magic)
     if layout is None or version != 0:
-        raise MalformedBinary(f"unknown container {magic!r}, version {version}", where="executable")
+        raise MalformedBinary(
+            f"unknown container {magic!r}, version {version}", where="executable"
+        )
     return layout, root_table(data, start, magic, layout.format, layout.root)
 
 
-def _entry_points(layout: Layout, root: FlatBufferTable, modules: list[Reading | None]) -> Iterator[EntryPoint]:
+def _entry_points(
+    layout: Layout, root: FlatBufferTable, modules: list[Reading | None]
+) -> Iterator[EntryPoint]:
     """The exports in their own order, under the names by which the program knows them."""
-    known = [{entry.name: entry for entry in reading.entry_points} if reading else None for reading in modules]
+    known = [
+        {entry.name: entry for entry in reading.entry_points} if reading else None
+        for reading in modules
+    ]
     for export in root.tables("exports", layout.export):
         kernel, ordinal = export.text("kernel"), export.scalar("ordinal", UINT32)
         if ordinal >= len(modules):
-            raise MalformedBinary(f"export {kernel[:80]!r} names module {ordinal}", where=layout.format)
+            raise MalformedBinary(
+                f"export {kernel[:80]!r} names module {ordinal}", where=layout.format
+            )
         entries = known[ordinal]
         entry = EntryPoint(kernel) if entries is None else entries.get(kernel)
         if entry is None:
-            raise MalformedBinary(f"export {kernel[:80]!r} is not in its module", where=layout.format)
+            raise MalformedBinary(
+                f"export {kernel[:80]!r} is not in its module", where=layout.format
+            )
         launch_bytes = export.scalar("block_shared_memory_size", UINT32)
-        workgroup = None if entry.workgroup_bytes is None else entry.workgroup_bytes + launch_bytes
+        workgroup = (
+            None
+            if entry.workgroup_bytes is None
+            else entry.workgroup_bytes + launch_bytes
+        )
         debug = export.table("debug_info", "name")
         name = export.text("name") or (debug.text("name") if debug else "") or kernel
         yield replace(entry, name=name, workgroup_bytes=workgroup)
@@ -349,7 +462,9 @@ HEAD_BYTES = HEADER.size + 2 * OFFSET_BYTES
 """So many bytes show whether a segment begins like one of the formats in `EMBEDDED`."""
 EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
 """Functions of the runtime that take executables, `hal.executable.create` above all."""
-HIDDEN = "the bot cannot read its executables, so they cannot be separated from constants"
+HIDDEN = (
+    "the bot cannot read its executables, so they cannot be separated from constants"
+)
 
 
 def read_artifact(data: bytes) -> ArtifactReading:
@@ -362,17 +477,24 @@ def read_artifact(data: bytes) -> ArtifactReading:
     """
     module = parse_module(data)
     require_disjoint((module.bytecode, *module.segments), "artifact")
-    executables = [segment for segment in module.segments if _is_executable_at(segment, data)]
+    executables = [
+        segment for segment in module.segments if _is_executable_at(segment, data)
+    ]
     executable_bytes = sum(segment.size for segment in executables)
     segment_bytes = sum(segment.size for segment in module.segments)
     imports = module.root.tables("imported_functions", "full_name")
-    hidden = not executables and any(EXECUTABLE_CALL.match(each.text("full_name")) for each in imports)
+    hidden = not executables and any(
+        EXECUTABLE_CALL.match(each.text("full_name")) for each in imports
+    )
     readings, unread = list[Reading](), list[str]()
     for segment in sorted(executables):
         try:
             readings.append(read_executable(segment.of(data)))
         except MalformedBinary as error:
-            unread.append(f"executable of {segment.size} bytes at offset {segment.start}: {error.line}")
+            unread.append(
+                f"executable of {segment.size} bytes at offset {segment.start}:"
+                f" {error.line}"
+            )
     return ArtifactReading(
         artifact_bytes=len(data),
         executable_bytes=None if hidden else executable_bytes,
@@ -388,14 +510,23 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
     """All PTX modules of an artifact, in file order; raises `MalformedBinary`."""
     modules = list[PtxModule]()
     module = parse_module(data)
-    executables = [segment for segment in sorted(module.segments) if _is_executable_at(segment, data)]
+    executables = [
+        segment
+        for segment in sorted(module.segments)
+        if _is_executable_at(segment, data)
+    ]
     for one in (segment.of(data) for segment in executables):
         layout, root = _open(one) if is_container(one) else (None, None)
         if layout is None or root is None or layout.format != "ptx":
             continue
-        spans = dict.fromkeys(filter(None, map(layout.span, root.tables("modules", layout.module))))
+        spans = dict.fromkeys(
+            filter(None, map(layout.span, root.tables("modules", layout.module)))
+        )
         require_disjoint(spans, layout.format)
-        modules += [PtxModule(device_of(text), text) for text in (span.of(one).rstrip(b"\0") for span in spans)]
+        modules += [
+            PtxModule(device_of(text), text)
+            for text in (span.of(one).rstrip(b"\0") for span in spans)
+        ]
     return tuple(modules)
 
 
@@ -411,7 +542,10 @@ def _is_executable_at(segment: ByteSpan, data: bytes) -> bool:
 def _begins_like_executable(head: bytes) -> bool:
     if _has_header(head) or identifier(head, 0) in LAYOUTS:
         return True
-    return head.startswith((ELF_MAGIC, ZIP_SIGNATURE)) or identifier(head, OFFSET_BYTES) == VM_IDENTIFIER
+    return (
+        head.startswith((ELF_MAGIC, ZIP_SIGNATURE))
+        or identifier(head, OFFSET_BYTES) == VM_IDENTIFIER
+    )
 
 
 def is_executable(data: bytes) -> bool:
@@ -419,9 +553,14 @@ def is_executable(data: bytes) -> bool:
     return any(reader.accepts(data) for reader in EMBEDDED)
 
 
-def read_executable(data: bytes, readers: Iterable[Reader] = READERS, where: str = "executable") -> Reading:
+def read_executable(
+    data: bytes, readers: Iterable[Reader] = READERS, where: str = "executable"
+) -> Reading:
     """Read a binary of any known format; raises `MalformedBinary`, also for unknown ones."""
     for reader in readers:
         if reader.accepts(data):
             return reader.read(data)
-    raise MalformedBinary(f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}", where=where)
+    raise MalformedBinary(
+        f"{len(data)} bytes of an unknown format, starting {data[:8].hex(' ')}",
+        where=where,
+    )

@@ -1,16 +1,21 @@
 """All that one compile left behind, put together as the measurement of one cell.
 
-Every metric id is present; a metric that cannot be known is None, with its reason. Where two sources tell one number
-and disagree, neither is believed. Entry points of the program's IR, the artifact and the CPU code generator's files are
-merged by name. The artifact's names are those of the program; PTX and Metal kernels, whose languages allow no `$` and
-the like in a name, have `_` in such places. So names match exactly, or else as the only two of one such spelling.
+Every metric id is present; a metric that cannot be known is None, with its reason.
+Where two sources tell one number and disagree, neither is believed. Entry points of the
+program's IR, the artifact and the CPU code generator's files are merged by name. The
+artifact's names are those of the program; PTX and Metal kernels, whose languages allow
+no `$` and the like in a name, have `_` in such places. So names match exactly, or else
+as the only two of one such spelling.
 
-What the compiler itself reports: `--stack-usage-file` has a line for each function of the CPU code generator,
-`place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes it. The place is `file:line` (`-:1` for a model on
-standard input) where the function has debug information, as all entry points have, else the module's name, as for the
-library functions linked to them. All three names may hold colons, so the function is what follows the first `:line:`,
-or without one the last colon. `--iree-scheduling-dump-statistics-file`, format `json`, has under `stream-aggregate` the
-totals over the whole program. Its `variable-size` is always 0: no release works it out (`DumpStatistics.cpp`).
+What the compiler itself reports: `--stack-usage-file` has a line for each function of
+the CPU code generator, `place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes
+it. The place is `file:line` (`-:1` for a model on standard input) where the function
+has debug information, as all entry points have, else the module's name, as for the
+library functions linked to them. All three names may hold colons, so the function is
+what follows the first `:line:`, or without one the last colon.
+`--iree-scheduling-dump-statistics-file`, format `json`, has under `stream-aggregate`
+the totals over the whole program. Its `variable-size` is always 0: no release works it
+out (`DumpStatistics.cpp`).
 """
 
 from __future__ import annotations
@@ -54,11 +59,25 @@ UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
 CPU = "llvm-cpu"
 ELF_FORMAT = "elf"
 OF_PROGRAM = (
-    *("dispatch_regions", "linalg_ops", "memory_bound_sites", "initializer_sites", "steady_sites"),
+    *(
+        "dispatch_regions",
+        "linalg_ops",
+        "memory_bound_sites",
+        "initializer_sites",
+        "steady_sites",
+    ),
     *("dispatch_sites", "executables", "linalg_ops_unfused"),
 )
 OF_SCHEDULE = (
-    *("variable_bytes", "dynamic_buffers", "program_memory_bytes", "fills", "copies", "awaits", "submissions"),
+    *(
+        "variable_bytes",
+        "dynamic_buffers",
+        "program_memory_bytes",
+        "fills",
+        "copies",
+        "awaits",
+        "submissions",
+    ),
 )
 OF_CODE_OBJECTS = ("vgprs_max", "sgprs_max", "agprs_max", "vgpr_spills", "sgpr_spills")
 OF_MACHINE_CODE = ("registers_max", "spill_bytes", "sass_bytes")
@@ -84,11 +103,17 @@ class Known(NamedTuple):
     reason: str = ""
 
 
-def measure(products: Products, artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact) -> Measurement:
-    """The numbers of one compile; whatever cannot be read is None with a reason, never an exception.
+def measure(
+    products: Products,
+    artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
+) -> Measurement:
+    """The numbers of one compile.
 
-    `reasons` has a line for each metric that is None; under `objects` and `unread` it tells of binaries that no
-    reader could read, though every metric is known without them.
+    Whatever cannot be read is None with a reason, never an exception.
+
+    `reasons` has a line for each metric that is None; under `objects` and `unread` it
+    tells of binaries that no reader could read, though every metric is known without
+    them.
     """
     parsed = _Parsed(products, artifact_reader)
     dispatches = parsed.dispatches()
@@ -96,18 +121,32 @@ def measure(products: Products, artifact_reader: Callable[[bytes], ArtifactReadi
         **parsed.artifact_metrics(),
         **parsed.program_metrics(),
         **parsed.entry_metrics(dispatches),
-        **{name: Known(getattr(products, name), "not measured") for name in ("compile_cpu_ms", "compile_peak_rss_kib")},
+        **{
+            name: Known(getattr(products, name), "not measured")
+            for name in ("compile_cpu_ms", "compile_peak_rss_kib")
+        },
     }
-    reasons = {name: known[name].reason for name in METRIC_IDS if known[name].value is None}
-    reasons |= {name: line for name, line in parsed.reasons.items() if name in ("objects", "unread")}
-    return Measurement({name: known[name].value for name in METRIC_IDS}, dispatches, reasons, parsed.parts())
+    reasons = {
+        name: known[name].reason for name in METRIC_IDS if known[name].value is None
+    }
+    reasons |= {
+        name: line
+        for name, line in parsed.reasons.items()
+        if name in ("objects", "unread")
+    }
+    return Measurement(
+        {name: known[name].value for name in METRIC_IDS},
+        dispatches,
+        reasons,
+        parsed.parts(),
+    )
 
 
 def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
     """Return an artifact together with the static library that has its machine code; both ship.
 
-    A library of an unknown format counts whole, and leaves a line in `unread`. The functions of a library are read as
-    those of any object file.
+    A library of an unknown format counts whole, and leaves a line in `unread`. The
+    functions of a library are read as those of any object file.
     """
     unread = tuple(line for line in artifact.unread if line != HIDDEN)
     executables = artifact.executables
@@ -116,7 +155,9 @@ def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
     except MalformedBinary as error:
         unread += (f"static library of {len(library)} bytes: {error.line}",)
     known_bytes = artifact.executable_bytes or 0
-    segment_bytes = artifact.artifact_bytes - artifact.vm_bytes - artifact.unattributed_bytes
+    segment_bytes = (
+        artifact.artifact_bytes - artifact.vm_bytes - artifact.unattributed_bytes
+    )
     return ArtifactReading(
         artifact_bytes=artifact.artifact_bytes + len(library),
         executable_bytes=known_bytes + len(library),
@@ -136,29 +177,52 @@ class _Parsed:
         reasons: why a product is None, by its name.
     """
 
-    def __init__(self, products: Products, artifact_reader: Callable[[bytes], ArtifactReading]) -> None:
-        self.products, self.program, self.reasons = products, products.program, dict(products.reasons)
+    def __init__(
+        self, products: Products, artifact_reader: Callable[[bytes], ArtifactReading]
+    ) -> None:
+        self.products, self.program, self.reasons = (
+            products,
+            products.program,
+            dict(products.reasons),
+        )
         self.artifact = self._attempt("artifact", artifact_reader, products.artifact)
         if self.artifact and products.library is not None:
             self.artifact = with_library(self.artifact, products.library)
         if self.artifact and self.artifact.unread:
             self.reasons["unread"] = "; ".join(self.artifact.unread)
-        self.statistics = self._attempt("statistics", read_statistics, products.statistics)
-        self.frames = self._attempt("stack_usage", read_stack_usage, products.stack_usage)
-        codes = self._attempt("objects", lambda all_: [*map(function_codes, all_)], products.objects)
-        self.functions = {name: code for each in codes or () for name, code in each.items()}
-        self.modules = self._attempt("assembled", lambda all_: tuple(map(read_assembled, all_)), products.assembled)
+        self.statistics = self._attempt(
+            "statistics", read_statistics, products.statistics
+        )
+        self.frames = self._attempt(
+            "stack_usage", read_stack_usage, products.stack_usage
+        )
+        codes = self._attempt(
+            "objects", lambda all_: [*map(function_codes, all_)], products.objects
+        )
+        self.functions = {
+            name: code for each in codes or () for name, code in each.items()
+        }
+        self.modules = self._attempt(
+            "assembled",
+            lambda all_: tuple(map(read_assembled, all_)),
+            products.assembled,
+        )
         self.listed, self.hidden = self._listed(), ""
         if self.program is not None:
             expected = len(self.program.entry_points)
         else:  # an executable has one entry point or more
             expected = (self.statistics or {}).get("executables") or 0
         if self.listed is not None and self.listed < expected:
-            of_all = f"{self.listed} of {'' if self.program else 'at least '}{expected} entry points"
+            of_all = (
+                f"{self.listed} of {'' if self.program else 'at least '}{expected}"
+                " entry points"
+            )
             rest = "the others cannot be separated from constants"
             self.hidden = f"the readable executables have {of_all}; {rest}"
 
-    def _attempt(self, name: str, read: Callable[[Product], T], product: Product | None) -> T | None:
+    def _attempt(
+        self, name: str, read: Callable[[Product], T], product: Product | None
+    ) -> T | None:
         try:
             return None if product is None else read(product)
         except MalformedBinary as error:
@@ -166,8 +230,15 @@ class _Parsed:
             return None
 
     def _listed(self) -> int | None:
-        """Entry points of the artifact; None unless all its executables list theirs (stripped CPU libraries do not)."""
-        if self.artifact is None or self.artifact.unread or not self.artifact.executables:
+        """Entry points of the artifact.
+
+        None unless all its executables list theirs (stripped CPU libraries do not).
+        """
+        if (
+            self.artifact is None
+            or self.artifact.unread
+            or not self.artifact.executables
+        ):
             return None
         if any(reading.format == ELF_FORMAT for reading in self.artifact.executables):
             return None  # its symbols, where it has any, are those of all functions
@@ -176,62 +247,112 @@ class _Parsed:
 
     def reason(self, product: str) -> str:
         """Why a product is None."""
-        return self.reasons.get(product) or f"the compile wrote no {product.replace('_', ' ')}"
+        return (
+            self.reasons.get(product)
+            or f"the compile wrote no {product.replace('_', ' ')}"
+        )
 
     def dispatches(self) -> tuple[Dispatch, ...]:
-        """The entry points in the program's order; without its IR in the artifact's, of unknown executable and kind."""
+        """The entry points in the program's order.
+
+        Without its IR in the artifact's, of unknown executable and kind.
+        """
         in_artifact: list[EntryPoint] = []
         for reading in self.artifact.executables if self.artifact else ():
             # Formats in which each entry point is an executable of its own.
-            is_alone = reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
-            sized = (replace(each, executable_bytes=reading.size_bytes) for each in reading.entry_points)
+            is_alone = (
+                reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
+            )
+            sized = (
+                replace(each, executable_bytes=reading.size_bytes)
+                for each in reading.entry_points
+            )
             in_artifact += sized if is_alone else reading.entry_points
         if self.program is None:
             rows = [Dispatch("", entry.name) for entry in in_artifact]
         else:
             entries = self.program.entry_points
-            rows = [Dispatch(each.executable, each.entry_point, each.kind, each.sites) for each in entries]
+            rows = [
+                Dispatch(each.executable, each.entry_point, each.kind, each.sites)
+                for each in entries
+            ]
         names = [each.name for each in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
-        of_modules = _unique((each.name, each) for module in self.modules or () for each in module.entry_points)
+        of_modules = _unique(
+            (each.name, each)
+            for module in self.modules or ()
+            for each in module.entry_points
+        )
         machine = _by_name(of_modules.items(), names)
-        is_cpu = self.products.backend == CPU  # stack files of other targets hold nothing but zeros
+        is_cpu = (
+            self.products.backend == CPU
+        )  # stack files of other targets hold nothing but zeros
         allocas = self.products.allocas if is_cpu else None
         merged = []
         for place, row in enumerate(rows):
             # Without a program names may repeat: each entry point is its own.
             entry = described.get(row.name) if self.program else in_artifact[place]
-            values: dict[str, Any] = {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
+            values: dict[str, Any] = (
+                {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
+            )
             if is_cpu and (function := self.functions.get(row.name)):
                 values |= {"code_bytes": function.code_bytes, "code": function.code}
             if is_cpu and self.frames and row.name in self.frames:
                 values["stack_bytes"] = self.frames[row.name]
             if code := machine.get(row.name):
-                values |= {what: getattr(code, what) for what in ("registers", "spill_bytes", "sass_bytes")}
+                values |= {
+                    what: getattr(code, what)
+                    for what in ("registers", "spill_bytes", "sass_bytes")
+                }
             # Empty where no function allocates: then each has 0.
-            values["alloca_bytes"] = None if allocas is None else allocas.get(row.name) if allocas else 0
+            values["alloca_bytes"] = (
+                None if allocas is None else allocas.get(row.name) if allocas else 0
+            )
             merged.append(replace(row, strategy=strategies.get(row.name), **values))
         return tuple(merged)
 
     def parts(self) -> dict[str, int]:
-        """Every byte of the artifact under one name; empty where executables cannot be separated from constants."""
+        """Every byte of the artifact under one name.
+
+        Empty where executables cannot be separated from constants.
+        """
         artifact = self.artifact
-        if artifact is None or artifact.executable_bytes is None or artifact.rodata_bytes is None or self.hidden:
+        if (
+            artifact is None
+            or artifact.executable_bytes is None
+            or artifact.rodata_bytes is None
+            or self.hidden
+        ):
             return {}
-        sizes = Counter({VM: artifact.vm_bytes, CONSTANTS: artifact.rodata_bytes, TABLES: artifact.unattributed_bytes})
+        sizes = Counter(
+            {
+                VM: artifact.vm_bytes,
+                CONSTANTS: artifact.rodata_bytes,
+                TABLES: artifact.unattributed_bytes,
+            }
+        )
         for reading in artifact.executables:
-            sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
+            sizes.update(
+                {EXECUTABLES + label: size for label, size in reading.parts.items()}
+            )
             sizes[OTHER] += reading.unattributed_bytes
-        sizes[UNREAD] += artifact.executable_bytes - sum(reading.size_bytes for reading in artifact.executables)
+        sizes[UNREAD] += artifact.executable_bytes - sum(
+            reading.size_bytes for reading in artifact.executables
+        )
         return {name: size for name, size in sizes.items() if size}
 
     def artifact_metrics(self) -> dict[str, Known]:
         """The size of the artifact and its parts."""
         why = self.reason("unread" if self.artifact else "artifact")
-        known = {name: Known(getattr(self.artifact, name, None), why) for name in ARTIFACT_PARTS}
+        known = {
+            name: Known(getattr(self.artifact, name, None), why)
+            for name in ARTIFACT_PARTS
+        }
         if self.hidden:  # these two are known together or not at all
-            known |= dict.fromkeys(("executable_bytes", "rodata_bytes"), Known(None, self.hidden))
+            known |= dict.fromkeys(
+                ("executable_bytes", "rodata_bytes"), Known(None, self.hidden)
+            )
         artifact_bytes = len(self.products.artifact) + len(self.products.library or b"")
         return {"artifact_bytes": Known(artifact_bytes), **known}
 
@@ -240,48 +361,98 @@ class _Parsed:
         no_program = "" if self.program else self.reason("program")
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
-        known = {name: Known(getattr(self.program, name, None), no_program) for name in OF_PROGRAM}
+        known = {
+            name: Known(getattr(self.program, name, None), no_program)
+            for name in OF_PROGRAM
+        }
         if self.program is not None and self.program.linalg_ops_unfused is None:
             known["linalg_ops_unfused"] = Known(None, NO_UNFUSED)
         for name in OF_SCHEDULE:
-            known[name] = Known(getattr(schedule, name, None), no_schedule or WHY_UNKNOWN.get(name, ""))
-        known["transient_memory_bytes"] = Known(schedule.allocated_bytes if schedule else None, no_schedule)
+            known[name] = Known(
+                getattr(schedule, name, None), no_schedule or WHY_UNKNOWN.get(name, "")
+            )
+        known["transient_memory_bytes"] = Known(
+            schedule.allocated_bytes if schedule else None, no_schedule
+        )
         known["constant_bytes"] = Known(None, NOT_COUNTED)
         if self.statistics is not None:
             for name, value in self.statistics.items():
                 known[name] = _agreed(known[name], value, "the compiler's statistics")
         elif self.products.statistics is not None:
-            known |= dict.fromkeys(read_statistics("{}"), Known(None, self.reason("statistics")))
-        entry_points = Known(len(self.program.entry_points) if self.program else None, no_program)
-        return {**known, "entry_points": _agreed(entry_points, self.listed, "the artifact")}
+            known |= dict.fromkeys(
+                read_statistics("{}"), Known(None, self.reason("statistics"))
+            )
+        entry_points = Known(
+            len(self.program.entry_points) if self.program else None, no_program
+        )
+        return {
+            **known,
+            "entry_points": _agreed(entry_points, self.listed, "the artifact"),
+        }
 
     def entry_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
         """The memory and the registers that entry points take: of code objects, and of what ptxas makes."""
         backend, allocas = backend_of(self.products.backend), self.products.allocas
         unread = self.reasons.get("unread", "")
         artifact = unread if self.artifact else self.reason("artifact")
-        frames = artifact if backend.name != CPU else self.reason("stack_usage") if self.frames is None else unread
+        frames = (
+            artifact
+            if backend.name != CPU
+            else self.reason("stack_usage")
+            if self.frames is None
+            else unread
+        )
         rows = [("stack_max_bytes", backend.no_frames, frames)]
         rows += [("workgroup_memory_max_bytes", backend.no_workgroup_memory, artifact)]
-        rows += [(name, "" if backend.name == AMD else ONLY_AMD, artifact) for name in OF_CODE_OBJECTS]
+        rows += [
+            (name, "" if backend.name == AMD else ONLY_AMD, artifact)
+            for name in OF_CODE_OBJECTS
+        ]
         known = {"stack_alloca_bytes": Known(None, NO_STACK_GATE)}
         if backend.has_stack_gate:
             most = None if allocas is None else max(allocas.values(), default=0)
             known = {"stack_alloca_bytes": Known(most, self.reason("allocas"))}
         for name, absent, why in rows:
             metric = METRIC_BY_ID[name]
-            silent = f"the code objects do not have {metric.of_entry}" if name in OF_CODE_OBJECTS else ""
-            known[name] = Known(None, absent) if absent else of_entries(dispatches, metric, why, silent)
+            silent = (
+                f"the code objects do not have {metric.of_entry}"
+                if name in OF_CODE_OBJECTS
+                else ""
+            )
+            known[name] = (
+                Known(None, absent)
+                if absent
+                else of_entries(dispatches, metric, why, silent)
+            )
         has_code = self.program is None or self.program.executables > 0
-        if backend.name != NVIDIA or self.modules is None or (not self.modules and has_code):
-            not_read = self.reason("assembled") if self.modules is None else artifact or NO_ENTRY
+        if (
+            backend.name != NVIDIA
+            or self.modules is None
+            or (not self.modules and has_code)
+        ):
+            not_read = (
+                self.reason("assembled")
+                if self.modules is None
+                else artifact or NO_ENTRY
+            )
             why = not_read if backend.name == NVIDIA else ONLY_NVIDIA
             return known | dict.fromkeys(OF_MACHINE_CODE, Known(None, why))
-        functions = [function for module in self.modules for function in module.entry_points]
-        registers = max((each.registers for each in functions if each.registers is not None), default=None)
+        functions = [
+            function for module in self.modules for function in module.entry_points
+        ]
+        registers = max(
+            (each.registers for each in functions if each.registers is not None),
+            default=None,
+        )
         spills = sum(each.spill_bytes or 0 for each in functions)
         sass = sum(each.parts.get("text", 0) for each in self.modules)
-        return known | dict(zip(OF_MACHINE_CODE, (Known(registers, NO_ENTRY), Known(spills), Known(sass)), strict=True))
+        return known | dict(
+            zip(
+                OF_MACHINE_CODE,
+                (Known(registers, NO_ENTRY), Known(spills), Known(sass)),
+                strict=True,
+            )
+        )
 
 
 def _agreed(known: Known, second: int | None, who: str) -> Known:
@@ -293,29 +464,51 @@ def _agreed(known: Known, second: int | None, who: str) -> Known:
     return Known(None, f"the program's IR has {known.value}, {who} {second}")
 
 
-def of_entries(dispatches: Sequence[Dispatch], metric: Metric, why: str = "", silent: str = "") -> Known:
+def of_entries(
+    dispatches: Sequence[Dispatch], metric: Metric, why: str = "", silent: str = ""
+) -> Known:
     """A metric that is the largest value of all entry points, or their sum: known where it is of each of them.
 
-    `why`: the reason where it is not; empty where nothing else explains it; `silent`: the reason where no entry point
-    at all says it; empty for the name of the first.
+    `why`: the reason where it is not; empty where nothing else explains it; `silent`:
+    the reason where no entry point at all says it; empty for the name of the first.
     """
     values = [getattr(row, metric.of_entry) for row in dispatches]
-    unknown = [row.name for row, value in zip(dispatches, values, strict=True) if value is None]
+    unknown = [
+        row.name for row, value in zip(dispatches, values, strict=True) if value is None
+    ]
     if values and not unknown:
         value = (max if metric.over == "largest" else sum)(values)
-        return Known(value) if is_count(value) else Known(None, f"the sum of {len(values):,} values is out of range")
+        return (
+            Known(value)
+            if is_count(value)
+            else Known(None, f"the sum of {len(values):,} values is out of range")
+        )
     if why or not values:
         return Known(None, why or NO_ENTRY)
-    return Known(None, silent if silent and len(unknown) == len(values) else f"unknown for {unknown[0]}")
+    return Known(
+        None,
+        (
+            silent
+            if silent and len(unknown) == len(values)
+            else f"unknown for {unknown[0]}"
+        ),
+    )
 
 
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:
-    """Wanted name → what is known of it; a name or spelling that two of either side share finds none."""
+    """Wanted name → what is known of it.
+
+    A name or spelling that two of either side share finds none.
+    """
     named = list(named)
     exact = _unique(named)
     spelled = _unique((UNSPEAKABLE.sub("_", name), each) for name, each in named)
     alone = _unique((UNSPEAKABLE.sub("_", name), name) for name in names)
-    by_spelling = {name: spelled[spelling] for spelling, name in alone.items() if spelling in spelled}
+    by_spelling = {
+        name: spelled[spelling]
+        for spelling, name in alone.items()
+        if spelling in spelled
+    }
     return by_spelling | {name: exact[name] for name in names if name in exact}
 
 
@@ -329,7 +522,9 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def read_stack_usage(text: str) -> dict[str, int]:
-    """Function → bytes of its machine frame; of two functions of one name (private helpers) the larger one.
+    """Function → bytes of its machine frame.
+
+    Of two functions of one name (private helpers) the larger one.
 
     Raises as `stack_usage_rows`.
     """
@@ -351,8 +546,18 @@ def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
         size, _, kind = rest.partition("\t")
         place = FILE_AND_LINE.match(function)
         name = function[place.end() :] if place else function.rpartition(":")[2]
-        is_number = size.isascii() and size.isdecimal() and len(size) < MAX_DIGITS and is_count(int(size))
-        if not name or ":" not in function or not is_number or kind not in ("static", "dynamic"):
+        is_number = (
+            size.isascii()
+            and size.isdecimal()
+            and len(size) < MAX_DIGITS
+            and is_count(int(size))
+        )
+        if (
+            not name
+            or ":" not in function
+            or not is_number
+            or kind not in ("static", "dynamic")
+        ):
             what = "not `place:function`, a number of bytes, static or dynamic"
             raise MalformedBinary(what, where=f"stack usage file, line {number}")
         yield name, int(size)
@@ -385,9 +590,10 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 def read_statistics(text: str) -> dict[str, int | None]:
     """Metric → what the statistics count of the program, None where a release does not write the key.
 
-    Transient memory is all allocations of constant size, also those for constants that are made at load, and for
-    outputs; what is dynamic is in no figure. Constants are data in the program's text; from 3.11.0 on the names of
-    parameters are among them. Raises MalformedBinary where the text is not JSON, or a count is no count.
+    Transient memory is all allocations of constant size, also those for constants that
+    are made at load, and for outputs; what is dynamic is in no figure. Constants are
+    data in the program's text; from 3.11.0 on the names of parameters are among them.
+    Raises MalformedBinary where the text is not JSON, or a count is no count.
     """
     try:
         totals = decoded(text, _Document, "scheduling statistics").stream_aggregate

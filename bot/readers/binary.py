@@ -32,7 +32,10 @@ class ByteSpan(NamedTuple):
 def span_inside(start: int, size: int, whole_bytes: int, where: str) -> ByteSpan:
     """A span that lies inside a whole of `whole_bytes`; raises `MalformedBinary` otherwise."""
     if start < 0 or size < 0 or start + size > whole_bytes:
-        raise MalformedBinary(f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes", where=where)
+        raise MalformedBinary(
+            f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes",
+            where=where,
+        )
     return ByteSpan(start, size)
 
 
@@ -41,12 +44,17 @@ def require_disjoint(spans: Iterable[ByteSpan], where: str) -> None:
     end = 0
     for span in sorted(span for span in spans if span.size):
         if span.start < end:
-            raise MalformedBinary(f"two parts share the byte at offset {span.start}", where=where)
+            raise MalformedBinary(
+                f"two parts share the byte at offset {span.start}", where=where
+            )
         end = span.end
 
 
 def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
-    """Bytes per label, in the order in which labels first appear; raises `MalformedBinary` where spans overlap."""
+    """Bytes per label, in the order in which labels first appear.
+
+    Raises `MalformedBinary` where spans overlap.
+    """
     require_disjoint(labelled, where)
     sizes: dict[str, int] = {}
     for span, label in labelled.items():
@@ -64,7 +72,9 @@ class WorkLimit:
         """Raises `MalformedBinary` where that is more than is left."""
         self._left -= work_bytes
         if self._left < 0:
-            raise MalformedBinary("its tables name the same bytes several times", where=self._where)
+            raise MalformedBinary(
+                "its tables name the same bytes several times", where=self._where
+            )
 
 
 def code_digest(*pieces: bytes) -> str:

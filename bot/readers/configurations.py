@@ -1,7 +1,8 @@
 """Reads how the compiler configured an executable, and puts chosen values of one text into another.
 
-The text is the IR that `--iree-hal-dump-executable-configurations-to` writes. Two attributes hold the
-configuration: a `lowering_config` on each tiled operation, and a `translation_info` on each function.
+The text is the IR that `--iree-hal-dump-executable-configurations-to` writes. Two
+attributes hold the configuration: a `lowering_config` on each tiled operation, and a
+`translation_info` on each function.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _WHERE = "configured IR"
 _LOWERING = "lowering_config"
 _MOST_NAMED = 3
 _MOST_NESTED = 200  # Brackets within brackets: real ones have under 20
-_MOST_VALUE_CHARACTERS = 100_000  # Of one configuration with its aliases written out: real ones have hundreds
+# Of one configuration with its aliases written out: real ones have hundreds
+_MOST_VALUE_CHARACTERS = 100_000
 
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|//[^\n]*|[-=]>|[<>=]=|[\[\](){}<>]'
@@ -52,10 +54,18 @@ class Configuration:
     """What one attribute says: a `lowering_config`, or a function's `translation_info`."""
 
     operation: str  # that it is on: `linalg.generic`, `func.func`
-    within: str  # dictionaries around it in that operation: `decomposition_config.qk_attrs`
-    attribute: str  # what it is: `#iree_cpu.lowering_config`; a `translation_info` is always of one kind
-    values: Mapping[str, str]  # knob → its value as written, in order; empty for a word alone
-    options: frozenset[str] = frozenset()  # the knobs of a `translation_info` that are in its own dictionary
+    within: (
+        str  # dictionaries around it in that operation: `decomposition_config.qk_attrs`
+    )
+    # what it is: `#iree_cpu.lowering_config`; a `translation_info` is always of one
+    # kind
+    attribute: str
+    values: Mapping[
+        str, str
+    ]  # knob → its value as written, in order; empty for a word alone
+    options: frozenset[str] = (
+        frozenset()
+    )  # the knobs of a `translation_info` that are in its own dictionary
     is_braced: bool = False  # `#iree_gpu.lowering_config<{…}>`
     # where the attribute is in the text, without its name
     start: int = field(default=0, compare=False)
@@ -73,11 +83,23 @@ class Configuration:
 
     def written(self, values: Mapping[str, str]) -> str:
         """The attribute as the compiler reads it, with these values."""
-        words = [f"{name} = {value}" if value else name for name, value in values.items() if name not in self.options]
+        words = [
+            f"{name} = {value}" if value else name
+            for name, value in values.items()
+            if name not in self.options
+        ]
         if not self.is_translation:
             body = ", ".join(words)
-            return f"{self.attribute}<{{{body}}}>" if self.is_braced else f"{self.attribute}<{body}>"
-        options = [f"{name} = {value}" if value else name for name, value in values.items() if name in self.options]
+            return (
+                f"{self.attribute}<{{{body}}}>"
+                if self.is_braced
+                else f"{self.attribute}<{body}>"
+            )
+        options = [
+            f"{name} = {value}" if value else name
+            for name, value in values.items()
+            if name in self.options
+        ]
         body = " ".join(words) + (f", {{{', '.join(options)}}}" if options else "")
         return f"{self.attribute}<{body}>"
 
@@ -100,12 +122,16 @@ def configurations(text: str) -> tuple[Configuration, ...]:
         if word in _CLOSER:
             open_at.append(token.start())
             if len(open_at) > _MOST_NESTED:
-                raise MalformedBinary(f"more than {_MOST_NESTED} brackets within each other", where=_WHERE)
+                raise MalformedBinary(
+                    f"more than {_MOST_NESTED} brackets within each other", where=_WHERE
+                )
         elif word == ">":
             if open_at and text[open_at[-1]] == "<":  # else it compares
                 opener_of[token.start()] = open_at.pop()
         elif word in _CLOSER.values():
-            while open_at and text[open_at[-1]] == "<":  # it compares, as nothing closed it
+            while (
+                open_at and text[open_at[-1]] == "<"
+            ):  # it compares, as nothing closed it
                 open_at.pop()
             if not open_at or _CLOSER[text[open_at[-1]]] != word:
                 raise MalformedBinary(f"a {word} closes nothing", where=_WHERE)
@@ -114,14 +140,18 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             place = _place(text, open_at, opener_of)
             position = _attribute_end(text, token.end())
             if place is not None:
-                found.append(_configuration(place, text, token.end(), position, aliases))
+                found.append(
+                    _configuration(place, text, token.end(), position, aliases)
+                )
     unclosed = [text[start] for start in open_at if text[start] != "<"]
     if unclosed:
         raise MalformedBinary(f"a {unclosed[-1]} is never closed", where=_WHERE)
     return tuple(found)
 
 
-def _place(text: str, open_at: Sequence[int], opener_of: Mapping[int, int]) -> tuple[str, str] | None:
+def _place(
+    text: str, open_at: Sequence[int], opener_of: Mapping[int, int]
+) -> tuple[str, str] | None:
     """The operation, and the dictionaries that are open in it; None inside of another attribute."""
     within = list[str]()
     for start in reversed(open_at):
@@ -129,11 +159,15 @@ def _place(text: str, open_at: Sequence[int], opener_of: Mapping[int, int]) -> t
         if text[start] != "{" or before.endswith("<"):
             return None
         owner = _OWNER.search(before)
-        if owner and owner[1] != "attrs":  # `linalg.generic … attrs = {…}`: the operation's own
+        if (
+            owner and owner[1] != "attrs"
+        ):  # `linalg.generic … attrs = {…}`: the operation's own
             within.insert(0, owner[1])
             continue
         line_at = start - len(before)
-        while line := re.match(r"\s*[)}\]]", text[line_at:start]):  # behind a region: the operation is before that
+        while line := re.match(
+            r"\s*[)}\]]", text[line_at:start]
+        ):  # behind a region: the operation is before that
             opener = opener_of.get(line_at + line.end() - 1)
             if opener is None:
                 return None
@@ -191,14 +225,22 @@ def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
 
     for _ in range(_MOST_NESTED):
         if len(attribute) > _MOST_VALUE_CHARACTERS:
-            raise MalformedBinary("a configuration is too long to be read", where=_WHERE)
-        used = [aliases[name] for name in _ALIAS_USE.findall(attribute) if name in aliases]
+            raise MalformedBinary(
+                "a configuration is too long to be read", where=_WHERE
+            )
+        used = [
+            aliases[name] for name in _ALIAS_USE.findall(attribute) if name in aliases
+        ]
         if not used:
             return attribute
         if sum(map(len, used)) > _MOST_VALUE_CHARACTERS:
-            raise MalformedBinary("a configuration is too long to be read", where=_WHERE)
+            raise MalformedBinary(
+                "a configuration is too long to be read", where=_WHERE
+            )
         attribute = _ALIAS_USE.sub(meaning, attribute)
-    raise MalformedBinary("the aliases of a configuration stand for each other", where=_WHERE)
+    raise MalformedBinary(
+        "the aliases of a configuration stand for each other", where=_WHERE
+    )
 
 
 def _configuration(
@@ -207,7 +249,9 @@ def _configuration(
     attribute = _expanded(text[start:end], aliases)
     name = _ATTRIBUTE.match(attribute)
     if name is None:
-        raise MalformedBinary("an alias of a configuration is no attribute", where=_WHERE)
+        raise MalformedBinary(
+            "an alias of a configuration is no attribute", where=_WHERE
+        )
     body = attribute[name.end() :]
     if body and (not body.startswith("<") or _closed(body, 0) != len(body)):
         raise MalformedBinary(f"not a configuration: {attribute[:80]!r}", where=_WHERE)
@@ -217,7 +261,9 @@ def _configuration(
         return Configuration(*place, name[0], values, options, start=start, end=end)
     is_braced = body.startswith("{") and _closed(body, 0) == len(body)
     values = _entries(_parts(body[1:-1] if is_braced else body))
-    return Configuration(*place, name[0], values, is_braced=is_braced, start=start, end=end)
+    return Configuration(
+        *place, name[0], values, is_braced=is_braced, start=start, end=end
+    )
 
 
 def _entries(parts: Sequence[str]) -> dict[str, str]:
@@ -261,7 +307,10 @@ def _fields(part: str) -> dict[str, str]:
     if not starts:
         return {part: ""}
     ends = [*(match.start() for match in starts[1:]), len(part)]
-    return _unique((match[1], part[match.end() : end].strip()) for match, end in zip(starts, ends, strict=True))
+    return _unique(
+        (match[1], part[match.end() : end].strip())
+        for match, end in zip(starts, ends, strict=True)
+    )
 
 
 def _pipeline(value: str) -> tuple[str, str]:
@@ -301,8 +350,12 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
         if knob in _OF_NO_LOOPS or not (value.startswith("[") and value.endswith("]")):
             continue
         elements = _parts(value[1:-1])
-        if knob == "tile_sizes" or knob.endswith("_basis"):  # a list for each level, or the counts and their order
-            levels = [len(_parts(level[1:-1])) for level in elements if level.startswith("[")]
+        if knob == "tile_sizes" or knob.endswith(
+            "_basis"
+        ):  # a list for each level, or the counts and their order
+            levels = [
+                len(_parts(level[1:-1])) for level in elements if level.startswith("[")
+            ]
             elements = [""] * max(levels, default=0)
         if elements:
             ranks[knob] = len(elements)
@@ -313,7 +366,11 @@ def _other_loops(base: Configuration, head: Configuration) -> str:
     """Say which tile vector is for other loops; empty where all fit."""
     left, right = _ranks(base), _ranks(head)
     for knob, rank in left.items():
-        fits = rank == right[knob] if knob in right else not right or rank in right.values()
+        fits = (
+            rank == right[knob]
+            if knob in right
+            else not right or rank in right.values()
+        )
         if not fits:
             loops = right.get(knob, max(right.values()))
             value = f"`{knob}` has {rank} values on base"
@@ -329,22 +386,33 @@ def _pairs(
     pairs = list(zip(base, head, strict=True))
     for left, right in pairs:
         if left.place != right.place:
-            return NotTransplantable(f"base configures `{left.place}` where head configures `{right.place}`")
+            return NotTransplantable(
+                f"base configures `{left.place}` where head configures `{right.place}`"
+            )
         if left.attribute != right.attribute:
             kinds = f"`{left.attribute}` on base and `{right.attribute}` on head"
-            return NotTransplantable(f"`{left.place}` has another kind of configuration: {kinds}")
+            return NotTransplantable(
+                f"`{left.place}` has another kind of configuration: {kinds}"
+            )
         if why := _other_loops(left, right):
             return NotTransplantable(why)
     return pairs
 
 
-def _other_operations(base: Sequence[Configuration], head: Sequence[Configuration]) -> str:
+def _other_operations(
+    base: Sequence[Configuration], head: Sequence[Configuration]
+) -> str:
     """Say which operations are configured more often on one side."""
-    left, right = (Counter(configuration.place for configuration in side) for side in (base, head))
+    left, right = (
+        Counter(configuration.place for configuration in side) for side in (base, head)
+    )
     words = list[str]()
     for place in sorted(left | right):
         if left[place] != right[place]:
-            words.append(f"`{place}` {left[place]:,} times on base and {right[place]:,} times on head")
+            words.append(
+                f"`{place}` {left[place]:,} times on base and {right[place]:,} times on"
+                " head"
+            )
     return f"other operations are configured: {', '.join(words[:_MOST_NAMED])}"
 
 
@@ -359,7 +427,9 @@ def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable
     knobs = dict[str, None]()
     for left, right in pairs:
         for knob in _merged(left.values, right.values):
-            if _meaning(knob, left.values.get(knob)) != _meaning(knob, right.values.get(knob)):
+            if _meaning(knob, left.values.get(knob)) != _meaning(
+                knob, right.values.get(knob)
+            ):
                 knobs[knob] = None
     return tuple(knobs)
 
@@ -377,7 +447,9 @@ def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
     return keys
 
 
-def transplanted(head: str, base: str, knobs: Collection[str]) -> str | NotTransplantable:
+def transplanted(
+    head: str, base: str, knobs: Collection[str]
+) -> str | NotTransplantable:
     """Return head's text with base's values of these knobs; nothing else in it changes.
 
     A knob that base does not set is taken away. Raises MalformedBinary.
@@ -403,7 +475,9 @@ def transplanted(head: str, base: str, knobs: Collection[str]) -> str | NotTrans
     return "".join([*pieces, head[written_to:]])
 
 
-def _with_values(base: Configuration, head: Configuration, knobs: Collection[str]) -> dict[str, str]:
+def _with_values(
+    base: Configuration, head: Configuration, knobs: Collection[str]
+) -> dict[str, str]:
     values = dict[str, str]()
     for knob in _merged(base.values, head.values):
         left, right = base.values.get(knob), head.values.get(knob)

@@ -1,4 +1,7 @@
-"""Demangle the names on standard input, a JSON list, and print a list of texts; run as a script, never imported."""
+"""Demangle the names on standard input, a JSON list, and print a list of texts.
+
+Run as a script, never imported.
+"""
 
 import json
 import resource
@@ -11,7 +14,10 @@ LONGEST = 8_192  # Of a demangled name; a longer one says nothing to a reader
 
 
 def text_of(name: str) -> str | None:
-    """Return the demangled name; None where the name is not mangled, or longer than anyone reads."""
+    """Return the demangled name.
+
+    None where the name is not mangled, or longer than anyone reads.
+    """
     try:
         text = cxxfilt.demangle(name)
     except (cxxfilt.Error, UnicodeError):

@@ -1,6 +1,7 @@
 """C++ symbol names as people write them, and the stem of a name: the function without what it takes and returns.
 
-The demangler of the C++ runtime runs in a process of its own: a hostile name can be short and demangle without end.
+The demangler of the C++ runtime runs in a process of its own: a hostile name can be
+short and demangle without end.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ ANONYMOUS, LAMBDA = "{anonymous}", "{lambda"
 _WORKER = Path(__file__).with_name("demangle_worker.py")
 _TIMEOUT_SECONDS = 120
 _LARGEST_BYTES = 1 << 26
-_CLONE = re.compile(r"(?:\.(?:isra|constprop|lto_priv|llvm|localalias|clone|\d+))+(?=\.|\Z)")
+_CLONE = re.compile(
+    r"(?:\.(?:isra|constprop|lto_priv|llvm|localalias|clone|\d+))+(?=\.|\Z)"
+)
 """What compilers append to the name of a function that they specialise; `.cold` and `.part` are other functions."""
 _PART_NUMBER = re.compile(r"(?<=\.part)\.\d+|(?<=\.cold)\.\d+")
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}\Z")
 _THUNK = re.compile(r"(?:non-virtual |virtual |covariant return )thunk to ")
-_SYMBOL_OPERATOR = re.compile(r"\boperator ?(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|<=?|>=?|\"\" ?\w+|[^\w\s()<>\[\]]+)")
+_SYMBOL_OPERATOR = re.compile(
+    r"\boperator ?(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|<=?|>=?|\"\" ?\w+|[^\w\s()<>\[\]]+)"
+)
 _WORD_OPERATOR = re.compile(r"\boperator [A-Za-z_][^()]*")
 _OPENING, _CLOSING = "(<[", ")>]"
 _HIDDEN = str.maketrans("()<>[] ", "\ue000\ue001\ue002\ue003\ue004\ue005\ue006")
@@ -37,9 +42,12 @@ _QUALIFIERS = frozenset({"const", "volatile", "&", "&&", "noexcept"})
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """Mangled name → the function as C++ writes it, without suffixes that a compiler appends.
 
-    A name that the demangler refuses is missing. All are missing where this machine has no C++ runtime.
+    A name that the demangler refuses is missing. All are missing where this machine has
+    no C++ runtime.
     """
-    mangled = {name: name.partition(".")[0] for name in names if name.startswith(PREFIX)}
+    mangled = {
+        name: name.partition(".")[0] for name in names if name.startswith(PREFIX)
+    }
     if not mangled:
         return {}
     texts = _answers(sorted(set(mangled.values())))
@@ -68,7 +76,8 @@ def _answers(names: list[str]) -> Mapping[str, str]:
 def stem_of(name: str, text: str | None = None) -> str:
     """What a function is called in its source: its qualified name without parameters, template values and return type.
 
-    `text`: the demangled name; None for a name of C. Suffixes of specialised copies are left out.
+    `text`: the demangled name; None for a name of C. Suffixes of specialised copies are
+    left out.
     """
     suffix = _CLONE.sub("", name[name.find(".") :]) if "." in name else ""
     suffix = _PART_NUMBER.sub("", suffix)
@@ -78,7 +87,10 @@ def stem_of(name: str, text: str | None = None) -> str:
 
 @lru_cache(maxsize=4096)
 def qualified_name(text: str) -> str:
-    """`a::B::get` of `int a::B<float>::get<char>(char, unsigned long) const`; the text where it has another form."""
+    """`a::B::get` of `int a::B<float>::get<char>(char, unsigned long) const`.
+
+    The text where it has another form.
+    """
     thunk = _THUNK.match(text)
     hidden = _hide(text[thunk.end() :] if thunk else text)
     inner = _pointed_to(hidden)
@@ -108,13 +120,18 @@ def parameters(text: str) -> str | None:
 def _hide(text: str) -> str:
     """Replace brackets and blanks that belong to names, such as those of `operator()`."""
     text = text.replace("(anonymous namespace)", ANONYMOUS).replace("->", "\ue007")
-    text = _SYMBOL_OPERATOR.sub(lambda found: found[0].replace(" ", "").translate(_HIDDEN), text)
+    text = _SYMBOL_OPERATOR.sub(
+        lambda found: found[0].replace(" ", "").translate(_HIDDEN), text
+    )
     text = text.replace("operator\ue007", "operator-\ue003")
     return _WORD_OPERATOR.sub(lambda found: found[0].rstrip().translate(_HIDDEN), text)
 
 
 def _pointed_to(hidden: str) -> str | None:
-    """`fp(int)` of `int (*fp(int))(float)`, a function that returns a pointer to a function; None for any other."""
+    """`fp(int)` of `int (*fp(int))(float)`, a function that returns a pointer to a function.
+
+    None for any other.
+    """
     found = re.search(r"\([*&]+ ?", hidden)
     if found is None or ")(" not in hidden or found.start() != hidden.find("("):
         return None
@@ -122,7 +139,11 @@ def _pointed_to(hidden: str) -> str | None:
     for place in range(found.end(), len(hidden)):
         depth += (hidden[place] == "(") - (hidden[place] == ")")
         if not depth:
-            return hidden[found.end() : place] if hidden[place + 1 : place + 2] == "(" else None
+            return (
+                hidden[found.end() : place]
+                if hidden[place + 1 : place + 2] == "("
+                else None
+            )
     return None
 
 

@@ -1,20 +1,25 @@
 """ELF files of all machines: bytes per kind of section, functions as digests, kernels of AMD and NVIDIA GPUs.
 
-llvm-cpu makes two of them: a relocatable object that still has its symbols, and the linked, stripped library inside
-the artifact. Format: System V ABI, generic part, chapters "Object Files", "Symbol Table" and "Relocation" (figures of
-the 32- and 64-bit layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which there are
-many, in one `struct` sweep.
+llvm-cpu makes two of them: a relocatable object that still has its symbols, and the
+linked, stripped library inside the artifact. Format: System V ABI, generic part,
+chapters "Object Files", "Symbol Table" and "Relocation" (figures of the 32- and 64-bit
+layouts), https://gabi.xinuos.com. Headers are parsed by pyelftools; symbols, of which
+there are many, in one `struct` sweep.
 
-AMD code objects: "User Guide for AMDGPU Backend", Code Object V3 to V6 metadata: the note `AMDGPU` of type
-NT_AMDGPU_METADATA (32) holds a msgpack map whose `amdhsa.kernels` lists one map per kernel,
-https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata. Scratch (`.private_segment_fixed_size`) and LDS
-(`.group_segment_fixed_size`) are bytes per work-item and per workgroup. Each kernel has a descriptor of 64 bytes, the
-object `<name>.kd`, with the modes and registers it starts with ("Kernel Descriptor" there).
+AMD code objects: "User Guide for AMDGPU Backend", Code Object V3 to V6 metadata: the
+note `AMDGPU` of type NT_AMDGPU_METADATA (32) holds a msgpack map whose `amdhsa.kernels`
+lists one map per kernel,
+https://llvm.org/docs/AMDGPUUsage.html#code-object-v3-metadata. Scratch
+(`.private_segment_fixed_size`) and LDS (`.group_segment_fixed_size`) are bytes per
+work-item and per workgroup. Each kernel has a descriptor of 64 bytes, the object
+`<name>.kd`, with the modes and registers it starts with ("Kernel Descriptor" there).
 
-Cubins: sections `.text.<function>` of machine code (SASS), padded with no-operations to whole cache lines, as the
-listings of `cuobjdump -elf` name them (https://docs.nvidia.com/cuda/cuda-binary-utilities); what else is in the file
-(names, symbols, tables for the driver and the debugger) does not run. What `ptxas -v` prints: "Function properties for"
-each function, its frame and spills on the next line, and for an entry point the registers on the one after.
+Cubins: sections `.text.<function>` of machine code (SASS), padded with no-operations to
+whole cache lines, as the listings of `cuobjdump -elf` name them
+(https://docs.nvidia.com/cuda/cuda-binary-utilities); what else is in the file (names,
+symbols, tables for the driver and the debugger) does not run. What `ptxas -v` prints:
+"Function properties for" each function, its frame and spills on the next line, and for
+an entry point the registers on the one after.
 """
 
 from __future__ import annotations
@@ -38,24 +43,45 @@ from msgspec.structs import replace
 
 from bot.core.reading import Assembled, EntryPoint, Reader, Reading
 from bot.errors import ImpossibleBinary, MalformedBinary
-from bot.readers.binary import ByteSpan, WorkLimit, code_digest, fingerprint, label_sizes, require_disjoint, span_inside
+from bot.readers.binary import (
+    ByteSpan,
+    WorkLimit,
+    code_digest,
+    fingerprint,
+    label_sizes,
+    require_disjoint,
+    span_inside,
+)
 
 MAGIC = b"\x7fELF"
 MACHINE = slice(18, 20)  # where both layouts have `e_machine`
-EM_X86_64, EM_CUDA, EM_AMDGPU = ((number).to_bytes(2, "little") for number in (62, 190, 224))
+EM_X86_64, EM_CUDA, EM_AMDGPU = (
+    (number).to_bytes(2, "little") for number in (62, 190, 224)
+)
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_INFO_LINK = 1, 2, 4, 0x10, 0x20, 0x40
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_INFO_LINK = (
+    1,
+    2,
+    4,
+    0x10,
+    0x20,
+    0x40,
+)
 STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
-MAX_NAME_BYTES = 1024  # symbols may share one long name; longer ones are refused rather than copied for each of them
+# symbols may share one long name; longer ones are refused rather than copied for each
+# of them
+MAX_NAME_BYTES = 1024
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
 """ELF class → bytes of the file header, of one program header, of one section header."""
 SYMBOLS = {32: ("IIIBBH", (0, 1, 2, 3, 5)), 64: ("IBBHQQ", (0, 4, 5, 1, 3))}
 """ELF class → layout of a symbol, and the positions of name, value, size, info and section index in it."""
 LABELS = {
     **dict.fromkeys(("SHT_SYMTAB", "SHT_SYMTAB_SHNDX"), "symbols"),
-    **dict.fromkeys(("SHT_DYNSYM", "SHT_HASH", "SHT_GNU_HASH", "SHT_DYNAMIC"), "dynamic"),
+    **dict.fromkeys(
+        ("SHT_DYNSYM", "SHT_HASH", "SHT_GNU_HASH", "SHT_DYNAMIC"), "dynamic"
+    ),
     **dict.fromkeys(("SHT_RELA", "SHT_REL", "SHT_RELR"), "relocations"),
     "SHT_NOTE": "notes",
 }
@@ -70,7 +96,8 @@ class Section:
     flags: int
     span: ByteSpan
     address: int  # where it is mapped; 0 in a relocatable object
-    # link, info: index of a symbol table's strings; of the section that relocations are for
+    # link, info: index of a symbol table's strings; of the section that relocations are
+    # for
     link: int
     info: int
     item_bytes: int  # size of each entry where all have one size
@@ -85,7 +112,13 @@ class Section:
             return "dynamic" if allocated else "symbols"
         if not allocated:
             return "metadata"
-        return "text" if self.flags & SHF_EXECINSTR else "data" if self.flags & SHF_WRITE else "rodata"
+        return (
+            "text"
+            if self.flags & SHF_EXECINSTR
+            else "data"
+            if self.flags & SHF_WRITE
+            else "rodata"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,54 +139,97 @@ class Elf:
     data: bytes
     bits: int
     byte_order: str  # as `struct` writes it
-    sections: Mapping[int, Section]  # those with bytes in the file, by index; no two share a byte
+    sections: Mapping[
+        int, Section
+    ]  # those with bytes in the file, by index; no two share a byte
     parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
-        """The symbols of the symbol table (a file has at most one) by index; of a kind, only the defined ones."""
-        table = next((section for section in self.sections.values() if section.type == "SHT_SYMTAB"), None)
+        """The symbols of the symbol table (a file has at most one) by index.
+
+        Of a kind, only the defined ones.
+        """
+        table = next(
+            (
+                section
+                for section in self.sections.values()
+                if section.type == "SHT_SYMTAB"
+            ),
+            None,
+        )
         if table is None:
             return ()
         fields, places = SYMBOLS[self.bits]
         layout = struct.Struct(self.byte_order + fields)
         if table.span.size % layout.size:
-            raise MalformedBinary(f"a symbol table of {table.span.size} bytes", where="elf")
+            raise MalformedBinary(
+                f"a symbol table of {table.span.size} bytes", where="elf"
+            )
         strings = self.sections.get(table.link)
         names, symbols = strings.span.of(self.data) if strings else b"", []
         for row in layout.iter_unpack(table.span.of(self.data)):
             start, value, size, info, section = (row[place] for place in places)
-            if kind is None or (info & 0xF == kind and SHN_UNDEF < section < SHN_LORESERVE):
+            if kind is None or (
+                info & 0xF == kind and SHN_UNDEF < section < SHN_LORESERVE
+            ):
                 end = names.find(b"\0", start, start + MAX_NAME_BYTES)
                 if end < 0:
                     what = f"a name at offset {start} of {len(names)} bytes of names"
                     raise MalformedBinary(what, where="elf")
-                symbols.append(Symbol(names[start:end].decode("utf-8", "replace"), value, size, info & 0xF, section))
+                symbols.append(
+                    Symbol(
+                        names[start:end].decode("utf-8", "replace"),
+                        value,
+                        size,
+                        info & 0xF,
+                        section,
+                    )
+                )
         return tuple(symbols)
 
     def require_inside(self, symbol: Symbol) -> None:
         """Raise `MalformedBinary` for a function that has bytes outside of its section."""
         if symbol.size_bytes and self.contents(symbol) is None:
             section = self.sections.get(symbol.section)
-            room = f"a section of {section.span.size:,} bytes" if section else "a section without bytes in the file"
-            what = f"function {symbol.name[:80]!r} has {symbol.size_bytes:,} bytes in {room}"
+            room = (
+                f"a section of {section.span.size:,} bytes"
+                if section
+                else "a section without bytes in the file"
+            )
+            what = (
+                f"function {symbol.name[:80]!r} has {symbol.size_bytes:,} bytes in"
+                f" {room}"
+            )
             raise ImpossibleBinary(what, where="elf")
 
     def contents(self, symbol: Symbol) -> bytes | None:
         """What a linked file has for a symbol; None where its section has no such bytes."""
         section = self.sections.get(symbol.section)
-        if section is None or not 0 <= symbol.value - section.address <= section.span.size - symbol.size_bytes:
+        if (
+            section is None
+            or not 0
+            <= symbol.value - section.address
+            <= section.span.size - symbol.size_bytes
+        ):
             return None
         start = section.span.start + symbol.value - section.address
         return self.data[start : start + symbol.size_bytes]
 
 
 def read_elf(data: bytes) -> Reading:
-    """Parts per kind of section; an entry point per function symbol (a stripped library has none)."""
+    """Parts per kind of section.
+
+    An entry point per function symbol (a stripped library has none).
+    """
     elf = parse_elf(data)
-    functions = [symbol for symbol in elf.symbols(STT_FUNC) if symbol.name != LOADER_FUNCTION]
+    functions = [
+        symbol for symbol in elf.symbols(STT_FUNC) if symbol.name != LOADER_FUNCTION
+    ]
     for symbol in functions:
         elf.require_inside(symbol)
-    entries = tuple(EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in functions)
+    entries = tuple(
+        EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in functions
+    )
     return Reading("elf", len(data), elf.parts, entries)
 
 
@@ -164,17 +240,28 @@ def parse_elf(data: bytes) -> Elf:
         header: Any = file.header
         file_bytes, program_bytes, section_bytes = HEADER_BYTES[file.elfclass]
         if header.e_shoff and header.e_shentsize != section_bytes:
-            raise MalformedBinary(f"section headers of {header.e_shentsize} bytes", where="elf")
-        # Files of more than 65,279 sections, with a count of 0, are not made here and are refused by their residue.
-        table = span_inside(header.e_shoff, header.e_shnum * section_bytes, len(data), "elf")
-        programs = span_inside(header.e_phoff, header.e_phnum * program_bytes, len(data), "elf")
+            raise MalformedBinary(
+                f"section headers of {header.e_shentsize} bytes", where="elf"
+            )
+        # Files of more than 65,279 sections, with a count of 0, are not made here and
+        # are refused by their residue.
+        table = span_inside(
+            header.e_shoff, header.e_shnum * section_bytes, len(data), "elf"
+        )
+        programs = span_inside(
+            header.e_phoff, header.e_phnum * program_bytes, len(data), "elf"
+        )
         sections: dict[int, Section] = {}
         for index, offset in enumerate(range(table.start, table.end, section_bytes)):
-            row: Any = struct_parse(file.structs.Elf_Shdr, file.stream, stream_pos=offset)
+            row: Any = struct_parse(
+                file.structs.Elf_Shdr, file.stream, stream_pos=offset
+            )
             if row.sh_type not in ("SHT_NULL", "SHT_NOBITS") and row.sh_size:
                 span = span_inside(row.sh_offset, row.sh_size, len(data), "elf")
                 places = (row.sh_addr, row.sh_link, row.sh_info, row.sh_entsize)
-                sections[index] = Section(index, str(row.sh_type), row.sh_flags, span, *places)
+                sections[index] = Section(
+                    index, str(row.sh_type), row.sh_flags, span, *places
+                )
     except (ELFError, ConstructError) as error:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
     require_disjoint([section.span for section in sections.values()], "elf")
@@ -184,10 +271,12 @@ def parse_elf(data: bytes) -> Elf:
     return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))
 
 
-# The code of functions in relocatable objects. What is left out are names and the ordinals in them, which move when the
-# program gains a dispatch elsewhere. A function is its bytes and its relocations. What a relocation refers to counts by
-# content where that is constant data, as constants of all functions share sections in which each has a place of its
-# own, and by name where it is another function. The types of relocations are numbers of each machine.
+# The code of functions in relocatable objects. What is left out are names and the
+# ordinals in them, which move when the program gains a dispatch elsewhere. A function
+# is its bytes and its relocations. What a relocation refers to counts by content where
+# that is constant data, as constants of all functions share sections in which each has
+# a place of its own, and by name where it is another function. The types of relocations
+# are numbers of each machine.
 
 
 ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
@@ -197,7 +286,9 @@ RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
 X86_RELATIVE, X86_FIELD_BYTES = (2, 4), 4
 """x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
 RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
-MAX_DEPTH = 2  # constant data that refers to data (a table of tables) is followed this far
+MAX_DEPTH = (
+    2  # constant data that refers to data (a table of tables) is followed this far
+)
 
 
 def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
@@ -231,29 +322,47 @@ class _Object:
     def __init__(self, data: bytes) -> None:
         self.elf = parse_elf(data)
         self.sections, self.budget = self.elf.sections, WorkLimit(len(data), "elf")
-        self.known = dict[tuple[object, ...], bytes]()  # constants by place; by function where they refer to something
+        self.known = dict[
+            tuple[object, ...], bytes
+        ]()  # constants by place; by function where they refer to something
         self.symbols, self.functions = self.elf.symbols(), self.elf.symbols(STT_FUNC)
-        starts: dict[int, set[int]] = {}  # section → offsets that a symbol or relocation names
+        starts: dict[
+            int, set[int]
+        ] = {}  # section → offsets that a symbol or relocation names
         for symbol in self.symbols:
             starts.setdefault(symbol.section, set()).add(symbol.value)
         self.relocations: dict[int, list[_Relocation]] = {}
-        for section in (each for each in self.sections.values() if each.type == "SHT_RELA"):
-            rows = self.relocations[section.info] = sorted(self._relocations(section), key=_OFFSET)
+        for section in (
+            each for each in self.sections.values() if each.type == "SHT_RELA"
+        ):
+            rows = self.relocations[section.info] = sorted(
+                self._relocations(section), key=_OFFSET
+            )
             for each in rows:
                 if each.symbol.kind == STT_SECTION:
-                    starts.setdefault(each.symbol.section, set()).add(each.addend + each.bias)
+                    starts.setdefault(each.symbol.section, set()).add(
+                        each.addend + each.bias
+                    )
         self.starts = {section: sorted(offsets) for section, offsets in starts.items()}
         # What a relocation against a section itself means is its first function.
-        self.names = {symbol.section: symbol.name for symbol in reversed(self.functions)}
+        self.names = {
+            symbol.section: symbol.name for symbol in reversed(self.functions)
+        }
         # The addends of these are hidden in their bytes.
-        self.unknown = {section.info for section in self.sections.values() if section.type == "SHT_REL"}
+        self.unknown = {
+            section.info
+            for section in self.sections.values()
+            if section.type == "SHT_REL"
+        }
 
     def _relocations(self, section: Section) -> Iterator[_Relocation]:
         target = self.sections.get(section.info)
         fields, shift = RELOCATION_FORMAT[self.elf.bits]
         layout = struct.Struct(self.elf.byte_order + fields)
         if section.span.size % layout.size:
-            raise MalformedBinary(f"relocations of {section.span.size} bytes", where="elf")
+            raise MalformedBinary(
+                f"relocations of {section.span.size} bytes", where="elf"
+            )
         if target is None or not target.flags & SHF_ALLOC:
             return
         is_x86 = self.elf.data[MACHINE] == EM_X86_64
@@ -266,37 +375,64 @@ class _Object:
 
     def code_of(self, namesakes: list[Symbol]) -> EntryPoint:
         """Size and digest of the functions of one name."""
-        name, size_bytes = namesakes[0].name, sum(symbol.size_bytes for symbol in namesakes)
+        name, size_bytes = (
+            namesakes[0].name,
+            sum(symbol.size_bytes for symbol in namesakes),
+        )
         for symbol in namesakes:
             self.elf.require_inside(symbol)
             if symbol.section not in self.sections or symbol.section in self.unknown:
                 return EntryPoint(name, size_bytes)
-        pieces = (self._range(each, each.section, each.value, each.size_bytes, 0) for each in namesakes)
-        return EntryPoint(name, size_bytes, code=code_digest(*chain.from_iterable(pieces)))
+        pieces = (
+            self._range(each, each.section, each.value, each.size_bytes, 0)
+            for each in namesakes
+        )
+        return EntryPoint(
+            name, size_bytes, code=code_digest(*chain.from_iterable(pieces))
+        )
 
-    def _range(self, function: Symbol, index: int, start: int, size: int, depth: int) -> tuple[bytes, bytes]:
+    def _range(
+        self, function: Symbol, index: int, start: int, size: int, depth: int
+    ) -> tuple[bytes, bytes]:
         """A part of a section, as the function refers to it: its bytes, and its relocations as text."""
-        first, inside = self.sections[index].span.start + start, self._inside(index, start, size)
+        first, inside = (
+            self.sections[index].span.start + start,
+            self._inside(index, start, size),
+        )
         self.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
-        lines = (f"{each.offset - start} {each.type} {self._target(function, each, depth)}\n" for each in inside)
+        lines = (
+            f"{each.offset - start} {each.type} {self._target(function, each, depth)}\n"
+            for each in inside
+        )
         return self.elf.data[first : first + size], "".join(lines).encode()
 
     def _inside(self, index: int, start: int, size: int) -> list[_Relocation]:
         relocations = self.relocations.get(index, [])
-        ends = (bisect_left(relocations, place, key=_OFFSET) for place in (start, start + size))
+        ends = (
+            bisect_left(relocations, place, key=_OFFSET)
+            for place in (start, start + size)
+        )
         return relocations[slice(*ends)]
 
     def _target(self, function: Symbol, relocation: _Relocation, depth: int) -> str:
-        symbol, section = relocation.symbol, self.sections.get(relocation.symbol.section)
+        symbol, section = (
+            relocation.symbol,
+            self.sections.get(relocation.symbol.section),
+        )
         place = symbol.value + relocation.addend
-        if symbol.section == function.section and not (symbol.kind == STT_FUNC and symbol.name != function.name):
+        if symbol.section == function.section and not (
+            symbol.kind == STT_FUNC and symbol.name != function.name
+        ):
             return f"@{place - function.value:+}"
         if section is None or section.flags & SHF_EXECINSTR or depth == MAX_DEPTH:
-            # Without the ordinal: the name as it is in every program that has this dispatch.
+            # Without the ordinal: the name as it is in every program that has this
+            # dispatch.
             return f"{ORDINAL.sub('', symbol.name or self.names.get(symbol.section, ''))}{place:+}"
         return self._constant(function, section, relocation, depth + 1)
 
-    def _constant(self, function: Symbol, section: Section, relocation: _Relocation, depth: int) -> str:
+    def _constant(
+        self, function: Symbol, section: Section, relocation: _Relocation, depth: int
+    ) -> str:
         """Digest of the constant data a relocation refers to, made once for all that do, and where in it."""
         symbol, bias = relocation.symbol, relocation.bias
         start, size, offset = symbol.value, symbol.size_bytes, relocation.addend
@@ -307,14 +443,21 @@ class _Object:
         elif not size:  # nothing tells: all up to the next start
             starts = self.starts[section.index]
             after = bisect_right(starts, start)
-            size = max((starts[after] if after < len(starts) else section.span.size) - start, 0)
+            size = max(
+                (starts[after] if after < len(starts) else section.span.size) - start, 0
+            )
         if not 0 <= start <= section.span.size - size:
-            raise MalformedBinary(f"a constant of {size} bytes at offset {start} of its section", where="elf")
+            raise MalformedBinary(
+                f"a constant of {size} bytes at offset {start} of its section",
+                where="elf",
+            )
         key: tuple[object, ...] = (section.index, start, size)
         if self._inside(section.index, start, size):
             key = (*key, function, depth)
         if key not in self.known:
-            self.known[key] = fingerprint(*self._range(function, section.index, start, size, depth))
+            self.known[key] = fingerprint(
+                *self._range(function, section.index, start, size, depth)
+            )
         return f"{self.known[key].hex()}{offset:+}"
 
 
@@ -325,7 +468,9 @@ NOTE_OWNER, NT_AMDGPU_METADATA = b"AMDGPU\0", 32
 NOTE_HEADER = struct.Struct("<III")
 MAX_METADATA_BYTES = 1 << 22
 """A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
-ENTRY_OFFSET = slice(16, 24)  # where a kernel descriptor has the distance to the code, which is a matter of layout
+ENTRY_OFFSET = slice(
+    16, 24
+)  # where a kernel descriptor has the distance to the code, which is a matter of layout
 FIELDS = {
     "stack_bytes": ".private_segment_fixed_size",
     "workgroup_bytes": ".group_segment_fixed_size",
@@ -341,28 +486,52 @@ FIELDS = {
 def read_code_object(data: bytes) -> Reading:
     """Parts per kind of section; an entry point per kernel of the metadata."""
     elf = parse_elf(data)
-    symbols = {symbol.name: symbol for kind in (STT_OBJECT, STT_FUNC) for symbol in elf.symbols(kind)}
+    symbols = {
+        symbol.name: symbol
+        for kind in (STT_OBJECT, STT_FUNC)
+        for symbol in elf.symbols(kind)
+    }
     budget = WorkLimit(len(data), "hsaco")
-    entries = tuple(_entry_point(elf, kernel, symbols, budget) for kernel in _kernels(elf))
+    entries = tuple(
+        _entry_point(elf, kernel, symbols, budget) for kernel in _kernels(elf)
+    )
     return Reading("hsaco", len(data), elf.parts, entries)
 
 
-def _entry_point(elf: Elf, kernel: Mapping[str, Any], symbols: Mapping[str, Symbol], budget: WorkLimit) -> EntryPoint:
-    name, values = kernel.get(".name"), {field: kernel.get(key) for field, key in FIELDS.items()}
+def _entry_point(
+    elf: Elf,
+    kernel: Mapping[str, Any],
+    symbols: Mapping[str, Symbol],
+    budget: WorkLimit,
+) -> EntryPoint:
+    name, values = (
+        kernel.get(".name"),
+        {field: kernel.get(key) for field, key in FIELDS.items()},
+    )
     if not isinstance(name, str):
         raise MalformedBinary("a kernel without a name", where="hsaco")
     for field, value in values.items():
         if value is not None and (type(value) is not int or value < 0):
-            raise MalformedBinary(f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco")
+            raise MalformedBinary(
+                f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco"
+            )
     function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
     if function is not None:
         elf.require_inside(function)
-    machine_code, start_state = (elf.contents(each) if each else None for each in (function, descriptor))
+    machine_code, start_state = (
+        elf.contents(each) if each else None for each in (function, descriptor)
+    )
     code = None
     if machine_code is not None and start_state is not None:
         budget.spend(len(machine_code) + len(start_state))
-        code = code_digest(machine_code, start_state[: ENTRY_OFFSET.start], start_state[ENTRY_OFFSET.stop :])
-    return EntryPoint(name, function.size_bytes if function else None, code=code, **values)
+        code = code_digest(
+            machine_code,
+            start_state[: ENTRY_OFFSET.start],
+            start_state[ENTRY_OFFSET.stop :],
+        )
+    return EntryPoint(
+        name, function.size_bytes if function else None, code=code, **values
+    )
 
 
 def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
@@ -376,17 +545,37 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
             at = content_at + -(-content_bytes // 4) * 4
             if content_at + content_bytes > len(data):
                 raise MalformedBinary("a note beyond its section", where="hsaco")
-            if data[owner_at : owner_at + owner_bytes] != NOTE_OWNER or kind != NT_AMDGPU_METADATA:
+            if (
+                data[owner_at : owner_at + owner_bytes] != NOTE_OWNER
+                or kind != NT_AMDGPU_METADATA
+            ):
                 continue
             if content_bytes > MAX_METADATA_BYTES:
-                raise MalformedBinary(f"metadata of {content_bytes} bytes", where="hsaco")
+                raise MalformedBinary(
+                    f"metadata of {content_bytes} bytes", where="hsaco"
+                )
             try:  # it bounds every claimed count by the length of its input
-                metadata = msgpack.unpackb(data[content_at : content_at + content_bytes])
-            except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-                raise MalformedBinary(f"metadata is not msgpack: {error}", where="hsaco") from error
-            kernels = metadata.get("amdhsa.kernels") if isinstance(metadata, dict) else None
-            if not isinstance(kernels, list) or not all(isinstance(kernel, dict) for kernel in kernels):
-                raise MalformedBinary("metadata without a list of kernels", where="hsaco")
+                metadata = msgpack.unpackb(
+                    data[content_at : content_at + content_bytes]
+                )
+            except (
+                ValueError,
+                TypeError,
+                OverflowError,
+                msgpack.UnpackException,
+            ) as error:
+                raise MalformedBinary(
+                    f"metadata is not msgpack: {error}", where="hsaco"
+                ) from error
+            kernels = (
+                metadata.get("amdhsa.kernels") if isinstance(metadata, dict) else None
+            )
+            if not isinstance(kernels, list) or not all(
+                isinstance(kernel, dict) for kernel in kernels
+            ):
+                raise MalformedBinary(
+                    "metadata without a list of kernels", where="hsaco"
+                )
             return kernels
     raise MalformedBinary("no AMDGPU metadata note", where="hsaco")
 
@@ -400,22 +589,35 @@ EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
 """Names of `cuobjdump -elf` in `.nv.info`: the format of a sized value; frame and registers of a function."""
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
-    r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes spill loads[ \t]*"
+    r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes"
+    r" spill loads[ \t]*"
     r"(?:\n[^\n]*: Used (\d{1,15}) registers)?"
 )
 
 
 def read_cubin(data: bytes) -> Reading:
-    """Parts per kind of section, `text` the machine code; an entry point per function that has a section."""
+    """Parts per kind of section, `text` the machine code.
+
+    An entry point per function that has a section.
+    """
     if not CUBIN.accepts(data):
         raise MalformedBinary("not an ELF file for CUDA", where="cubin")
     elf, by_section = parse_elf(data), dict[int, list[str]]()
     for symbol in elf.symbols(STT_FUNC):
         section = elf.sections.get(symbol.section)
-        # A function's section begins with it: what stands behind it there are its own helpers.
-        if section is not None and section.flags & SHF_EXECINSTR and symbol.value == section.address:
+        # A function's section begins with it: what stands behind it there are its own
+        # helpers.
+        if (
+            section is not None
+            and section.flags & SHF_EXECINSTR
+            and symbol.value == section.address
+        ):
             by_section.setdefault(section.index, []).append(symbol.name)
-    alone = {names[0]: elf.sections[index].span.of(data) for index, names in by_section.items() if len(names) == 1}
+    alone = {
+        names[0]: elf.sections[index].span.of(data)
+        for index, names in by_section.items()
+        if len(names) == 1
+    }
     attributes = _attributes(elf)
     entries = tuple(
         EntryPoint(
@@ -433,8 +635,16 @@ def read_cubin(data: bytes) -> Reading:
 def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
     """Function and attribute → value, of those attributes of the file that are a number of a function."""
     sections = elf.sections.values()
-    # `.nv.info.<function>`, which has that flag, tells of one function; `.nv.info` of them all.
-    info = next((one for one in sections if one.type in NV_INFO and not one.flags & SHF_INFO_LINK), None)
+    # `.nv.info.<function>`, which has that flag, tells of one function; `.nv.info` of
+    # them all.
+    info = next(
+        (
+            one
+            for one in sections
+            if one.type in NV_INFO and not one.flags & SHF_INFO_LINK
+        ),
+        None,
+    )
     data, symbols, at = info.span.of(elf.data) if info else b"", elf.symbols(), 0
     values: dict[tuple[str, int], int] = {}
     while at + ATTRIBUTE.size <= len(data):
@@ -451,7 +661,9 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
 
 
 def read_assembled(assembled: Assembled) -> Reading:
-    """What one module became, with all its functions; those that are only called have no registers of their own.
+    """What one module became, with all its functions.
+
+    Those that are only called have no registers of their own.
 
     Raises `MalformedBinary`, also where cubin and print tell of different functions.
     """
@@ -459,17 +671,31 @@ def read_assembled(assembled: Assembled) -> Reading:
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
     rows = PROPERTIES.findall(assembled.said)
     if len(rows) != assembled.said.count("Function properties for "):
-        raise MalformedBinary("ptxas prints the properties of a function in an unknown form", where="ptxas")
+        raise MalformedBinary(
+            "ptxas prints the properties of a function in an unknown form",
+            where="ptxas",
+        )
     for name, stores, loads, used in rows:
         registers, spill_bytes = int(used) if used else None, int(stores) + int(loads)
-        functions[name] = EntryPoint(name, registers=registers, spill_bytes=spill_bytes, sass_bytes=sizes.get(name))
+        functions[name] = EntryPoint(
+            name,
+            registers=registers,
+            spill_bytes=spill_bytes,
+            sass_bytes=sizes.get(name),
+        )
     if missing := sizes.keys() - functions.keys():
-        raise MalformedBinary(f"ptxas prints nothing about {min(missing)[:80]!r}", where="cubin")
+        raise MalformedBinary(
+            f"ptxas prints nothing about {min(missing)[:80]!r}", where="cubin"
+        )
     return replace(reading, entry_points=tuple(functions.values()))
 
 
 ELF = Reader(lambda data: data.startswith(MAGIC), read_elf)
 """The reader of ELF files of any machine."""
-CODE_OBJECT = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_AMDGPU, read_code_object)
-CUBIN = Reader(lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_CUDA, read_cubin)
+CODE_OBJECT = Reader(
+    lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_AMDGPU, read_code_object
+)
+CUBIN = Reader(
+    lambda data: data.startswith(MAGIC) and data[MACHINE] == EM_CUDA, read_cubin
+)
 """The reader of cubins, which no artifact holds: an assembler makes them."""

@@ -1,8 +1,9 @@
 """The files of a compile as the measurement of one cell: each is read by its magic number, whatever made it.
 
-A kernel is an entry point of an AMD code object, a cubin, PTX or SPIR-V; of other ELF files, such as a C library's,
-each function is one. A file of no known format counts whole, as `unattributed_bytes`. A compiler's own IR, stage after
-stage, is counted as passes are.
+A kernel is an entry point of an AMD code object, a cubin, PTX or SPIR-V; of other ELF
+files, such as a C library's, each function is one. A file of no known format counts
+whole, as `unattributed_bytes`. A compiler's own IR, stage after stage, is counted as
+passes are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.core.metrics import ARCHIVE, CODE, EXECUTABLES, METRIC_IDS, METRICS, OTHER, UNREAD
+from bot.core.metrics import (
+    ARCHIVE,
+    CODE,
+    EXECUTABLES,
+    METRIC_IDS,
+    METRICS,
+    OTHER,
+    UNREAD,
+)
 from bot.core.reading import Measurement, Reading
 from bot.core.record import is_count
 from bot.core.snapshot import Dispatch
@@ -32,22 +41,34 @@ from bot.readers.spirv import SPIRV
 
 READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
 NO_ARTIFACT_SAYS_IT = "no file of the command has it"
-_ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)  # a file has what a kernel always takes; a launch may add to it
-_RELOCATABLE = (1).to_bytes(2, "little"), slice(16, 18)  # ET_REL, and where a file says so
+_ADDED_AT_LAUNCH = (
+    "workgroup_memory_max_bytes",
+)  # a file has what a kernel always takes; a launch may add to it
+_RELOCATABLE = (
+    (1).to_bytes(2, "little"),
+    slice(16, 18),
+)  # ET_REL, and where a file says so
 _STACK_USAGE = ".su"
 _LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
-_MLIR = re.compile(rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE)
-_INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")  # of assembly, PTX with its predicates among it
+_MLIR = re.compile(
+    rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE
+)
+_INSTRUCTION = re.compile(
+    rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)"
+)  # of assembly, PTX with its predicates among it
 _BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
 """Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a `tensor` between the brackets."""
-_SHOWN_OF_MNEMONIC = 2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
+_SHOWN_OF_MNEMONIC = (
+    2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
+)
 
 
 class _Piece(NamedTuple):
     """A file that ships, or a member of an archive that does."""
 
     name: str  # `libf.a(f.o)` for a member
-    stack_usage: str  # the name of the compiler's file of stack usage for it, without folder and ending
+    # the name of the compiler's file of stack usage for it, without folder and ending
+    stack_usage: str
     data: bytes
 
 
@@ -59,8 +80,9 @@ def measure_files(
 ) -> Measurement:
     """The numbers of one compile; raises InputError for facts that are impossible.
 
-    `artifacts`: those of the files that ship; `facts`: metric id → what the command says of it; None for a declared one
-    of which it says nothing; `costs`: CPU time in ms, and peak memory in KiB.
+    `artifacts`: those of the files that ship; `facts`: metric id → what the command
+    says of it; None for a declared one of which it says nothing; `costs`: CPU time in
+    ms, and peak memory in KiB.
     """
     pieces, unread = _pieces(files, artifacts)
     readings = dict[str, Reading]()
@@ -72,29 +94,45 @@ def measure_files(
         except MalformedBinary as error:
             unread[piece.name] = error.line
     data_of = {piece.name: piece.data for piece in pieces}
-    texts = demangled(entry.name for reading in readings.values() for entry in reading.entry_points)
+    texts = demangled(
+        entry.name for reading in readings.values() for entry in reading.entry_points
+    )
     usages, no_frames = _usages(files)
     dispatches, sizes = list[Dispatch](), Counter[str]()
     for piece in pieces:
         reading = readings.get(piece.name)
         if reading is None:
             continue
-        sizes.update({EXECUTABLES + label: size for label, size in reading.parts.items()})
+        sizes.update(
+            {EXECUTABLES + label: size for label, size in reading.parts.items()}
+        )
         sizes[OTHER] += reading.unattributed_bytes
-        frames = _frames(piece, usages, texts) if usages and reading.format == "elf" else {}
+        frames = (
+            _frames(piece, usages, texts) if usages and reading.format == "elf" else {}
+        )
         for entry in reading.entry_points:
             known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
             if entry.name in frames:
                 known["stack_bytes"] = frames[entry.name]
             kind = stem_of(entry.name, texts.get(entry.name))
-            dispatches.append(Dispatch(piece.name, entry.name, kind, strategy="", **known))
+            dispatches.append(
+                Dispatch(piece.name, entry.name, kind, strategy="", **known)
+            )
     whole_bytes = sum(len(files[name]) for name in artifacts)
     held_bytes = sum(len(piece.data) for piece in pieces)
-    sizes[UNREAD] = sum(len(data_of[name]) if name in data_of else len(files[name]) for name in unread)
-    sizes[ARCHIVE] = whole_bytes - held_bytes - sum(len(files[name]) for name in unread if name not in data_of)
+    sizes[UNREAD] = sum(
+        len(data_of[name]) if name in data_of else len(files[name]) for name in unread
+    )
+    sizes[ARCHIVE] = (
+        whole_bytes
+        - held_bytes
+        - sum(len(files[name]) for name in unread if name not in data_of)
+    )
     code_bytes = sum(size for label, size in sizes.items() if label in CODE)
     constants = sizes[f"{EXECUTABLES}rodata"] + sizes[f"{EXECUTABLES}data"]
-    is_host = any(reading.format == "elf" for reading in readings.values())  # functions are not launched, but called
+    is_host = any(
+        reading.format == "elf" for reading in readings.values()
+    )  # functions are not launched, but called
     values: dict[str, int | None] = {
         "artifact_bytes": whole_bytes,
         "compile_cpu_ms": costs[0],
@@ -109,20 +147,39 @@ def measure_files(
         values["unattributed_bytes"] = whole_bytes - code_bytes - constants
         for metric in (each for each in METRICS if each.of_entry):
             none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
-            values[metric.id], why = of_entries(dispatches, metric, none_at_all, NO_ARTIFACT_SAYS_IT)
-            reasons[metric.id] = no_frames if no_frames and metric.of_entry == "stack_bytes" else why
+            values[metric.id], why = of_entries(
+                dispatches, metric, none_at_all, NO_ARTIFACT_SAYS_IT
+            )
+            reasons[metric.id] = (
+                no_frames if no_frames and metric.of_entry == "stack_bytes" else why
+            )
     _check(facts, values)
     values |= facts
     if len(dispatches) == 1:
-        own = {of: facts[metric.id] for metric in METRICS if metric.id in facts and (of := metric.of_entry)}
+        own = {
+            of: facts[metric.id]
+            for metric in METRICS
+            if metric.id in facts and (of := metric.of_entry)
+        }
         dispatches = [replace(dispatches[0], **own)]
     metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
     parts = {label: size for label, size in sizes.items() if size}
-    unknown = {id_: reasons.get(id_, "facts.json does not have it") for id_, value in metrics.items() if value is None}
-    return Measurement(metrics, tuple(dispatches), unknown | ({"unread": not_read} if unread else {}), parts)
+    unknown = {
+        id_: reasons.get(id_, "facts.json does not have it")
+        for id_, value in metrics.items()
+        if value is None
+    }
+    return Measurement(
+        metrics,
+        tuple(dispatches),
+        unknown | ({"unread": not_read} if unread else {}),
+        parts,
+    )
 
 
-def _pieces(files: Mapping[str, bytes], artifacts: Sequence[str]) -> tuple[list[_Piece], dict[str, str]]:
+def _pieces(
+    files: Mapping[str, bytes], artifacts: Sequence[str]
+) -> tuple[list[_Piece], dict[str, str]]:
     """Return the files that ship, an archive as its members, and damaged archives with the reason.
 
     Raises InputError for a thin archive: what ships is in other files.
@@ -131,7 +188,10 @@ def _pieces(files: Mapping[str, bytes], artifacts: Sequence[str]) -> tuple[list[
     for name in artifacts:
         data = files[name]
         if data.startswith(THIN_MAGIC):
-            raise InputError(f"{name} is a thin archive without code: create it without `ar`'s T or --thin")
+            raise InputError(
+                f"{name} is a thin archive without code: create it without `ar`'s T or"
+                " --thin"
+            )
         if not is_archive(data):
             pieces.append(_Piece(name, _without_ending(name), data))
             continue
@@ -141,7 +201,13 @@ def _pieces(files: Mapping[str, bytes], artifacts: Sequence[str]) -> tuple[list[
             unread[name] = error.line
             continue
         for member in members:
-            pieces.append(_Piece(f"{name}({member.name})", _without_ending(member.file_name), member.data))
+            pieces.append(
+                _Piece(
+                    f"{name}({member.name})",
+                    _without_ending(member.file_name),
+                    member.data,
+                )
+            )
     return pieces, unread
 
 
@@ -161,10 +227,13 @@ def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str
     return usages, ""
 
 
-def _frames(piece: _Piece, usages: Mapping[str, tuple[Row, ...]], texts: Mapping[str, str]) -> dict[str, int]:
+def _frames(
+    piece: _Piece, usages: Mapping[str, tuple[Row, ...]], texts: Mapping[str, str]
+) -> dict[str, int]:
     """Return function → frame of one object, from its own file of stack usage, else from those of all files.
 
-    A local function may have a namesake in another file. What is linked of several files has no file of its own.
+    A local function may have a namesake in another file. What is linked of several
+    files has no file of its own.
     """
     functions = parse_elf(piece.data).symbols(STT_FUNC)
     own = [piece.stack_usage] if piece.stack_usage in usages else []
@@ -182,7 +251,12 @@ def _read(data: bytes) -> Reading:
     if reading.format != "elf" or data[_RELOCATABLE[1]] != _RELOCATABLE[0]:
         return reading
     codes = function_codes(data)
-    return replace(reading, entry_points=tuple(replace(one, code=codes[one.name].code) for one in reading.entry_points))
+    return replace(
+        reading,
+        entry_points=tuple(
+            replace(one, code=codes[one.name].code) for one in reading.entry_points
+        ),
+    )
 
 
 def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) -> None:
@@ -191,26 +265,54 @@ def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) ->
         if value is None:
             continue
         if not is_count(value):
-            raise InputError(f"facts.json has an invalid value for {id_}: {str(value)[:40]}")
+            raise InputError(
+                f"facts.json has an invalid value for {id_}: {str(value)[:40]}"
+            )
         least = values.get(id_)
-        if least is not None and least != value and not (id_ in _ADDED_AT_LAUNCH and value > least):
-            raise InputError(f"facts.json has {id_} = {value:,}, but the files have {values[id_]:,}")
+        if (
+            least is not None
+            and least != value
+            and not (id_ in _ADDED_AT_LAUNCH and value > least)
+        ):
+            raise InputError(
+                f"facts.json has {id_} = {value:,}, but the files have {values[id_]:,}"
+            )
 
 
-def stages_of(files: Mapping[str, bytes], stages: Sequence[str]) -> DispatchTrace | None:
-    """What the function consists of at each stage of a compiler's own IR; None where there are no such files."""
+def stages_of(
+    files: Mapping[str, bytes], stages: Sequence[str]
+) -> DispatchTrace | None:
+    """What the function consists of at each stage of a compiler's own IR.
+
+    None where there are no such files.
+    """
     steps, before = list[PassStep](), ("", Counter[str]())
     for stage in stages:
-        texts = [data for name, data in sorted(files.items()) if name.endswith(f".{stage}")]
+        texts = [
+            data for name, data in sorted(files.items()) if name.endswith(f".{stage}")
+        ]
         if not texts:
             continue
-        level = LLVM if _LLVM_IR.search(texts[0]) else MLIR if _MLIR.search(texts[0]) else MACHINE
+        level = (
+            LLVM
+            if _LLVM_IR.search(texts[0])
+            else MLIR
+            if _MLIR.search(texts[0])
+            else MACHINE
+        )
         typed = Counter(item for text in texts for item in _items(text, level))
         changes = Counter(typed)
         changes.subtract(before[1] if before[0] == level else {})
         if not steps:  # so that the first stage can be the one in which two sides part
             steps.append(PassStep(SOURCE, "", level, {}))
-        steps.append(PassStep(stage, "", level, {name: count for name, count in sorted(changes.items()) if count}))
+        steps.append(
+            PassStep(
+                stage,
+                "",
+                level,
+                {name: count for name, count in sorted(changes.items()) if count},
+            )
+        )
         before = level, typed
     return DispatchTrace(tuple(steps), same_code=True) if steps else None
 

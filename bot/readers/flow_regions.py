@@ -1,7 +1,7 @@
 """The dispatch regions of a program, from its text at the phase `flow`, without what is only numbering.
 
-Format: `flow.executable private @main_dispatch_0 {` holds one function; `flow.dispatch @main_dispatch_0::@…` is a place
-where the program launches it (3.8.0 to 3.13.0).
+Format: `flow.executable private @main_dispatch_0 {` holds one function; `flow.dispatch
+@main_dispatch_0::@…` is a place where the program launches it (3.8.0 to 3.13.0).
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-_EXECUTABLE = re.compile(r'^  flow\.executable [^\n]*?@("?)(?P<name>[^\s"{]+)\1.*?^  \}$', re.MULTILINE | re.DOTALL)
+_EXECUTABLE = re.compile(
+    r'^  flow\.executable [^\n]*?@("?)(?P<name>[^\s"{]+)\1.*?^  \}$',
+    re.MULTILINE | re.DOTALL,
+)
 _SITE = re.compile(r'flow\.dispatch @"?([^\s":]+)"?::')
 _ORDINAL = re.compile(r"_dispatch_\d+")
 

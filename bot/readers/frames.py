@@ -1,8 +1,9 @@
 """The stack frames that `-fstack-usage` writes, for the functions of one object.
 
-Clang writes the name of the symbol. GCC writes the function as C++ declares it (`T get(T) [with T = int]`), so that
-instances of one template can look alike. GCC writes one line for each function in the order in which it emits their
-code, and the assembler keeps that order in each section.
+Clang writes the name of the symbol. GCC writes the function as C++ declares it (`T
+get(T) [with T = int]`), so that instances of one template can look alike. GCC writes
+one line for each function in the order in which it emits their code, and the assembler
+keeps that order in each section.
 """
 
 from __future__ import annotations
@@ -40,14 +41,21 @@ def rows_of(data: bytes) -> tuple[Row, ...]:
 
     GCC writes a column after the line number, and `dynamic,bounded` for a frame with a known bound.
     """
-    text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace("dynamic,bounded", "dynamic")
+    text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace(
+        "dynamic,bounded", "dynamic"
+    )
     return tuple(Row(name, size) for name, size in stack_usage_rows(text))
 
 
 def frames_of(
-    functions: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str], is_own: bool
+    functions: Sequence[Symbol],
+    rows: Sequence[Row],
+    texts: Mapping[str, str],
+    is_own: bool,
 ) -> dict[str, int]:
-    """Return function → bytes of its frame; a function whose line cannot be told from others is missing.
+    """Return function → bytes of its frame.
+
+    A function whose line cannot be told from others is missing.
 
     Args:
         functions: the function symbols of the object.
@@ -63,12 +71,19 @@ def frames_of(
     symbols_by_key = dict[str, list[Symbol]]()
     for function in functions:
         if function.name not in frames and COLD not in function.name:
-            symbols_by_key.setdefault(_key_of_symbol(function.name, texts), []).append(function)
+            symbols_by_key.setdefault(_key_of_symbol(function.name, texts), []).append(
+                function
+            )
     rows_by_key = dict[str, list[Row]]()
     for row in rows:
         if row.name not in names:
             rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
-    unnamed_rows = [row for key, found in rows_by_key.items() if key not in symbols_by_key for row in found]
+    unnamed_rows = [
+        row
+        for key, found in rows_by_key.items()
+        if key not in symbols_by_key
+        for row in found
+    ]
     unnamed_symbols = list[Symbol]()
     for key, symbols in symbols_by_key.items():
         if key in rows_by_key:
@@ -84,18 +99,30 @@ def frames_of(
     return frames
 
 
-def fits(functions: Iterable[Symbol], rows: Iterable[Row], texts: Mapping[str, str]) -> bool:
+def fits(
+    functions: Iterable[Symbol], rows: Iterable[Row], texts: Mapping[str, str]
+) -> bool:
     """Return True where each function has a line of its name or of its source's name."""
     row_names = {row.name for row in rows}
     keys = {_key_of_row(name) for name in row_names}
     return all(
-        COLD in function.name or function.name in row_names or _key_of_symbol(function.name, texts) in keys
+        COLD in function.name
+        or function.name in row_names
+        or _key_of_symbol(function.name, texts) in keys
         for function in functions
     )
 
 
-def _assigned(symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str], is_own: bool) -> dict[str, int]:
-    """Frames of functions that share a name in their source; nothing where lines and functions cannot be paired."""
+def _assigned(
+    symbols: Sequence[Symbol],
+    rows: Sequence[Row],
+    texts: Mapping[str, str],
+    is_own: bool,
+) -> dict[str, int]:
+    """Frames of functions that share a name in their source.
+
+    Nothing where lines and functions cannot be paired.
+    """
     places = sorted({(symbol.section, symbol.value) for symbol in symbols})
     if not rows or len(rows) < len(places):
         return {}
@@ -110,15 +137,30 @@ def _assigned(symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str
     if not is_own or (len(sections) > 1 and max(sections.values()) > 1):
         return {}
     in_order = dict(zip(places, rows, strict=True))
-    return {symbol.name: in_order[symbol.section, symbol.value].frame_bytes for symbol in symbols}
+    return {
+        symbol.name: in_order[symbol.section, symbol.value].frame_bytes
+        for symbol in symbols
+    }
 
 
-def _by_parameters(symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str]) -> dict[str, int]:
-    """Frames of overloads; nothing unless each line has parameters that just one function has, and the reverse."""
+def _by_parameters(
+    symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str]
+) -> dict[str, int]:
+    """Frames of overloads.
+
+    Nothing unless each line has parameters that just one function has, and the reverse.
+    """
     lines = {_canonical(row.name): row.frame_bytes for row in rows}
-    wanted = {symbol.name: _canonical(texts.get(symbol.name, symbol.name)) for symbol in symbols}
+    wanted = {
+        symbol.name: _canonical(texts.get(symbol.name, symbol.name))
+        for symbol in symbols
+    }
     places = {(symbol.section, symbol.value): wanted[symbol.name] for symbol in symbols}
-    if len(lines) != len(rows) or len(set(places.values())) != len(places) or lines.keys() != set(wanted.values()):
+    if (
+        len(lines) != len(rows)
+        or len(set(places.values())) != len(places)
+        or lines.keys() != set(wanted.values())
+    ):
         return {}
     return {name: lines[key] for name, key in wanted.items()}
 
@@ -134,8 +176,14 @@ def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
 
 def _type_words(text: str) -> tuple[str, ...]:
     words = _WORD.findall(text)
-    is_integer = not _LENGTHS.isdisjoint(words)  # GCC writes `long unsigned int` for `unsigned long`
-    kept = [word for word in words if word not in _IMPLIED or (word == "int" and not is_integer)]
+    is_integer = not _LENGTHS.isdisjoint(
+        words
+    )  # GCC writes `long unsigned int` for `unsigned long`
+    kept = [
+        word
+        for word in words
+        if word not in _IMPLIED or (word == "int" and not is_integer)
+    ]
     return tuple(sorted(kept))
 
 

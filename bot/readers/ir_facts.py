@@ -55,7 +55,9 @@ class CompiledFor(Record, frozen=True):
 
     backend: Name
     format: Name  # `embedded-elf-x86_64`
-    features: tuple[str, ...]  # of the processor, as LLVM names them: `+avx2`, where the target says
+    features: tuple[
+        str, ...
+    ]  # of the processor, as LLVM names them: `+avx2`, where the target says
 
 
 class Interface(Record, frozen=True):
@@ -65,7 +67,8 @@ class Interface(Record, frozen=True):
     parameters: tuple[Parameter, ...]
     targets: tuple[CompiledFor, ...]
     remembers: bool  # True where a call changes what the next one sees
-    # True where an integer may be the place of something in a tensor: one that is too large would be outside of it
+    # True where an integer may be the place of something in a tensor: one that is too
+    # large would be outside of it
     picks: bool
 
 
@@ -87,12 +90,17 @@ def alloca_bytes(answer: str) -> dict[str, int]:
     """
     sizes = read_answer(answer, _Allocas).functions
     if unknown := sorted(name for name, size in sizes.items() if size is None):
-        raise MalformedBinary(f"the stack allocations of {unknown[0]} have no constant size", where=_WHERE)
+        raise MalformedBinary(
+            f"the stack allocations of {unknown[0]} have no constant size", where=_WHERE
+        )
     return {name: size for name, size in sizes.items() if size is not None}
 
 
 def strategies(answer: str) -> dict[str, str]:
-    """The answer to the request `strategies`: function → its configuration, one line; raises MalformedBinary."""
+    """The answer to the request `strategies`: function → its configuration, one line.
+
+    Raises MalformedBinary.
+    """
     functions = read_answer(answer, _Strategies).functions
     if what := next(_no_lines(functions.values()), None):
         raise MalformedBinary(what, where=_WHERE)
@@ -109,7 +117,9 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
     try:
         fields = decoded(answer, dict[str, msgspec.Raw], _WHERE)
         if "error" in fields:
-            raise MalformedBinary(decoded(bytes(fields["error"]), str, _WHERE)[:500], where=_WHERE)
+            raise MalformedBinary(
+                decoded(bytes(fields["error"]), str, _WHERE)[:500], where=_WHERE
+            )
         if missing := set(kind.__struct_fields__) - fields.keys():
             raise MalformedBinary(f"the answer has no {min(missing)}", where=_WHERE)
         return decoded(answer, kind, _WHERE)
@@ -125,10 +135,18 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     members = [name for family in families for name in family.members]
     digests = [(each.bound, "an entry point") for each in entries]
     digests += [(digest, "a phase") for digest in facts.phases.values()]
-    yield from (f"entry point of unknown kind {each.kind!r:.40}" for each in entries if each.kind not in KINDS)
+    yield from (
+        f"entry point of unknown kind {each.kind!r:.40}"
+        for each in entries
+        if each.kind not in KINDS
+    )
     if not facts.phases.keys() <= set(HASHED_PHASES):
         yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
-    yield from (f"{what} has no digest: {text!r:.40}" for text, what in digests if not _DIGEST.fullmatch(text))
+    yield from (
+        f"{what} has no digest: {text!r:.40}"
+        for text, what in digests
+        if not _DIGEST.fullmatch(text)
+    )
     if len(set(names)) != len(names):
         yield "an entry point is listed twice"
     if len({executable for executable, _ in names}) > facts.executables:
@@ -137,25 +155,34 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
         yield "more launches in initializers than in the whole program"
     yield from _no_lines(site.entry_point for site in facts.sites)
     components = [site.component for site in facts.sites if site.component is not None]
-    yield from _no_lines([*components, *filter(None, facts.places)], COMPONENT_CHARACTERS)
+    yield from _no_lines(
+        [*components, *filter(None, facts.places)], COMPONENT_CHARACTERS
+    )
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
     if len(set(members)) != len(members) or not sources.issuperset(members):
-        yield "an executable of a family is also in another family, or not in the program"
+        yield (
+            "an executable of a family is also in another family, or not in the program"
+        )
     yield from _no_lines(line for family in families for line in family.varying)
 
 
 def _no_lines(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
     """Complaints about texts that are empty, too long or more than one line of printable text."""
     for text in texts:
-        if not text or not text.isprintable() or (characters and len(text) > characters):
+        if (
+            not text
+            or not text.isprintable()
+            or (characters and len(text) > characters)
+        ):
             yield f"not a line of text: {text!r:.40}"
 
 
 class Tensor(NamedTuple):
     """A type of the compiler's IR that is a tensor's or a number's."""
 
-    # of the dimensions, None for one that is not fixed; none of them at all for a tensor of one value
+    # of the dimensions, None for one that is not fixed; none of them at all for a
+    # tensor of one value
     sizes: tuple[int | None, ...]
     element: str  # `i8`, `si32`, `f32`, `bf16`, `index`
     is_scalar: bool = False
@@ -167,11 +194,16 @@ class Tensor(NamedTuple):
 
     def sized(self, dynamic: int) -> Tensor:
         """The type with every dimension that is not fixed made `dynamic`."""
-        return self._replace(sizes=tuple(dynamic if size is None else size for size in self.sizes))
+        return self._replace(
+            sizes=tuple(dynamic if size is None else size for size in self.sizes)
+        )
 
     @property
     def size_bytes(self) -> int | None:
-        """The tensor's size in a file; None where a dimension is not fixed, or an element is no plain number."""
+        """The tensor's size in a file.
+
+        None where a dimension is not fixed, or an element is no plain number.
+        """
         bits = self.bits
         if bits is None or self.is_dynamic:
             return None
@@ -193,8 +225,13 @@ class Tensor(NamedTuple):
 
 
 def parsed(text: str) -> Tensor | None:
-    """The type that the text names; None for any other (a fence, a buffer, a tensor with an encoding)."""
+    """The type that the text names.
+
+    None for any other (a fence, a buffer, a tensor with an encoding).
+    """
     if tensor := _TENSOR.fullmatch(text):
         sizes = tensor[1].split("x")[:-1]
-        return Tensor(tuple(None if size == "?" else int(size) for size in sizes), tensor[2])
+        return Tensor(
+            tuple(None if size == "?" else int(size) for size in sizes), tensor[2]
+        )
     return Tensor((), text, is_scalar=True) if _SCALAR.fullmatch(text) else None

@@ -1,9 +1,11 @@
 """Kernels as source text, which a driver compiles: PTX, and Metal's shading language.
 
 PTX: "Parallel Thread Execution ISA", chapters "State Spaces" and "Directives",
-https://docs.nvidia.com/cuda/parallel-thread-execution. LLVM's NVPTX back end puts the frame of a function into one
-`.local` array `__local_depotN` inside its body, static workgroup memory into `.shared` arrays, and IREE all of its
-workgroup memory into `.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per kernel.
+https://docs.nvidia.com/cuda/parallel-thread-execution. LLVM's NVPTX back end puts the
+frame of a function into one `.local` array `__local_depotN` inside its body, static
+workgroup memory into `.shared` arrays, and IREE all of its workgroup memory into
+`.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per
+kernel.
 
 Metal: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to 2.4 (sizes and alignments of
 types: a vector of three takes the space of four) and
@@ -25,7 +27,8 @@ from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
 from bot.readers.binary import ByteSpan, code_digest, fingerprint
 
-# Named blocks of C-like text: where each begins and ends, comments and strings respected.
+# Named blocks of C-like text: where each begins and ends, comments and strings
+# respected.
 
 SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
 """Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
@@ -34,7 +37,10 @@ INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
 
 
 class Block(NamedTuple):
-    """One block at the outermost level; its span is from the header's first byte to the closing brace."""
+    """One block at the outermost level.
+
+    Its span is from the header's first byte to the closing brace.
+    """
 
     kind: str
     name: str
@@ -48,7 +54,9 @@ def header_pattern(header: bytes) -> Pattern[bytes]:
 
 
 def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
-    """The outermost blocks with a header, in order; a `;` before the brace makes it a mere declaration.
+    """The outermost blocks with a header, in order.
+
+    A `;` before the brace makes it a mere declaration.
 
     Raises MalformedBinary for a brace that closes nothing, or is never closed.
     """
@@ -60,10 +68,17 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
             at = _block_end(text, token, where)
             if header is not None:
                 if len(header["name"]) > MAX_NAME_BYTES:
-                    raise MalformedBinary(f"a name of {len(header['name'])} bytes", where=where)
-                kind, name = (header[group].decode("utf-8", "replace") for group in ("kind", "name"))
+                    raise MalformedBinary(
+                        f"a name of {len(header['name'])} bytes", where=where
+                    )
+                kind, name = (
+                    header[group].decode("utf-8", "replace")
+                    for group in ("kind", "name")
+                )
                 body = ByteSpan(token.end(), at - 1 - token.end())
-                yield Block(kind, name, ByteSpan(header.start(), at - header.start()), body)
+                yield Block(
+                    kind, name, ByteSpan(header.start(), at - header.start()), body
+                )
             header = None
         elif token["name"] or token["stop"]:
             header = token if token["name"] else None
@@ -72,14 +87,18 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
 def _block_end(text: bytes, opening: Match[bytes], where: str) -> int:
     """Offset after the brace that closes the opening one."""
     if opening["brace"] == b"}":
-        raise MalformedBinary(f"a brace at offset {opening.start()} closes nothing", where=where)
+        raise MalformedBinary(
+            f"a brace at offset {opening.start()} closes nothing", where=where
+        )
     depth = 1
     for token in INSIDE.finditer(text, opening.end()):
         if token["brace"]:
             depth += 1 if token["brace"] == b"{" else -1
             if depth == 0:
                 return token.end()
-    raise MalformedBinary(f"the brace at offset {opening.start()} is never closed", where=where)
+    raise MalformedBinary(
+        f"the brace at offset {opening.start()} is never closed", where=where
+    )
 
 
 def outside(text: bytes, inside: list[Block]) -> bytes:
@@ -96,7 +115,9 @@ def without_comments(text: bytes) -> bytes:
 
 def without_name(text: bytes, name: bytes) -> bytes:
     """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`)."""
-    return re.sub(rb"(?<![\w$%.])" + re.escape(name) + rb"(?=_param_|[^\w$]|\Z)", b"@", text)
+    return re.sub(
+        rb"(?<![\w$%.])" + re.escape(name) + rb"(?=_param_|[^\w$]|\Z)", b"@", text
+    )
 
 
 # PTX.
@@ -104,7 +125,9 @@ def without_name(text: bytes, name: bytes) -> bytes:
 
 NAME = rb"[A-Za-z_$%][\w$]*"
 PTX_HEADER = header_pattern(
-    rb"(?:\.(?:visible|weak|common)\s+)?\.(?P<kind>entry|func)\s+(?:\([^()]*\)\s*)?(?P<name>" + NAME + rb")"
+    rb"(?:\.(?:visible|weak|common)\s+)?\.(?P<kind>entry|func)\s+(?:\([^()]*\)\s*)?(?P<name>"
+    + NAME
+    + rb")"
 )
 PTX_MAGIC = re.compile(rb"(?:\s|//[^\n]*\n)*\.version\s+\d")
 PTX_MAGIC_WITHIN_BYTES = 1 << 16
@@ -112,11 +135,17 @@ DECLARATION = re.compile(
     rb"\.(?P<space>local|shared)\s+(?:\.align\s+\d+\s+)?(?:\.v(?P<lanes>[24])\s+)?"
     rb"\.(?P<type>[a-z]\w*)\s+(?P<variables>[^;={}]+)"
 )
-VARIABLE = re.compile(rb"\s*(?P<name>" + NAME + rb")\s*(?P<dimensions>(?:\[\s*(?:\d{1,10}\s*)?\]\s*){0,8})")
+VARIABLE = re.compile(
+    rb"\s*(?P<name>"
+    + NAME
+    + rb")\s*(?P<dimensions>(?:\[\s*(?:\d{1,10}\s*)?\]\s*){0,8})"
+)
 IDENTIFIER = re.compile(NAME)
 OWN_VARIABLE = re.compile(rb"(?<!\.extern )\.(?:const|global|shared)\b[^=]*")
 """What a module says of a variable of its own before it says what is in it."""
-DEVICE = re.compile(rb"^[ \t]*\.target[ \t]+(sm_[0-9]{1,4}[a-z]?)[ \t]*(?:[,\r\n]|$)", re.MULTILINE)
+DEVICE = re.compile(
+    rb"^[ \t]*\.target[ \t]+(sm_[0-9]{1,4}[a-z]?)[ \t]*(?:[,\r\n]|$)", re.MULTILINE
+)
 EXTENT = re.compile(rb"\[[^\]]*\]?")
 FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
 """What LLVM counts up over the functions of a module, in the names of labels and frames."""
@@ -125,7 +154,10 @@ TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 
 
 class Variable(NamedTuple):
-    """A variable in local or shared memory; the size is None for an array whose extent the launch decides."""
+    """A variable in local or shared memory.
+
+    The size is None for an array whose extent the launch decides.
+    """
 
     space: str
     name: bytes
@@ -135,25 +167,47 @@ class Variable(NamedTuple):
 def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     """Parts `text` (kernels), `functions` (what they call) and `module` (declarations, comments).
 
-    `data`: the module, with or without a closing NUL; `launch_known`: True where the caller adds what a launch asks
-    for: `.extern` arrays then count 0 bytes. Elsewhere workgroup memory is None where a kernel uses one: only the
-    container knows its size.
+    `data`: the module, with or without a closing NUL; `launch_known`: True where the
+    caller adds what a launch asks for: `.extern` arrays then count 0 bytes. Elsewhere
+    workgroup memory is None where a kernel uses one: only the container knows its size.
     """
     if not PTX.accepts(data):
         raise MalformedBinary("no .version directive", where="ptx")
     functions = list(blocks(data, PTX_HEADER, "ptx"))
     declarations = without_comments(outside(data, functions))
-    shared = {each.name: each.size_bytes for each in _variables(declarations) if each.space == "shared"}
+    shared = {
+        each.name: each.size_bytes
+        for each in _variables(declarations)
+        if each.space == "shared"
+    }
     if launch_known:
-        shared = {name: size_bytes for name, size_bytes in shared.items() if size_bytes is not None}
-    # What stands for a name in a digest: variables first, as each may use those before it; PTX demands that order.
+        shared = {
+            name: size_bytes
+            for name, size_bytes in shared.items()
+            if size_bytes is not None
+        }
+    # What stands for a name in a digest: variables first, as each may use those before
+    # it; PTX demands that order.
     shareable: dict[bytes, bytes] = {}
-    callees = ((block.name.encode(), block.span.of(data)) for block in functions if block.kind == "func")
+    callees = (
+        (block.name.encode(), block.span.of(data))
+        for block in functions
+        if block.kind == "func"
+    )
     for name, text in (*_own_variables(declarations), *callees):
         shareable[name] = fingerprint(_nameless(name, text, shareable)).hex().encode()
-    entries = tuple(_ptx_kernel(data, block, shared, shareable) for block in functions if block.kind == "entry")
-    parts = {label: sum(each.span.size for each in functions if each.kind == kind) for kind, label in LABELS.items()}
-    return Reading("ptx", len(data), {**parts, "module": len(data) - sum(parts.values())}, entries)
+    entries = tuple(
+        _ptx_kernel(data, block, shared, shareable)
+        for block in functions
+        if block.kind == "entry"
+    )
+    parts = {
+        label: sum(each.span.size for each in functions if each.kind == kind)
+        for kind, label in LABELS.items()
+    }
+    return Reading(
+        "ptx", len(data), {**parts, "module": len(data) - sum(parts.values())}, entries
+    )
 
 
 def device_of(data: bytes) -> str:
@@ -165,7 +219,10 @@ def device_of(data: bytes) -> str:
 
 
 def _ptx_kernel(
-    data: bytes, block: Block, module_shared: Mapping[bytes, int | None], shareable: Mapping[bytes, bytes]
+    data: bytes,
+    block: Block,
+    module_shared: Mapping[bytes, int | None],
+    shareable: Mapping[bytes, bytes],
 ) -> EntryPoint:
     body = block.body.of(data)
     own = tuple(_variables(body))
@@ -174,14 +231,21 @@ def _ptx_kernel(
     return EntryPoint(
         block.name,
         code_bytes=block.span.size,
-        stack_bytes=sum(variable.size_bytes or 0 for variable in own if variable.space == "local"),
+        stack_bytes=sum(
+            variable.size_bytes or 0 for variable in own if variable.space == "local"
+        ),
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
-        code=code_digest(_nameless(block.name.encode(), block.span.of(data), shareable)),
+        code=code_digest(
+            _nameless(block.name.encode(), block.span.of(data), shareable)
+        ),
     )
 
 
 def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Name and declaration, with contents, of the module's variables; LLVM declares one at a time."""
+    """Name and declaration, with contents, of the module's variables.
+
+    LLVM declares one at a time.
+    """
     for statement in declarations.split(b";"):
         head = OWN_VARIABLE.search(statement)
         names = IDENTIFIER.findall(EXTENT.sub(b"", head[0])) if head else []
@@ -192,11 +256,18 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
     """The text without its own name and ordinals, and with the contents of all else that it names."""
     own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
-    return IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own) if _used(own, known) else own
+    return (
+        IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own)
+        if _used(own, known)
+        else own
+    )
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
-    """The names that the body has; both sets may be large, their intersection takes the smaller one's time."""
+    """The names that the body has.
+
+    Both sets may be large, their intersection takes the smaller one's time.
+    """
     return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
 
 
@@ -204,14 +275,27 @@ def _variables(text: bytes) -> Iterator[Variable]:
     for declaration in DECLARATION.finditer(text):
         bits = TYPE_BITS.fullmatch(declaration["type"])
         if bits is None:
-            raise MalformedBinary(f"unknown type {declaration['type'][:40]!r}", where="ptx")
-        items = (2 if declaration["type"].endswith(b"x2") else 1) * int(declaration["lanes"] or 1)
+            raise MalformedBinary(
+                f"unknown type {declaration['type'][:40]!r}", where="ptx"
+            )
+        items = (2 if declaration["type"].endswith(b"x2") else 1) * int(
+            declaration["lanes"] or 1
+        )
         for declared in declaration["variables"].split(b","):
             variable = VARIABLE.fullmatch(declared)
             if variable is None:
-                raise MalformedBinary(f"a declaration of {declared[:40]!r}", where="ptx")
-            extents = [extent.strip() for extent in re.findall(rb"\[([^\]]*)\]", variable["dimensions"])]
-            size_bytes = None if b"" in extents else prod(map(int, extents), start=int(bits[1]) // 8 * items)
+                raise MalformedBinary(
+                    f"a declaration of {declared[:40]!r}", where="ptx"
+                )
+            extents = [
+                extent.strip()
+                for extent in re.findall(rb"\[([^\]]*)\]", variable["dimensions"])
+            ]
+            size_bytes = (
+                None
+                if b"" in extents
+                else prod(map(int, extents), start=int(bits[1]) // 8 * items)
+            )
             yield Variable(declaration["space"].decode(), variable["name"], size_bytes)
 
 
@@ -227,17 +311,38 @@ THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
 
 ARRAY_TEMPLATE = "spvUnsafeArray"
 SCALAR_BYTES = {
-    "bool": 1, "char": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1,
-    "short": 2, "ushort": 2, "half": 2, "bfloat": 2, "int16_t": 2, "uint16_t": 2,
-    "int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4, "atomic_int": 4, "atomic_uint": 4,
-    "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
-}  # fmt: skip
+    "bool": 1,
+    "char": 1,
+    "uchar": 1,
+    "int8_t": 1,
+    "uint8_t": 1,
+    "short": 2,
+    "ushort": 2,
+    "half": 2,
+    "bfloat": 2,
+    "int16_t": 2,
+    "uint16_t": 2,
+    "int": 4,
+    "uint": 4,
+    "float": 4,
+    "int32_t": 4,
+    "uint32_t": 4,
+    "atomic_int": 4,
+    "atomic_uint": 4,
+    "long": 8,
+    "ulong": 8,
+    "int64_t": 8,
+    "uint64_t": 8,
+    "size_t": 8,
+}
 MAX_DEPTH = 16  # how deep array templates may nest
 MAX_DECLARATION = 1000  # characters; longer ones are not looked into
 MAX_BYTES = 1 << 48
 
 VECTOR = re.compile(r"(?P<scalar>[a-z]+?)(?P<lanes>[234])")
-ARRAY = re.compile(rf"{ARRAY_TEMPLATE}\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL)
+ARRAY = re.compile(
+    rf"{ARRAY_TEMPLATE}\s*<(?P<item>.*),\s*(?P<count>\d{{1,10}})u?\s*>", re.DOTALL
+)
 METAL_DECLARATION = re.compile(
     r"(?P<type>[\w:]+(?:\s*<[^;=]*>)?)\s+(?P<name>\w+)\s*(?P<extents>(?:\[\s*\d{1,10}u?\s*\]\s*){0,8})(?:=.*)?",
     re.DOTALL,
@@ -249,28 +354,44 @@ def read_metal(data: bytes) -> Reading:
     if not METAL.accepts(data):
         raise MalformedBinary("no Metal source", where="msl")
     outermost = list(blocks(data, METAL_HEADER, "msl"))
-    kernels, sizes = [block for block in outermost if block.kind != "struct"], TypeSizes()
+    kernels, sizes = (
+        [block for block in outermost if block.kind != "struct"],
+        TypeSizes(),
+    )
     for block in outermost:
         if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
-            sizes.define_struct(block.name, without_comments(block.body.of(data)).decode("utf-8", "replace"))
-    # Types, constants and helpers: the compiler makes a module per kernel, so they are the kernel's own.
+            sizes.define_struct(
+                block.name,
+                without_comments(block.body.of(data)).decode("utf-8", "replace"),
+            )
+    # Types, constants and helpers: the compiler makes a module per kernel, so they are
+    # the kernel's own.
     shared, entries = fingerprint(without_comments(outside(data, kernels))), []
     for kernel in kernels:
         text = kernel.span.of(data)
         code = code_digest(without_name(text, kernel.name.encode()), shared)
         workgroup_bytes = _threadgroup_bytes(text, sizes)
-        entries.append(EntryPoint(kernel.name, len(text), workgroup_bytes=workgroup_bytes, code=code))
+        entries.append(
+            EntryPoint(
+                kernel.name, len(text), workgroup_bytes=workgroup_bytes, code=code
+            )
+        )
     text_bytes = sum(kernel.span.size for kernel in kernels)
     parts = {"text": text_bytes, "module": len(data) - text_bytes}
     return Reading("msl", len(data), parts, tuple(entries))
 
 
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
-    """The sum of the kernel's threadgroup variables; None where a type has no known size or the launch decides."""
+    """The sum of the kernel's threadgroup variables.
+
+    None where a type has no known size or the launch decides.
+    """
     if THREADGROUP_ARGUMENT.search(kernel):
         return None
     total = 0
-    for match in filter(itemgetter("end"), THREADGROUP.finditer(without_comments(kernel))):
+    for match in filter(
+        itemgetter("end"), THREADGROUP.finditer(without_comments(kernel))
+    ):
         size = sizes.declared(match["declaration"].decode("utf-8", "replace"))
         if size is None:
             return None
@@ -311,7 +432,9 @@ class TypeSizes:
     def declared(self, declaration: str) -> Size | None:
         """Size of what `type name[n]…` declares; None for anything else."""
         text = declaration.strip()
-        match = METAL_DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
+        match = (
+            METAL_DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
+        )
         size = self.of(match["type"]) if match else None
         for extent in re.findall(r"\d+", match["extents"]) if match else ():
             size = size and size.times(int(extent))
@@ -337,6 +460,8 @@ def _aligned(size_bytes: int, alignment: int) -> int:
     return -(-size_bytes // alignment) * alignment
 
 
-PTX = Reader(lambda data: PTX_MAGIC.match(data[:PTX_MAGIC_WITHIN_BYTES]) is not None, read_ptx)
+PTX = Reader(
+    lambda data: PTX_MAGIC.match(data[:PTX_MAGIC_WITHIN_BYTES]) is not None, read_ptx
+)
 """`.version` is the first directive."""
 METAL = Reader(lambda data: METAL_MAGIC in data[:METAL_MAGIC_WITHIN_BYTES], read_metal)

@@ -3,7 +3,8 @@
     python options_worker.py libIREECompiler.so
         → ["--iree-input-type=auto", …] in the library's order; else one line, and exit code 1
 
-The library is foreign code: only this process loads it. The C API is `iree/compiler/embedding_api.h`.
+The library is foreign code: only this process loads it. The C API is
+`iree/compiler/embedding_api.h`.
 """
 
 import ctypes

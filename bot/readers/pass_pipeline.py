@@ -20,7 +20,9 @@ def module_pipeline(passes: Sequence[Nested], idle: Sequence[str] = ()) -> str:
 
 def _texts(passes: Sequence[Nested], depth: int) -> Iterator[str]:
     """Yield the pipelines of neighbours on the same operation as one, which keeps the order."""
-    for operation, neighbours in groupby(passes, lambda nested: nested[0][depth : depth + 1]):
+    for operation, neighbours in groupby(
+        passes, lambda nested: nested[0][depth : depth + 1]
+    ):
         inner = list(neighbours)
         if operation:
             yield f"{operation[0]}({','.join(_texts(inner, depth + 1))})"

@@ -1,7 +1,8 @@
 """The passes that a compiler runs over a program, in order, and the pipeline that runs them again.
 
-Format: what `--mlir-print-ir-tree-dir` writes, as `bot.readers.program_passes` has it. From 3.12.0 on the header of a
-dump has the options of the pass in braces; up to 3.11.0 it has none.
+Format: what `--mlir-print-ir-tree-dir` writes, as `bot.readers.program_passes` has it.
+From 3.12.0 on the header of a dump has the options of the pass in braces; up to 3.11.0
+it has none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from bot.readers.passes import LONGEST_LINE_BYTES
 from bot.system.trees import files_below
 
 _HEADER = re.compile(
-    r"// -----// IR Dump After (?P<class>\S+?)(?::| \() ?(?P<name>[\w.-]+)(?P<options>\{.*\})?\)? //-----"
+    r"// -----// IR Dump After (?P<class>\S+?)(?::| \()"
+    r" ?(?P<name>[\w.-]+)(?P<options>\{.*\})?\)? //-----"
 )
 _ANCHOR = re.compile(r"([a-z]+)_([a-z]+)(?:_|$)")
 _WRAPPERS = frozenset({"iree-op-pipeline-adaptor", "iree-util-fixed-point-iterator"})
@@ -30,28 +32,36 @@ _UNREADABLE = re.compile(r"[\w-]+=(?:unknown)?(?= |\})")
 class PassRun:
     """One run of a pass."""
 
-    anchors: tuple[str, ...]  # the operations that it runs in, outermost first: `builtin.module`, `util.func`
+    anchors: tuple[
+        str, ...
+    ]  # the operations that it runs in, outermost first: `builtin.module`, `util.func`
     name: str
     options: str = ""  # in braces, as a pipeline has them; empty for none
     class_name: str = ""  # what implements it
 
     def without_option(self, option: str) -> PassRun:
         """Return the run without one of its options."""
-        kept = re.sub(rf"(?<![\w-]){re.escape(option)}=(?:\{{[^}}]*\}}|[^ }}]*) ?", "", self.options)
+        kept = re.sub(
+            rf"(?<![\w-]){re.escape(option)}=(?:\{{[^}}]*\}}|[^ }}]*) ?",
+            "",
+            self.options,
+        )
         return replace(self, options="" if kept.strip("{ }") == "" else kept)
 
 
 def pass_runs(directory: Path) -> list[PassRun]:
     """Return the passes that were printed to a directory, in their order.
 
-    Functions are compiled one after the other by the same passes. Those of the first function stand for all.
+    Functions are compiled one after the other by the same passes. Those of the first
+    function stand for all.
     """
     groups = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[str, list[PassRun]]]()
     for order, path in sorted(_dumps(directory)):
         run = _run_of(path, directory)
         if run is None:
             continue
-        # A pass over the module stands alone. Those over one function between two such passes belong together.
+        # A pass over the module stands alone. Those over one function between two such
+        # passes belong together.
         key = (order[:-1] if len(order) > 1 else order, run.anchors)
         place = str(path.parent)
         first_place, runs = groups.setdefault(key, (place, []))
@@ -71,7 +81,9 @@ def _dumps(directory: Path) -> Iterator[tuple[tuple[int, ...], Path]]:
 
 def _run_of(path: Path, directory: Path) -> PassRun | None:
     with path.open("rb") as file:
-        header = _HEADER.match(file.readline(LONGEST_LINE_BYTES).decode("utf-8", "replace"))
+        header = _HEADER.match(
+            file.readline(LONGEST_LINE_BYTES).decode("utf-8", "replace")
+        )
     folders = path.relative_to(directory).parts[:-1]
     names = [_ANCHOR.match(folder) for folder in folders]
     if header is None or header["name"] in _WRAPPERS or not all(names):
@@ -88,4 +100,6 @@ def _run_of(path: Path, directory: Path) -> PassRun | None:
 
 def pipeline_of(runs: Sequence[PassRun]) -> str:
     """Return what runs these passes in their order, for `--pass-pipeline`."""
-    return module_pipeline([(run.anchors[1:], f"{run.name}{run.options}") for run in runs])
+    return module_pipeline(
+        [(run.anchors[1:], f"{run.name}{run.options}") for run in runs]
+    )

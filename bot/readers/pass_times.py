@@ -13,10 +13,13 @@ _PER_SECOND = 1_000_000
 
 
 def pass_times_us(output: str) -> Mapping[str, int]:
-    """Return each pass and its wall time in microseconds, the longest first; empty where there is no report.
+    """Return each pass and its wall time in microseconds, the longest first.
 
-    A pass that runs several times is listed once, with the sum. Its time includes that of passes that it runs itself.
-    Pipelines are left out: the compiler counts the time of nested ones twice.
+    Empty where there is no report.
+
+    A pass that runs several times is listed once, with the sum. Its time includes that
+    of passes that it runs itself. Pipelines are left out: the compiler counts the time
+    of nested ones twice.
     """
     _, title, report = output.partition(_TITLE)
     if not title:
@@ -32,7 +35,9 @@ def _rows(report: str) -> Iterator[tuple[str, int]]:
         columns = _COLUMN.findall(line)
         if columns and "Wall" in columns:
             wall = columns.index("Wall") + 1
-            line_pattern = re.compile(r"\s*" + r"\s+".join([_SECONDS] * len(columns)) + r"  (.+)")
+            line_pattern = re.compile(
+                r"\s*" + r"\s+".join([_SECONDS] * len(columns)) + r"  (.+)"
+            )
         elif line_pattern and (match := line_pattern.fullmatch(line)):
             name = match[line_pattern.groups]
             if _PASS.fullmatch(name):

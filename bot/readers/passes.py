@@ -1,9 +1,11 @@
 """What a function consists of after each pass, counted from the compiler's own dumps as they stream by.
 
-Formats, 3.5.0 to 3.13.0: MLIR's `--mlir-print-ir-after-all` heads a dump with `// -----// IR Dump After CSEPass (cse)
-//----- //`, from 3.12 on `… CSEPass: cse{options} //…` (mlir/lib/Pass/IRPrinting.cpp). LLVM's `--print-after` heads a
-machine function with `# *** IR Dump After Greedy Register Allocator (greedy) ***:` (MachineFunctionPrinterPass.cpp),
-`--print-changed=quiet` any function with `*** IR Dump After GVNPass on NAME ***` (StandardInstrumentations.cpp).
+Formats, 3.5.0 to 3.13.0: MLIR's `--mlir-print-ir-after-all` heads a dump with `//
+-----// IR Dump After CSEPass (cse) //----- //`, from 3.12 on `… CSEPass: cse{options}
+//…` (mlir/lib/Pass/IRPrinting.cpp). LLVM's `--print-after` heads a machine function
+with `# *** IR Dump After Greedy Register Allocator (greedy) ***:`
+(MachineFunctionPrinterPass.cpp), `--print-changed=quiet` any function with `*** IR Dump
+After GVNPass on NAME ***` (StandardInstrumentations.cpp).
 """
 
 from __future__ import annotations
@@ -14,10 +16,18 @@ from collections.abc import Iterator
 
 from bot.core.trace import LLVM, MACHINE, MLIR, PassStep
 
-LONGEST_LINE_BYTES = 1 << 16  # Of a line, what is read: a constant of a million elements is one
+LONGEST_LINE_BYTES = (
+    1 << 16
+)  # Of a line, what is read: a constant of a million elements is one
 _HEADERS = (
-    re.compile(rb"// -----// IR Dump After (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){ ].*//----- //"),
-    re.compile(rb"(?:# )?\*\*\* IR Dump After (?P<class>.+?)(?: \((?P<name>[\w-]*)\))?(?: on .*)? \*\*\*"),
+    re.compile(
+        rb"// -----// IR Dump After (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){"
+        rb" ].*//----- //"
+    ),
+    re.compile(
+        rb"(?:# )?\*\*\* IR Dump After (?P<class>.+?)(?: \((?P<name>[\w-]*)\))?(?: on"
+        rb" .*)? \*\*\*"
+    ),
 )
 _FUNCTIONS = {
     MLIR: re.compile(rb" *(?:func|llvm|spirv|vm)\.func\b[^@]*@([\w$.-]+)\(.*\{$"),
@@ -26,21 +36,42 @@ _FUNCTIONS = {
 }
 _ITEMS = {
     MLIR: re.compile(rb' *(?:%[^=]*? = )?"?([a-z_]\w*\.[\w.]+)'),
-    LLVM: re.compile(rb"  (?:%\S+ = )?(?:tail |musttail |notail )?(call [^@]*@llvm\.[\w.]+|[a-z]\w+)"),
-    MACHINE: re.compile(rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"),
+    LLVM: re.compile(
+        rb"  (?:%\S+ = )?(?:tail |musttail |notail )?(call [^@]*@llvm\.[\w.]+|[a-z]\w+)"
+    ),
+    MACHINE: re.compile(
+        rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"
+    ),
 }
 """A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
-_INNER = re.compile(rb"\{ ([a-z_]\w*\.[\w.]+) .*\}")  # What `vector.mask` holds stands on its line
+_INNER = re.compile(
+    rb"\{ ([a-z_]\w*\.[\w.]+) .*\}"
+)  # What `vector.mask` holds stands on its line
 _ENDS = {LLVM: b"}", MACHINE: b"# End machine code for function"}
-_NO_CODE = frozenset({
-    "llvm.assume", "llvm.intr.assume", "memref.assume_alignment", "util.assume.int", "llvm.intr.lifetime.start",
-    "llvm.intr.lifetime.end", "llvm.lifetime.start", "llvm.lifetime.end", "IMPLICIT_DEF", "KILL", "CFI_INSTRUCTION",
-    "LIFETIME_START", "LIFETIME_END",
-})  # fmt: skip
+_NO_CODE = frozenset(
+    {
+        "llvm.assume",
+        "llvm.intr.assume",
+        "memref.assume_alignment",
+        "util.assume.int",
+        "llvm.intr.lifetime.start",
+        "llvm.intr.lifetime.end",
+        "llvm.lifetime.start",
+        "llvm.lifetime.end",
+        "IMPLICIT_DEF",
+        "KILL",
+        "CFI_INSTRUCTION",
+        "LIFETIME_START",
+        "LIFETIME_END",
+    }
+)
 """What says something to later passes, and becomes no code."""
 _SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
 """The types at the end of an intrinsic's name: `.v8f32` of `llvm.fmuladd.v8f32`."""
-TYPE = re.compile(rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b")
+TYPE = re.compile(
+    rb"(?:vector|tensor|memref)<[^<>,]*|<\d+ x"
+    rb" \w+>|\b(?:index|[iu]\d+|bf16|[fF]\d+\w*)\b"
+)
 
 
 def operations_of(line: bytes, level: str) -> Iterator[str]:
@@ -52,7 +83,11 @@ def operations_of(line: bytes, level: str) -> Iterator[str]:
 
 
 def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
-    name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode()) if level == LLVM else item.decode()
+    name = (
+        _SUFFIX.sub("", item.rpartition(b"@")[2].decode())
+        if level == LLVM
+        else item.decode()
+    )
     if name in _NO_CODE:
         return
     type_text = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
@@ -61,18 +96,25 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
 
 
 def header_of(line: bytes) -> tuple[str, str]:
-    """The pass that a line is the header of, and the class that implements it; both empty for any other line."""
+    """The pass that a line is the header of, and the class that implements it.
+
+    Both empty for any other line.
+    """
     header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
     if header is None:
         return "", ""
-    class_name, name = (header[part].decode(errors="replace") if header[part] else "" for part in ("class", "name"))
+    class_name, name = (
+        header[part].decode(errors="replace") if header[part] else ""
+        for part in ("class", "name")
+    )
     return name or class_name, class_name
 
 
 class PassReader:
     """Counts one function's operations after each pass; nothing of the text is kept.
 
-    What MLIR prints in short is not counted: terminators, and what `linalg.matmul` and its like have inside.
+    What MLIR prints in short is not counted: terminators, and what `linalg.matmul` and
+    its like have inside.
 
     Attributes:
         steps: the passes that changed them, in order.
@@ -115,7 +157,9 @@ class PassReader:
             level, before = self._before
             changes = Counter(self._typed)
             changes.subtract(before if level == self._level else {})
-            if changed := {name: count for name, count in sorted(changes.items()) if count}:
+            if changed := {
+                name: count for name, count in sorted(changes.items()) if count
+            }:
                 self.steps.append(PassStep(*self._pass, self._level, changed))
                 self._before = self._level, self._typed
         self._typed, self._level = Counter(), ""

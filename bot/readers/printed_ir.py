@@ -25,7 +25,10 @@ _ON = r" \('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\) //----- //"
 _WITH_OPTIONS = re.compile(rf"{_AFTER}: (?P<name>[\w-]+)(?P<options>\{{.*\}})?{_ON}")
 _WITHOUT_OPTIONS = re.compile(rf"{_AFTER} \((?P<name>[\w-]+)\){_ON}")
 _LONGEST_HEADER_BYTES = 1 << 16
-_CONFIGURED, _TRANSLATED = "iree-hal-configure-executables", "iree-hal-translate-all-executables"
+_CONFIGURED, _TRANSLATED = (
+    "iree-hal-configure-executables",
+    "iree-hal-translate-all-executables",
+)
 _WRAPPERS = re.compile(
     r"iree-op-pipeline-adaptor|iree-hal-translate-target-executable-variants|iree-\w+-lower-executable-target(?:-pass)?"
 )
@@ -55,7 +58,9 @@ class PrintedPass:
     @property
     def text(self) -> str:
         """The module; raises InputError and OSError."""
-        whole = read_bounded(self.path, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
+        whole = read_bounded(self.path, "the printed IR", MOST_READ_BYTES).decode(
+            "utf-8", "replace"
+        )
         return whole.partition("\n")[2]
 
 
@@ -65,7 +70,8 @@ class Translation:
 
     configured: PrintedPass  # the pass that leaves the configured IR
     passes: tuple[PrintedPass, ...]  # without those that only run others
-    lowering_end: int  # how many of them run before the end of the pipeline that the configuration names
+    # how many of them run before the end of the pipeline that the configuration names
+    lowering_end: int
     has_options: bool  # whether the compiler prints the options of its passes
 
     def text_behind(self, count: int) -> str:
@@ -82,16 +88,26 @@ def printed_translation(directory: Path) -> Translation | str:
         return "the compiler printed no passes of the translation"
     first, last = names.index(_CONFIGURED), names.index(_TRANSLATED)
     inside = printed[first + 1 : last]
-    functions = {printed_pass.symbol for printed_pass in inside if printed_pass.operation == "func.func"}
+    functions = {
+        printed_pass.symbol
+        for printed_pass in inside
+        if printed_pass.operation == "func.func"
+    }
     if len(functions) != 1:
         return f"the executable has {len(functions)} functions"
-    passes = tuple(printed_pass for printed_pass in inside if not printed_pass.is_wrapper)
+    passes = tuple(
+        printed_pass for printed_pass in inside if not printed_pass.is_wrapper
+    )
     return Translation(printed[first], passes, _lowering_end(inside), has_options)
 
 
 def _lowering_end(inside: Sequence[PrintedPass]) -> int:
     """Return how many passes run before the last pass that lowers the executable's target ends."""
-    ends = [place for place, printed_pass in enumerate(inside) if "-lower-executable-target" in printed_pass.name]
+    ends = [
+        place
+        for place, printed_pass in enumerate(inside)
+        if "-lower-executable-target" in printed_pass.name
+    ]
     if not ends:
         return 0
     return sum(not printed_pass.is_wrapper for printed_pass in inside[: ends[-1]])
@@ -144,7 +160,9 @@ def pipeline_text(passes: Sequence[tuple[str, str]], idle: Sequence[str] = ()) -
         idle: names of passes that are loaded, but find no operation to run on.
     """
     nested = [(_nesting(operation), text) for operation, text in passes]
-    never_run = [f"builtin.module({name})" for name in idle]  # there is no module directly in the outer one
+    never_run = [
+        f"builtin.module({name})" for name in idle
+    ]  # there is no module directly in the outer one
     return module_pipeline(nested, never_run)
 
 

@@ -1,9 +1,11 @@
 """What a dispatch consists of before it is one: the operations of its places in the model, after each earlier pass.
 
-Format: what `--mlir-print-ir-tree-dir` writes with locations in local scope, 3.5.0 to 3.13.0: a file for each run of a
-pass, `3_12_cse.mlir`; numbers count the dumps of the operation and of those around it, so that one number is the whole
-program (FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). Places are lines and columns of a model without
-locations of its own: names, as models bring them, stand for many operations.
+Format: what `--mlir-print-ir-tree-dir` writes with locations in local scope, 3.5.0 to
+3.13.0: a file for each run of a pass, `3_12_cse.mlir`; numbers count the dumps of the
+operation and of those around it, so that one number is the whole program
+(FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). Places are lines and columns of
+a model without locations of its own: names, as models bring them, stand for many
+operations.
 """
 
 from __future__ import annotations
@@ -30,9 +32,19 @@ _HOST = re.compile(
     r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b"
 )
 """Operations of the host's program around dispatches, and of the data that passes between them, in all releases."""
-_NO_WORK = (".constant", ".const", ".yield", ".return", "tensor.dim", "tensor.empty", "tensor.cast")
+_NO_WORK = (
+    ".constant",
+    ".const",
+    ".yield",
+    ".return",
+    "tensor.dim",
+    "tensor.empty",
+    "tensor.cast",
+)
 _REGIONS = frozenset({REGION, "flow.dispatch.workgroups"})
-_LAST = "iree-flow-deduplicate-executables"  # From this pass on one executable stands for several places
+_LAST = (  # From this pass on one executable stands for several places
+    "iree-flow-deduplicate-executables"
+)
 _INITIALIZER = "initializer"
 
 Places = frozenset[bytes]
@@ -66,7 +78,9 @@ class ProgramReader:
             now = sum(self._functions.values(), Counted())
             changes = Counted(now)
             changes.subtract(total)
-            if changes := Counted({key: count for key, count in changes.items() if count}):
+            if changes := Counted(
+                {key: count for key, count in changes.items() if count}
+            ):
                 self._steps.append((name, class_name, changes))
             total = now
 
@@ -78,13 +92,21 @@ class ProgramReader:
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Executable → its function."""
-        return {executable: name for name, executable in self._executables.items() if executable}
+        return {
+            executable: name
+            for name, executable in self._executables.items()
+            if executable
+        }
 
     @cached_property
     def dispatches(self) -> Mapping[str, Places]:
         """Executable → the places of its operations."""
         return {
-            executable: frozenset[bytes]().union(*(places for places, _ in self._functions.get(name, ())))
+            executable: (
+                frozenset[bytes]().union(
+                    *(places for places, _ in self._functions.get(name, ()))
+                )
+            )
             for executable, name in self.names.items()
         }
 
@@ -96,26 +118,40 @@ class ProgramReader:
             for (where, operation), count in changes.items():
                 if 2 * len(where & places) > len(where):
                     own[operation] += count
-            if changed := {operation: count for operation, count in sorted(own.items()) if count}:
+            if changed := {
+                operation: count for operation, count in sorted(own.items()) if count
+            }:
                 steps.append(PassStep(name, class_name, PROGRAM, changed))
         return tuple(steps)
 
 
-def joint_places(readers: Sequence[ProgramReader], executables: Sequence[str]) -> Places:
+def joint_places(
+    readers: Sequence[ProgramReader], executables: Sequence[str]
+) -> Places:
     """The places of a dispatch on both sides, with those of the dispatches that do what it does on either.
 
-    Those share most of the smaller one's places: what one side fused is several of the other's. Empty where a side has
-    no such executable.
+    Those share most of the smaller one's places: what one side fused is several of the
+    other's. Empty where a side has no such executable.
 
     `executables`: of each reader; empty where that side has none.
     """
-    own = [reader.dispatches.get(name) for reader, name in zip(readers, executables, strict=True) if name]
+    own = [
+        reader.dispatches.get(name)
+        for reader, name in zip(readers, executables, strict=True)
+        if name
+    ]
     if not all(own):
         return frozenset()
     joint = frozenset[bytes]().union(*filter(None, own))
     for _ in SIDES:
         near = [one for reader in readers for one in reader.dispatches.values()]
-        joint = joint.union(*(one for one in near if 2 * len(one & joint) > min(len(one), len(joint)) > 0))
+        joint = joint.union(
+            *(
+                one
+                for one in near
+                if 2 * len(one & joint) > min(len(one), len(joint)) > 0
+            )
+        )
     return joint
 
 
@@ -126,7 +162,9 @@ def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
         if path.suffix != ".mlir":
             continue
         order = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
-        if not any(_INITIALIZER in part for part in path.relative_to(directory).parts[1:-1]):
+        if not any(
+            _INITIALIZER in part for part in path.relative_to(directory).parts[1:-1]
+        ):
             numbered.append((order, path))
     for order, path in sorted(numbered):
         yield path, len(order) == 1
@@ -155,7 +193,9 @@ class _Dump:
                 self._executable = executable[1].decode()
             elif opens and (function := _FUNCTION.match(line)):
                 name = function[2].decode()
-                self.executables[name] = self._executable if function[1] == b"func" else ""
+                self.executables[name] = (
+                    self._executable if function[1] == b"func" else ""
+                )
                 self._counted = self.functions[name] = Counted()
                 self._frames = [[REGION] if self.executables[name] else []]
             return
@@ -193,6 +233,16 @@ def _work(line: bytes) -> Iterator[str]:
         operation, _, types = name.partition(" ")
         if operation in _REGIONS:
             yield REGION
-        elif types != "index" and not _HOST.match(operation) and not operation.endswith(_NO_WORK):
+        elif (
+            types != "index"
+            and not _HOST.match(operation)
+            and not operation.endswith(_NO_WORK)
+        ):
             at = line.find(b" ins(") if operation.startswith("linalg.") else -1
-            yield name if at < 0 else b" ".join([operation.encode(), *dict.fromkeys(TYPE.findall(line[at:]))]).decode()
+            yield (
+                name
+                if at < 0
+                else b" ".join(
+                    [operation.encode(), *dict.fromkeys(TYPE.findall(line[at:]))]
+                ).decode()
+            )

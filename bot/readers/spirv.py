@@ -1,9 +1,10 @@
 """SPIR-V modules: code per entry point, and the memory of their `Function` and `Workgroup` variables.
 
 Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
-https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and word positions below are its.
-Explicit layouts of types (`ArrayStride`, `Offset`) count where they are given; elsewhere the rules of the standard
-buffer layout hold, as "Vulkan Specification", section "Offset and Stride Assignment", states them: a three-component
+https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and
+word positions below are its. Explicit layouts of types (`ArrayStride`, `Offset`) count
+where they are given; elsewhere the rules of the standard buffer layout hold, as "Vulkan
+Specification", section "Offset and Stride Assignment", states them: a three-component
 vector is aligned like one of four, a boolean takes four bytes.
 """
 
@@ -22,20 +23,54 @@ from bot.readers.binary import WorkLimit, code_digest, fingerprint
 
 MAGIC = b"\x03\x02\x23\x07"
 WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
-OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = 11, 12, 15, 54, 56, 59
-OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_ARRAY, OP_STRUCT, OP_POINTER = 20, 21, 22, 23, 28, 30, 32
+OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = (
+    11,
+    12,
+    15,
+    54,
+    56,
+    59,
+)
+OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_ARRAY, OP_STRUCT, OP_POINTER = (
+    20,
+    21,
+    22,
+    23,
+    28,
+    30,
+    32,
+)
 OP_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 71, 72
-DEBUG_OPCODES = (2, 3, 4, 5, 6, 7, 8, 317, 330)  # names, sources, lines: nothing that runs
+DEBUG_OPCODES = (
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    317,
+    330,
+)  # names, sources, lines: nothing that runs
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
 STORAGE_WORKGROUP, STORAGE_FUNCTION = 4, 7
-DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = 6, 20, 35, 41
-MAX_BYTES = 1 << 48  # nested arrays multiply; a larger claim is refused rather than computed
+DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = (
+    6,
+    20,
+    35,
+    41,
+)
+MAX_BYTES = (
+    1 << 48
+)  # nested arrays multiply; a larger claim is refused rather than computed
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
 """From version 1.4 on an entry point's interface names every global variable it uses."""
 LABEL_BY_OPCODE = (
     dict.fromkeys(DEBUG_OPCODES, "debug")
     | dict.fromkeys((10, OP_IMPORT, 14, OP_ENTRY_POINT, 16, 17, 331), "interface")
-    | dict.fromkeys((OP_DECORATE, OP_MEMBER_DECORATE, 73, 74, 75, 332, 5632, 5633), "annotations")
+    | dict.fromkeys(
+        (OP_DECORATE, OP_MEMBER_DECORATE, 73, 74, 75, 332, 5632, 5633), "annotations"
+    )
     | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
 )
 """Instruction outside of functions → part; `types` are types, constants and global variables."""
@@ -75,17 +110,32 @@ class Module:
     def __init__(self, words: array[int]) -> None:
         self.words, self.at = words, HEADER_WORDS
         self.current: SpirvFunction | None = None
-        self.entries, self.nameless = list[tuple[int, str, frozenset[int]]](), list[tuple[int, int]]()
-        self.functions, self.workgroup = dict[int, SpirvFunction](), dict[int, int | None]()
+        self.entries, self.nameless = (
+            list[tuple[int, str, frozenset[int]]](),
+            list[tuple[int, int]](),
+        )
+        self.functions, self.workgroup = (
+            dict[int, SpirvFunction](),
+            dict[int, int | None](),
+        )
         self.aliased, self.debug_sets = set[int](), set[int]()
         self.parts = Counter(header=HEADER_WORDS, text=0)
         self.sizes, self.offsets = dict[int, Size](), dict[int, dict[int, int]]()
-        self.pointees, self.constants, self.strides = dict[int, int](), dict[int, int](), dict[int, int]()
+        self.pointees, self.constants, self.strides = (
+            dict[int, int](),
+            dict[int, int](),
+            dict[int, int](),
+        )
 
     def visit(self, opcode: int, words: array[int]) -> None:
-        """Take in one instruction; raises `MalformedBinary` where it is cut short, or its type absurdly large."""
+        """Take in one instruction.
+
+        Raises `MalformedBinary` where it is cut short, or its type absurdly large.
+        """
         if len(words) < LEAST_WORDS.get(opcode, 1):
-            raise MalformedBinary(f"instruction {opcode} of {len(words)} words", where="spirv")
+            raise MalformedBinary(
+                f"instruction {opcode} of {len(words)} words", where="spirv"
+            )
         self._take(opcode, words)
         if (size := self._size(opcode, words)) is not None:
             if size[0] > MAX_BYTES:
@@ -102,7 +152,9 @@ class Module:
 
     def _take(self, opcode: int, words: array[int]) -> None:
         """What an instruction says of names, functions and memory."""
-        is_name = opcode in DEBUG_OPCODES or (opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE)
+        is_name = opcode in DEBUG_OPCODES or (
+            opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE
+        )
         if opcode == OP_IMPORT and words[2:].tobytes().startswith(DEBUG_SETS):
             self.debug_sets.add(words[1])
             is_name = True
@@ -111,11 +163,19 @@ class Module:
         elif opcode == OP_ENTRY_POINT:
             name, end, _ = words[3:].tobytes().partition(b"\0")
             if not end:
-                raise MalformedBinary("an entry point without the end of its name", where="spirv")
+                raise MalformedBinary(
+                    "an entry point without the end of its name", where="spirv"
+                )
             name_words = len(name) // WORD_BYTES + 1
             # The first word counts the words of the name too.
             self.nameless += [(self.at, 1), (self.at + 3, name_words)]
-            self.entries.append((words[2], name.decode("utf-8", "replace"), frozenset(words[3 + name_words :])))
+            self.entries.append(
+                (
+                    words[2],
+                    name.decode("utf-8", "replace"),
+                    frozenset(words[3 + name_words :]),
+                )
+            )
         elif opcode == OP_FUNCTION:
             if self.current is not None or words[2] in self.functions:
                 raise MalformedBinary("a function inside another", where="spirv")
@@ -126,14 +186,23 @@ class Module:
                 self.workgroup[words[2]] = size
             elif words[3] == STORAGE_FUNCTION and self.current is not None:
                 stack = self.current.stack_bytes
-                self.current.stack_bytes = None if stack is None or size is None else stack + size
+                self.current.stack_bytes = (
+                    None if stack is None or size is None else stack + size
+                )
         elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
             self.aliased.add(words[1])
-        elif opcode == OP_DECORATE and words[2] == DECORATION_ARRAY_STRIDE and len(words) > 3:
+        elif (
+            opcode == OP_DECORATE
+            and words[2] == DECORATION_ARRAY_STRIDE
+            and len(words) > 3
+        ):
             self.strides[words[1]] = words[3]
 
     def _size(self, opcode: int, words: array[int]) -> Size | None:
-        """The size of the type that an instruction defines; None for one of no known size, and for no type."""
+        """The size of the type that an instruction defines.
+
+        None for one of no known size, and for no type.
+        """
         if opcode == OP_BOOL:
             return 4, 4
         if opcode in (OP_INT, OP_FLOAT):
@@ -151,19 +220,36 @@ class Module:
             self.pointees[words[1]] = words[3]
         elif opcode == OP_CONSTANT:
             # Word 1 is the type, word 2 the id, then the value, low-order word first.
-            self.constants[words[2]] = sum(word << (32 * place) for place, word in enumerate(words[3:5]))
-        elif opcode == OP_MEMBER_DECORATE and words[3] == DECORATION_OFFSET and len(words) > 4:
+            self.constants[words[2]] = sum(
+                word << (32 * place) for place, word in enumerate(words[3:5])
+            )
+        elif (
+            opcode == OP_MEMBER_DECORATE
+            and words[3] == DECORATION_OFFSET
+            and len(words) > 4
+        ):
             self.offsets.setdefault(words[1], {})[words[2]] = words[4]
         elif opcode == OP_VECTOR and (inner := self.sizes.get(words[2])):
             return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
-        elif opcode == OP_ARRAY and (inner := self.sizes.get(words[2])) and words[3] in self.constants:
-            return self.strides.get(words[1], _aligned(*inner)) * self.constants[words[3]], inner[1]
+        elif (
+            opcode == OP_ARRAY
+            and (inner := self.sizes.get(words[2]))
+            and words[3] in self.constants
+        ):
+            return (
+                self.strides.get(words[1], _aligned(*inner)) * self.constants[words[3]],
+                inner[1],
+            )
         return None
 
 
 def read_spirv(data: bytes) -> Reading:
     """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
-    if not SPIRV.accepts(data) or len(data) % WORD_BYTES or len(data) < HEADER_WORDS * WORD_BYTES:
+    if (
+        not SPIRV.accepts(data)
+        or len(data) % WORD_BYTES
+        or len(data) < HEADER_WORDS * WORD_BYTES
+    ):
         raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
     words = array("I", data)
     if sys.byteorder == "big":
@@ -172,7 +258,9 @@ def read_spirv(data: bytes) -> Reading:
     while module.at < len(words):
         count, opcode = words[module.at] >> 16, words[module.at] & 0xFFFF
         if count == 0 or module.at + count > len(words):
-            what = f"an instruction of {count} words at word {module.at} of {len(words)}"
+            what = (
+                f"an instruction of {count} words at word {module.at} of {len(words)}"
+            )
             raise MalformedBinary(what, where="spirv")
         module.visit(opcode, words[module.at : module.at + count])
         module.at += count
@@ -187,28 +275,44 @@ def _aligned(size_bytes: int, alignment: int) -> int:
 
 
 def _entry_points(module: Module) -> Iterator[EntryPoint]:
-    # Before that version nothing says which entry point uses what; every variable of the module counts then.
+    # Before that version nothing says which entry point uses what; every variable of
+    # the module counts then.
     lists_all = module.words[VERSION_AT] >= INTERFACE_LISTS_ALL_SINCE
     whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
     ids = {function_id for function_id, _, _ in module.entries}
-    entries = {function_id: each for function_id, each in module.functions.items() if function_id in ids}
+    entries = {
+        function_id: each
+        for function_id, each in module.functions.items()
+        if function_id in ids
+    }
     starts = [HEADER_WORDS, *(each.start + each.words for each in entries.values())]
     ends = [*(each.start for each in entries.values()), len(module.words)]
-    # A digest is of the function and of all that is no entry point, as ids of that stand in its code.
-    outside = (_without_names(module, start, end) for start, end in zip(starts, ends, strict=True))
+    # A digest is of the function and of all that is no entry point, as ids of that
+    # stand in its code.
+    outside = (
+        _without_names(module, start, end)
+        for start, end in zip(starts, ends, strict=True)
+    )
     budget = WorkLimit(len(module.words) * WORD_BYTES, "spirv")
-    common = fingerprint(module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside))
+    common = fingerprint(
+        module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside)
+    )
     for function_id, name, interface in module.entries:
         function = entries.get(function_id)
         if function is None:
-            raise MalformedBinary(f"entry point {name[:80]!r} names no function", where="spirv")
+            raise MalformedBinary(
+                f"entry point {name[:80]!r} names no function", where="spirv"
+            )
         budget.spend(function.words * WORD_BYTES)
         yield EntryPoint(
             name,
             code_bytes=function.words * WORD_BYTES,
             stack_bytes=function.stack_bytes,
             workgroup_bytes=_workgroup_bytes(module, interface) if lists_all else whole,
-            code=code_digest(common, _without_names(module, function.start, function.start + function.words)),
+            code=code_digest(
+                common,
+                _without_names(module, function.start, function.start + function.words),
+            ),
         )
 
 
@@ -229,7 +333,11 @@ def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
         size = module.workgroup.get(variable, 0)
         if size is None:
             return None
-        own, shared = (own, max(shared, size)) if variable in module.aliased else (own + size, shared)
+        own, shared = (
+            (own, max(shared, size))
+            if variable in module.aliased
+            else (own + size, shared)
+        )
     return own + shared
 
 

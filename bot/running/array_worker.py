@@ -1,7 +1,8 @@
 """Random values into files, and files of values compared, with numpy in a process of its own.
 
-A stand-alone script: it imports the standard library, numpy and ml_dtypes (both come with the runtime), nothing of the
-bot. One JSON object on standard input, one on standard output:
+A stand-alone script: it imports the standard library, numpy and ml_dtypes (both come
+with the runtime), nothing of the bot. One JSON object on standard input, one on
+standard output:
 
     {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element", "sizes": [int], "role": text,
                 "below": int or null}]}]}
@@ -38,7 +39,9 @@ _SMALL_FLOATS = {
 }
 """Element → what ml_dtypes calls it."""
 _INPUT_SCALE = 0.25
-_DOUBLINGS = 8  # wide floats are doubled or halved up to so often: from about 0.001 to 64
+_DOUBLINGS = (
+    8  # wide floats are doubled or halved up to so often: from about 0.001 to 64
+)
 _BIAS_SCALE = 1 << 17
 
 
@@ -56,7 +59,11 @@ def integer_bits(element: str) -> int | None:
     digits = element.lstrip("siu")
     if element == "index":
         return 64
-    return int(digits) if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui") else None
+    return (
+        int(digits)
+        if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui")
+        else None
+    )
 
 
 def pieces(tensor: Any) -> Iterator[bytes]:
@@ -71,9 +78,10 @@ def pieces(tensor: Any) -> Iterator[bytes]:
 def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     """Some of the tensor's values.
 
-    Integers are below `below`, or of all lengths that they may have: as many have few bits as have many. A `bias` is
-    about as large as a sum of hundreds of products of small ones: without it, what a deep program computes may fall to
-    zero layer by layer.
+    Integers are below `below`, or of all lengths that they may have: as many have few
+    bits as have many. A `bias` is about as large as a sum of hundreds of products of
+    small ones: without it, what a deep program computes may fall to zero layer by
+    layer.
     """
     bits, below = integer_bits(tensor["element"]), tensor["below"]
     if bits is None:
@@ -83,10 +91,18 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     if bits == 1:
         return rng.integers(0, 2, count, dtype=np.uint8).tobytes()
     if tensor["role"] == "bias":
-        return np.rint(rng.normal(0, _BIAS_SCALE, count)).astype(f"<i{bits // 8}").tobytes()
+        return (
+            np.rint(rng.normal(0, _BIAS_SCALE, count))
+            .astype(f"<i{bits // 8}")
+            .tobytes()
+        )
     size = -(-count * bits // 8)
     if below is not None:
-        return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes() if bits >= 8 else bytes(size)
+        return (
+            rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
+            if bits >= 8
+            else bytes(size)
+        )
     if bits < 32:
         return rng.bytes(size)
     drawn = np.frombuffer(rng.bytes(size), f"<i{bits // 8}")
@@ -96,12 +112,17 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
 def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
     """Values that a deep model neither blows up nor lets die.
 
-    Parameters of one dimension are biases, scales and variances, and variances are positive: around 1. Of more: normal,
-    scaled so that what a rectifier leaves of a sum of products is as large as what went in.
+    Parameters of one dimension are biases, scales and variances, and variances are
+    positive: around 1. Of more: normal, scaled so that what a rectifier leaves of a sum
+    of products is as large as what went in.
     """
     sizes, normal = tensor["sizes"], rng.standard_normal(count, dtype=np.float32)
     if tensor["role"] in ("input", "wide"):
-        doubled = rng.uniform(-_DOUBLINGS, _DOUBLINGS, count) if tensor["role"] == "wide" else 0.0
+        doubled = (
+            rng.uniform(-_DOUBLINGS, _DOUBLINGS, count)
+            if tensor["role"] == "wide"
+            else 0.0
+        )
         return normal * np.float32(_INPUT_SCALE) * np.exp2(doubled, dtype=np.float32)
     if len(sizes) < 2:
         return rng.random(count, dtype=np.float32) + np.float32(0.5)
@@ -121,7 +142,11 @@ def fill(files: list[Any]) -> Any:
 
 def compare(outputs: list[Any]) -> Any:
     """What can be said of each output, over all draws."""
-    return {"outputs": [OutputComparison(each["element"]).all(each["draws"]) for each in outputs]}
+    return {
+        "outputs": [
+            OutputComparison(each["element"]).all(each["draws"]) for each in outputs
+        ]
+    }
 
 
 class OutputComparison:
@@ -130,27 +155,46 @@ class OutputComparison:
     def __init__(self, element: str) -> None:
         self.float = float_type(element)
         bits = integer_bits(element) or 8
-        self.type = self.float or np.dtype(f"<u{max(bits, 8) // 8}" if bits in (1, 8, 16, 32, 64) else "u1")
+        self.type = self.float or np.dtype(
+            f"<u{max(bits, 8) // 8}" if bits in (1, 8, 16, 32, 64) else "u1"
+        )
         self.seen: set[bytes] = set()
         self.whole: set[bytes] = set()
 
     def all(self, draws: list[Any]) -> Any:
         """The answer of this output."""
         results = [self.one(before, after) for before, after in draws]
-        return {"draws": results, "constant": len(self.seen) < 2, "still": len(draws) > 1 and len(self.whole) == 1}
+        return {
+            "draws": results,
+            "constant": len(self.seen) < 2,
+            "still": len(draws) > 1 and len(self.whole) == 1,
+        }
 
     def one(self, before_path: str, after_path: str) -> Any:
         """The two files of one draw."""
-        before_bytes, after_bytes = (np.fromfile(path, np.uint8) for path in (before_path, after_path))
+        before_bytes, after_bytes = (
+            np.fromfile(path, np.uint8) for path in (before_path, after_path)
+        )
         self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
-        result = {"before_bytes": before_bytes.size, "after_bytes": after_bytes.size, "values": 0}
+        result = {
+            "before_bytes": before_bytes.size,
+            "after_bytes": after_bytes.size,
+            "values": 0,
+        }
         whole = before_bytes.size // self.type.itemsize * self.type.itemsize
         before = before_bytes[:whole].view(self.type)
         result["finite"] = self.look(before)
         if before_bytes.size != after_bytes.size:
             return {**result, "different": 0, "relative": None}
-        different, relative = self.differences(before, after_bytes[:whole].view(self.type))
-        return {**result, "values": before.size, "different": different, "relative": relative}
+        different, relative = self.differences(
+            before, after_bytes[:whole].view(self.type)
+        )
+        return {
+            **result,
+            "values": before.size,
+            "different": different,
+            "relative": relative,
+        }
 
     def look(self, before: Any) -> int:
         """Keep up to two of the values that are finite; how many these are."""
@@ -170,7 +214,10 @@ class OutputComparison:
             return different, 1.0 if different else 0.0
         nans = np.isnan(before) & np.isnan(after)
         places &= ~nans
-        left, right = before[places].astype(np.float64), after[places].astype(np.float64)
+        left, right = (
+            before[places].astype(np.float64),
+            after[places].astype(np.float64),
+        )
         if not (np.isfinite(left).all() and np.isfinite(right).all()):
             return int(places.sum()), None
         return int(places.sum()), self.relative(before, np.abs(left - right))
@@ -178,7 +225,9 @@ class OutputComparison:
     def relative(self, before: Any, differences: Any) -> float | None:
         """The largest difference; None where there is nothing that it could be a part of."""
         most = float(differences.max(initial=0.0))
-        largest = float(np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0))
+        largest = float(
+            np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0)
+        )
         part = most / largest if largest else math.inf if most else 0.0
         return part if math.isfinite(part) else None
 
@@ -187,7 +236,9 @@ def main() -> int:
     """Answer the one request on standard input with one line of JSON."""
     try:
         request = json.load(sys.stdin.buffer)
-        answer = fill(request["fill"]) if "fill" in request else compare(request["compare"])
+        answer = (
+            fill(request["fill"]) if "fill" in request else compare(request["compare"])
+        )
     except Exception as error:
         answer = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
     print(json.dumps(answer))

@@ -1,6 +1,7 @@
 """What a program is run on: random inputs and parameters, the same in every run, as files that are written once.
 
-The child process `array_worker` makes and compares arrays; its answers are checked, and what it fails at has a reason.
+The child process `array_worker` makes and compares arrays; its answers are checked, and
+what it fails at has a reason.
 """
 
 from __future__ import annotations
@@ -34,9 +35,12 @@ class Draw(Record, frozen=True):
     after_bytes: Count
     values: Count
     finite: Count  # of the values before, those that are neither infinite nor NaN
-    different: Count  # of the values, those that are not the same to the bit; a NaN is the same as any other
-    # the largest difference, as a part of the largest magnitude of the output before; of an integer that differs 1;
-    # None where there is no such part (sizes, infinities or NaNs differ, or all before is zero)
+    # of the values, those that are not the same to the bit; a NaN is the same as any
+    # other
+    different: Count
+    # the largest difference, as a part of the largest magnitude of the output before;
+    # of an integer that differs 1; None where there is no such part (sizes, infinities
+    # or NaNs differ, or all before is zero)
     relative: float | None
 
 
@@ -62,20 +66,32 @@ def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
     return answer if isinstance(answer, str) else None
 
 
-def compare(outputs: Sequence[Any], directory: Path, cancel: Cancel) -> tuple[Output, ...] | str:
+def compare(
+    outputs: Sequence[Any], directory: Path, cancel: Cancel
+) -> tuple[Output, ...] | str:
     """What can be said of each output, or the reason why nothing can."""
     answer = _ask({"compare": outputs}, _Compared, directory, cancel)
     return answer if isinstance(answer, str) else answer.outputs
 
 
-def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _Answer | str:
+def _ask(
+    request: Any, kind: type[_Answer], parent: Path, cancel: Cancel
+) -> _Answer | str:
     with temporary_directory("arrays-", parent) as directory:
         question, answer = directory / "question.json", directory / "answer.json"
         question.write_bytes(canonical(request))
         argv = [sys.executable, "-E", str(Path(__file__).with_name("array_worker.py"))]
-        ended = run(argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=1800)
+        ended = run(
+            argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=1800
+        )
         if not ended.ok:
-            how = "did not end" if ended.timed_out else f"was ended by {ended.signal}" if ended.signal else "failed"
+            how = (
+                "did not end"
+                if ended.timed_out
+                else f"was ended by {ended.signal}"
+                if ended.signal
+                else "failed"
+            )
             last = ended.output.strip().rpartition("\n")[2][:200]
             return here(f"the process for random data {how}{last and f': {last}'}")
         try:
@@ -85,22 +101,37 @@ def _ask(request: Any, kind: type[_Answer], parent: Path, cancel: Cancel) -> _An
 
 
 _HEADER_STEP = 64  # the data of a parameter file begin at a multiple of this many bytes
-_SPARE_BYTES = 64 << 20  # room that is left on the disk, for outputs and whatever others do there
+_SPARE_BYTES = (
+    64 << 20
+)  # room that is left on the disk, for outputs and whatever others do there
 _ANY = "!hal.buffer_view"  # an argument that the program does not look at
-_FEW, _LONG_BITS = 2, 32  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
+_FEW, _LONG_BITS = (
+    2,
+    32,
+)  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
 _QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""
-_HELD_TWICE = 2  # what initializers make of parameters may be as large as these are, and stays beside them
+# what initializers make of parameters may be as large as these are, and stays beside
+# them
+_HELD_TWICE = 2
 
 
 class Feed(NamedTuple):
     """How the runtime's programs are told to call a function."""
 
     directory: Path  # where its files are, and the programs are run
-    draws: tuple[tuple[str, ...], ...]  # for each run the function, the files of parameters and the arguments
-    random: str  # what is drawn for each run: `input`, or `set of parameters` for no inputs; empty where it is nothing
-    results: tuple[str, ...]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
-    dynamic: int | None  # what dimensions were made that are not fixed; None where all are
+    draws: tuple[
+        tuple[str, ...], ...
+    ]  # for each run the function, the files of parameters and the arguments
+    # what is drawn for each run: `input`, or `set of parameters` for no inputs; empty
+    # where it is nothing
+    random: str
+    results: tuple[
+        str, ...
+    ]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
+    dynamic: (
+        int | None
+    )  # what dimensions were made that are not fixed; None where all are
 
 
 class _File(NamedTuple):
@@ -119,11 +150,15 @@ class _File(NamedTuple):
 
 
 def not_called(interface: Interface) -> str | None:
-    """Why there is no function to run, or none that somebody could know how to call; None where there is one."""
+    """Why there is no function to run, or none that somebody could know how to call.
+
+    None where there is one.
+    """
     if len(interface.functions) != 1:
         names = ", ".join(each.name for each in interface.functions[:4])
         return (
-            f"the bot does not know which of {len(interface.functions)} public functions to run{names and f': {names}'}"
+            f"the bot does not know which of {len(interface.functions)} public"
+            f" functions to run{names and f': {names}'}"
         )
     function = interface.functions[0]
     if not function.name.isprintable():
@@ -131,18 +166,28 @@ def not_called(interface: Interface) -> str | None:
     for number, text in enumerate(function.arguments):
         tensor = parsed(text)
         if text != _ANY and (tensor is None or tensor.sized(1).size_bytes is None):
-            return f"argument {number} of {function.name} is a {text}, and the bot makes no random values of this type"
+            return (
+                f"argument {number} of {function.name} is a {text}, and the bot makes"
+                " no random values of this type"
+            )
     return None
 
 
-def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel: Cancel) -> Feed | str:
-    """Write what is missing below `directory`; how to call the one function with it, or why that cannot be.
+def feed(
+    interface: Interface, dynamic: int, draws: int, directory: Path, cancel: Cancel
+) -> Feed | str:
+    """Write what is missing below `directory`.
 
-    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one where the function takes none.
-    With long integers among the parameters there is one run more, with other ones.
+    How to call the one function with it, or why that cannot be.
+
+    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one
+    where the function takes none. With long integers among the parameters there is one
+    run more, with other ones.
     """
     (function,) = interface.functions
-    narrow, wide = (_parameter_files(interface, is_wide=is_wide) for is_wide in (False, True))
+    narrow, wide = (
+        _parameter_files(interface, is_wide=is_wide) for is_wide in (False, True)
+    )
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     has_inputs = any(text != _ANY for text in function.arguments)
@@ -151,9 +196,19 @@ def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel
     files, calls = dict[str, _File](), list[tuple[str, ...]]()
     for draw, of_run in runs:
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
-        files |= {file.name: file for file in (*of_run.values(), *(file for _, file in arguments)) if file}
-        flags = [f"--parameters={f'{scope}=' if scope else ''}{each.name}" for scope, each in of_run.items()]
-        flags += [f"--input={flag}{f'@{file.name}' if file else ''}" for flag, file in arguments]
+        files |= {
+            file.name: file
+            for file in (*of_run.values(), *(file for _, file in arguments))
+            if file
+        }
+        flags = [
+            f"--parameters={f'{scope}=' if scope else ''}{each.name}"
+            for scope, each in of_run.items()
+        ]
+        flags += [
+            f"--input={flag}{f'@{file.name}' if file else ''}"
+            for flag, file in arguments
+        ]
         calls.append((f"--function={function.name}", *flags))
     if reason := _written(files, directory, cancel):
         return reason
@@ -161,18 +216,31 @@ def feed(interface: Interface, dynamic: int, draws: int, directory: Path, cancel
     return Feed(
         directory,
         draws=tuple(calls),
-        random="input" if has_inputs else "set of parameters" if interface.parameters else "",
+        random=(
+            "input"
+            if has_inputs
+            else "set of parameters"
+            if interface.parameters
+            else ""
+        ),
         results=tuple(each.element if each else "" for each in results),
-        dynamic=dynamic if any(each and each.is_dynamic for each in map(parsed, function.arguments)) else None,
+        dynamic=(
+            dynamic
+            if any(each and each.is_dynamic for each in map(parsed, function.arguments))
+            else None
+        ),
     )
 
 
-def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> list[tuple[str, _File | None]]:
+def _arguments(
+    function: Function, draw: int, dynamic: int, *, picks: bool
+) -> list[tuple[str, _File | None]]:
     """One run's arguments: for each the text before its file's name on the command line, and the file, if it has one.
 
     The first run is of small values, of the others each second one as wide as can be.
 
-    A mask that is no mask may make all that a program computes infinite, so that the rest keeps small integers.
+    A mask that is no mask may make all that a program computes infinite, so that the
+    rest keeps small integers.
     """
     arguments = list[tuple[str, _File | None]]()
     for number, text in enumerate(function.arguments):
@@ -181,9 +249,18 @@ def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> l
             arguments.append(("1xi8=0", None))
             continue
         sized, role = tensor.sized(dynamic), "wide" if draw else "input"
-        described = _described(sized, f"input {number}, draw {draw}", role, _below(tensor, draw, picks=picks))
+        described = _described(
+            sized,
+            f"input {number}, draw {draw}",
+            role,
+            _below(tensor, draw, picks=picks),
+        )
         shape = "x".join([*map(str, sized.sizes), sized.element])
-        file = None if tensor.is_scalar else _File("input", "", (described,), sized.size_bytes or 0)
+        file = (
+            None
+            if tensor.is_scalar
+            else _File("input", "", (described,), sized.size_bytes or 0)
+        )
         arguments.append((f"{shape}=" if file else _scalar(tensor, described), file))
     return arguments
 
@@ -191,7 +268,11 @@ def _arguments(function: Function, draw: int, dynamic: int, *, picks: bool) -> l
 def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
     """What integers are below: long ones few in some of the draws, and in all of a program that picks by them."""
     is_long = not tensor.is_float and (tensor.bits or 0) >= _LONG_BITS
-    return _FEW if is_long and (picks or tensor.element == "index" or draw % 2 == 0) else None
+    return (
+        _FEW
+        if is_long and (picks or tensor.element == "index" or draw % 2 == 0)
+        else None
+    )
 
 
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
@@ -199,34 +280,66 @@ def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
     if tensor.is_float:
         return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
     bits, below = tensor.bits or 1, described["below"]
-    return str(rng.randrange(below) if below else (rng.getrandbits(bits) - (1 << bits >> 1)) >> rng.randrange(bits))
+    return str(
+        rng.randrange(below)
+        if below
+        else (rng.getrandbits(bits) - (1 << bits >> 1)) >> rng.randrange(bits)
+    )
 
 
-def _described(tensor: Tensor, seed: str, role: str, below: int | None) -> dict[str, Any]:
-    return {"seed": seed, "element": tensor.element, "sizes": tensor.sizes, "role": role, "below": below}
+def _described(
+    tensor: Tensor, seed: str, role: str, below: int | None
+) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "element": tensor.element,
+        "sizes": tensor.sizes,
+        "role": role,
+        "below": below,
+    }
 
 
 def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File] | str:
     """Scope → its file; or the reason why one cannot be made.
 
-    `is_wide`: give integers that may be anything all values, and the biases of a quantised program, whose other
-    integers stay small, values as large as the sums that they are added to.
+    `is_wide`: give integers that may be anything all values, and the biases of a
+    quantised program, whose other integers stay small, values as large as the sums that
+    they are added to.
     """
     scopes: dict[str, dict[str, Tensor]] = {}
     for each in interface.parameters:
         tensor = parsed(each.type)
         if tensor is None or tensor.size_bytes is None:
-            return f"the parameter {each.key!r} is a {each.type}, and the bot makes no random values of this type"
-        if not each.key.isprintable() or set(each.key + each.scope) & set('"\\=') or not each.scope.isprintable():
-            return f"the parameter {each.key!r} has a name that a file of parameters cannot have"
+            return (
+                f"the parameter {each.key!r} is a {each.type}, and the bot makes no"
+                " random values of this type"
+            )
+        if (
+            not each.key.isprintable()
+            or set(each.key + each.scope) & set('"\\=')
+            or not each.scope.isprintable()
+        ):
+            return (
+                f"the parameter {each.key!r} has a name that a file of parameters"
+                " cannot have"
+            )
         if scopes.setdefault(each.scope, {}).setdefault(each.key, tensor) != tensor:
             return f"the parameter {each.key!r} has two types"
-    is_quantised = any(tensor.element in _QUANTISED for tensors in scopes.values() for tensor in tensors.values())
+    is_quantised = any(
+        tensor.element in _QUANTISED
+        for tensors in scopes.values()
+        for tensor in tensors.values()
+    )
     how = ("bias" if is_quantised else "wide") if is_wide else ""
-    return {scope: _parameter_file(scope, tensors, how, picks=interface.picks) for scope, tensors in scopes.items()}
+    return {
+        scope: _parameter_file(scope, tensors, how, picks=interface.picks)
+        for scope, tensors in scopes.items()
+    }
 
 
-def _parameter_file(scope: str, tensors: dict[str, Tensor], how: str, *, picks: bool) -> _File:
+def _parameter_file(
+    scope: str, tensors: dict[str, Tensor], how: str, *, picks: bool
+) -> _File:
     """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
 
     It looks at nothing but the offsets, so that every type may pass for bytes.
@@ -234,9 +347,17 @@ def _parameter_file(scope: str, tensors: dict[str, Tensor], how: str, *, picks: 
     header, offset, described = {}, 0, []
     for key, tensor in tensors.items():
         size = tensor.size_bytes or 0
-        header[key] = {"dtype": "U8", "shape": [size], "data_offsets": [offset, offset + size]}
+        header[key] = {
+            "dtype": "U8",
+            "shape": [size],
+            "data_offsets": [offset, offset + size],
+        }
         offset += size
-        role = "bias" if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1 else "parameter"
+        role = (
+            "bias"
+            if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1
+            else "parameter"
+        )
         below = _below(tensor, 1 if how == "wide" else 2, picks=picks)
         described.append(_described(tensor, f"parameter {scope}::{key}", role, below))
     text = json.dumps(header, ensure_ascii=False)
@@ -247,18 +368,35 @@ def _parameter_file(scope: str, tensors: dict[str, Tensor], how: str, *, picks: 
 def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str | None:
     try:
         make_directory(directory)
-        missing = {name: each for name, each in files.items() if not (directory / name).is_file()}
+        missing = {
+            name: each
+            for name, each in files.items()
+            if not (directory / name).is_file()
+        }
     except OSError as error:
         raise no_room(error, str(directory)) from None
-    need, free = sum(each.size_bytes for each in missing.values()), shutil.disk_usage(directory).free
+    need, free = (
+        sum(each.size_bytes for each in missing.values()),
+        shutil.disk_usage(directory).free,
+    )
     if need + _SPARE_BYTES > free:
-        return here(f"the random data need {need >> 20:,} MiB, but only {free >> 20:,} MiB are free")
-    held, memory = _HELD_TWICE * sum(each.size_bytes for each in files.values()), memory_kib()
+        return here(
+            f"the random data need {need >> 20:,} MiB, but only {free >> 20:,} MiB are"
+            " free"
+        )
+    held, memory = (
+        _HELD_TWICE * sum(each.size_bytes for each in files.values()),
+        memory_kib(),
+    )
     if memory and held >> 10 > memory:
-        return here(f"a run needs about {held >> 20:,} MiB of memory, but the machine has {memory >> 10:,} MiB")
+        return here(
+            f"a run needs about {held >> 20:,} MiB of memory, but the machine has"
+            f" {memory >> 10:,} MiB"
+        )
     with temporary_directory("data-", directory) as parts:
         request = [
-            {"path": str(parts / name), "head": each.head, "tensors": each.tensors} for name, each in missing.items()
+            {"path": str(parts / name), "head": each.head, "tensors": each.tensors}
+            for name, each in missing.items()
         ]
         if reason := fill(request, directory, cancel) if missing else None:
             return reason

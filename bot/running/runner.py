@@ -1,7 +1,8 @@
 """Two artifacts of one program, run on this machine by IREE's runtime: whether they give the same, and which is faster.
 
-The extra `run` brings the runtime. The artifacts are run as they are: machine code that a compiler made of a model.
-Whoever does not trust the two does not trust the artifacts. They see no secret, but they can read what this user can.
+The extra `run` brings the runtime. The artifacts are run as they are: machine code that
+a compiler made of a model. Whoever does not trust the two does not trust the artifacts.
+They see no secret, but they can read what this user can.
 """
 
 from __future__ import annotations
@@ -40,24 +41,43 @@ MISSING = here(f"IREE's runtime is not installed: {HOW_TO_GET_IT}")
 _PROGRAM = "iree-run-module"
 _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself; the package's other one of this name is a script that takes a second to start it."""
-_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
+_MACHINES = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "aarch64": "arm_64",
+    "arm64": "arm_64",
+    "riscv64": "riscv_64",
+}
 """What this machine may call itself → what the compiler calls it in the name of a format."""
-DEVICE = "local-sync"  # the one that computes in the thread that calls it: what else the machine does decides less
+# the one that computes in the thread that calls it: what else the machine does decides
+# less
+DEVICE = "local-sync"
 _SAID_CHARACTERS = 200
-_NOT_ITS_FAULT = {"SIGILL": ": this processor lacks an instruction", "SIGKILL": f": {RAN_OUT_LIKELY}"}
+_NOT_ITS_FAULT = {
+    "SIGILL": ": this processor lacks an instruction",
+    "SIGKILL": f": {RAN_OUT_LIKELY}",
+}
 """Signals that tell more of the machine than of what ran on it."""
-_RAN_OUT = re.compile(rf"RESOURCE_EXHAUSTED|{NO_MEMORY.pattern}|No space left", re.IGNORECASE)
+_RAN_OUT = re.compile(
+    rf"RESOURCE_EXHAUSTED|{NO_MEMORY.pattern}|No space left", re.IGNORECASE
+)
 DYNAMIC_SIZE = 16
 """What dimensions are made that are not fixed."""
-RUN_SECONDS = 120  # How long a run may take: an interpreter is minutes over what a processor does in a second
+# How long a run may take: an interpreter is minutes over what a processor does in a
+# second
+RUN_SECONDS = 120
 DRAWS, PAIRS = 3, 12
 FEWEST_PAIRS = 6
 """With fewer pairs, not even the whole range of the ratios holds the median with CONFIDENCE."""
 CONFIDENCE = 0.95
 PAIR_SECONDS = 60
 """What the first pair may take: a timeout. Draws and pairs are counted, so that a slow machine runs as many."""
-_MUCH_LONGER = 10  # an artifact that takes so many times as long as the other is not merely slow: it does not end
-_SHORTEST_SECONDS = 0.2  # how long each process of a pair repeats the function, at least
+# an artifact that takes so many times as long as the other is not merely slow: it does
+# not end
+_MUCH_LONGER = 10
+_SHORTEST_SECONDS = (
+    0.2  # how long each process of a pair repeats the function, at least
+)
 TOO_LONG = "one pair of runs takes too long to repeat it"
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
@@ -82,12 +102,21 @@ class Runtime(NamedTuple):
 
 @cache
 def installed() -> Runtime | None:
-    """The runtime of this environment; None without the package, or where it has no programs for this machine."""
+    """The runtime of this environment.
+
+    None without the package, or where it has no programs for this machine.
+    """
     program = program_of(PACKAGE, _NATIVE)
     return Runtime(program[0].parent, program[1]) if program else None
 
 
-def of_release(version: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places) -> Runtime:
+def of_release(
+    version: str,
+    cache: Path,
+    cancel: Cancel,
+    say: Callable[[str], None],
+    places: Places,
+) -> Runtime:
     """The runtime of a release: an artifact may ask its own release's runtime for what no other has.
 
     Raises CompilerUnavailable where it cannot be had.
@@ -106,31 +135,49 @@ def machine(runtime: Runtime) -> str:
     return f"{processor}, {cores()} cores, {runtime.name}"
 
 
-def refusal(targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel) -> str | None:
-    """Why this machine does not run what was compiled for these; None where it does, as far as can be told before.
+def refusal(
+    targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel
+) -> str | None:
+    """Why this machine does not run what was compiled for these.
 
-    The runtime itself refuses the code of another kind of processor. It does not look at what the code asks of a
-    processor of this kind: one that lacks it is ended by a signal, or does something else than was meant.
+    None where it does, as far as can be told before.
+
+    The runtime itself refuses the code of another kind of processor. It does not look
+    at what the code asks of a processor of this kind: one that lacks it is ended by a
+    signal, or does something else than was meant.
     """
     if len(targets) != 1:
-        return f"the program is compiled for {len(targets)} targets, and the bot can run it for only one"
+        return (
+            f"the program is compiled for {len(targets)} targets, and the bot can run"
+            " it for only one"
+        )
     target = targets[0]
     runs_on = backend_of(target.backend).runs_on
     if runs_on == "any processor":
         return None
     if runs_on == "its device":
-        return here(f"{target.backend} code needs its device, and does not run on a processor")
+        return here(
+            f"{target.backend} code needs its device, and does not run on a processor"
+        )
     own = _MACHINES.get(platform.machine().lower(), platform.machine())
     if not target.format.endswith(f"-{own}"):
         return here(f"a {own} processor does not run {target.format}")
     try:
-        outcome = run([str(runtime.directory / "iree-cpuinfo")], cancel=cancel, timeout_seconds=60)
+        outcome = run(
+            [str(runtime.directory / "iree-cpuinfo")], cancel=cancel, timeout_seconds=60
+        )
     except OSError:
         return None
-    rows = [line.split() for line in outcome.output.splitlines()] if outcome.ok else []  # in LLVM's names
+    rows = (
+        [line.split() for line in outcome.output.splitlines()] if outcome.ok else []
+    )  # in LLVM's names
     lacking = {f"+{row[0]}" for row in rows if len(row) == 2 and row[1] == "0"}
     missing = [name[1:] for name in target.features if name in lacking]
-    return here(f"the processor lacks {', '.join(missing)}, which the code needs") if missing else None
+    return (
+        here(f"the processor lacks {', '.join(missing)}, which the code needs")
+        if missing
+        else None
+    )
 
 
 class Stopped(NamedTuple):
@@ -151,9 +198,18 @@ def started(
 ) -> Outcome | Stopped:
     """Run one of the runtime's programs to its good end, or say how it ended."""
     try:
-        outcome = run(argv, cancel=cancel, cwd=feed.directory, stdout=stdout, timeout_seconds=timeout_seconds)
+        outcome = run(
+            argv,
+            cancel=cancel,
+            cwd=feed.directory,
+            stdout=stdout,
+            timeout_seconds=timeout_seconds,
+        )
     except OSError as error:
-        return Stopped(here(f"the runtime cannot be started: {error.strerror or error}"), is_own=False)
+        return Stopped(
+            here(f"the runtime cannot be started: {error.strerror or error}"),
+            is_own=False,
+        )
     if outcome.ok:
         return outcome
     if outcome.timed_out:
@@ -161,18 +217,37 @@ def started(
     if outcome.signal:
         means = _NOT_ITS_FAULT.get(outcome.signal, "")
         return Stopped(f"was ended by {outcome.signal}{means}", is_own=not means)
-    lines = [line.strip() for line in outcome.output.splitlines() if line.strip() and not line.startswith("EXEC ")]
-    message = DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0])) if lines else "it gave no reason"
-    message = message if len(message) <= _SAID_CHARACTERS else f"{message[: _SAID_CHARACTERS - 1]}…"
+    lines = [
+        line.strip()
+        for line in outcome.output.splitlines()
+        if line.strip() and not line.startswith("EXEC ")
+    ]
+    message = (
+        DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0]))
+        if lines
+        else "it gave no reason"
+    )
+    message = (
+        message
+        if len(message) <= _SAID_CHARACTERS
+        else f"{message[: _SAID_CHARACTERS - 1]}…"
+    )
     why = f"was refused by {runtime.name}: {message}"
     is_machine = _RAN_OUT.search(outcome.output)
     return Stopped(here(why) if is_machine else why, is_own=not is_machine)
 
 
-def _argv(runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int) -> list[str]:
+def _argv(
+    runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int
+) -> list[str]:
     """What both programs are told: device, artifact, function, parameters, arguments."""
     path = str(runtime.directory / program)
-    return [path, f"--device={DEVICE}", f"--module={artifact.absolute()}", *feed.draws[draw]]
+    return [
+        path,
+        f"--device={DEVICE}",
+        f"--module={artifact.absolute()}",
+        *feed.draws[draw],
+    ]
 
 
 class Runner:
@@ -190,20 +265,31 @@ class Runner:
         cancel: Cancel,
         *,
         timeout_seconds: float = RUN_SECONDS,
-        names: tuple[str, str] = ("the artifact before folding", "the artifact after folding"),
+        names: tuple[str, str] = (
+            "the artifact before folding",
+            "the artifact after folding",
+        ),
         runtimes: Mapping[Path, Runtime] | None = None,
     ) -> None:
         """Prepare it.
 
-        `interface`: of the program at the end of the flow phase, for the target of the artifacts; `directory`: where
-        the random data are kept, about as large as the parameters; programs with the same parameters share them, and
-        nobody removes them; `timeout_seconds`: for each run; `names`: what the artifacts before and after are called
-        where one of them does not run; `runtimes`: artifact → the runtime that runs it, where that is another one.
+        `interface`: of the program at the end of the flow phase, for the target of the
+        artifacts; `directory`: where the random data are kept, about as large as the
+        parameters; programs with the same parameters share them, and nobody removes
+        them; `timeout_seconds`: for each run; `names`: what the artifacts before and
+        after are called where one of them does not run; `runtimes`: artifact → the
+        runtime that runs it, where that is another one.
         """
-        self._runtime, self._interface, self._directory = runtime, interface, directory.absolute()
+        self._runtime, self._interface, self._directory = (
+            runtime,
+            interface,
+            directory.absolute(),
+        )
         self._cancel, self._timeout_seconds = cancel, timeout_seconds
         self._names, self._runtimes = names, runtimes if runtimes is not None else {}
-        self.reason = refusal(interface.targets, runtime, cancel) or not_called(interface)
+        self.reason = refusal(interface.targets, runtime, cancel) or not_called(
+            interface
+        )
 
     def outputs_equal(self, before: Path, after: Path) -> Equality:
         """Whether both give the same on the same random inputs and parameters."""
@@ -232,8 +318,8 @@ class Runner:
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
         """Their times, or the reason why there are none.
 
-        A pair is two processes, one after the other, of which the first is now this artifact and then that; the first
-        pair of all only warms up.
+        A pair is two processes, one after the other, of which the first is now this
+        artifact and then that; the first pair of all only warms up.
         """
         fed = self._feed
         if isinstance(fed, str):
@@ -254,9 +340,13 @@ class Runner:
 
     @cached_property
     def _feed(self) -> Feed | str:
-        return self.reason or feed(self._interface, DYNAMIC_SIZE, DRAWS, self._directory, self._cancel)
+        return self.reason or feed(
+            self._interface, DYNAMIC_SIZE, DRAWS, self._directory, self._cancel
+        )
 
-    def _execute(self, artifact: Path, fed: Feed, draw: int, outputs: Path) -> list[Path] | Stopped:
+    def _execute(
+        self, artifact: Path, fed: Feed, draw: int, outputs: Path
+    ) -> list[Path] | Stopped:
         """Run it once; the files of its results below `outputs`, in order."""
         runtime = self._runtimes.get(artifact, self._runtime)
         outputs.mkdir(parents=True, exist_ok=True)
@@ -272,29 +362,45 @@ class Runner:
     def _both(
         self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
     ) -> list[tuple[str, str]] | Equality | None:
-        """The files of one draw, before and after for each output; or the verdict where one artifact does not run.
+        """The files of one draw, before and after for each output.
 
-        None where it is the one before that refuses these data, and did not refuse those of the first draw.
+        Or the verdict where one artifact does not run.
+
+        None where it is the one before that refuses these data, and did not refuse
+        those of the first draw.
         """
         start, inputs = time.monotonic(), _inputs(fed, draw + 1)
         ran = self._execute(before, fed, draw, outputs / "before")
         if isinstance(ran, Stopped):
-            return None if draw and ran.is_own else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
+            return (
+                None
+                if draw and ran.is_own
+                else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
+            )
         taken = time.monotonic() - start
         ran_after = self._execute(after, fed, draw, outputs / "after")
         if isinstance(ran_after, Stopped):
-            is_only_slow = ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
+            is_only_slow = (
+                ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
+            )
             equal = False if ran_after.is_own and not is_only_slow else None
             return Equality(equal, f"{self._names[1]} {ran_after.why}, {inputs}")
-        return [(str(one), str(other)) for one, other in zip(ran, ran_after, strict=True)]
+        return [
+            (str(one), str(other)) for one, other in zip(ran, ran_after, strict=True)
+        ]
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
         runtime = self._runtimes.get(artifact, self._runtime)
         argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
-        argv += ["--benchmark_format=json", f"--benchmark_min_time={_SHORTEST_SECONDS}s"]
+        argv += [
+            "--benchmark_format=json",
+            f"--benchmark_min_time={_SHORTEST_SECONDS}s",
+        ]
         with temporary_directory("report-", self._directory) as directory:
             report = directory / "report.json"
-            ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report)
+            ended = started(
+                runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report
+            )
             if isinstance(ended, Stopped):
                 return ended.why
             timed = microseconds(report.read_bytes())
@@ -305,7 +411,11 @@ def _inputs(fed: Feed, runs: int) -> str:
     """On what these runs were, as in `on 3 random inputs`."""
     if not fed.random:
         return "in one run, because the program has no inputs"
-    what = fed.random if runs == 1 else fed.random.replace("input", "inputs").replace("set", "sets")
+    what = (
+        fed.random
+        if runs == 1
+        else fed.random.replace("input", "inputs").replace("set", "sets")
+    )
     sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
     return f"on {runs} random {what}{sizes}"
 
@@ -320,30 +430,55 @@ class Equality(NamedTuple):
 def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> Equality:
     """The verdict on two artifacts' outputs: equal, not equal or not known, with one line that says why.
 
-    `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed from, as in `on 3 random inputs`.
+    `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed
+    from, as in `on 3 random inputs`.
     """
     differing = [(0.0, 0.0)]
     for number, (output, element) in enumerate(zip(outputs, elements, strict=True)):
         for draw in output.draws:
             if why := _unequal(draw, element):
                 return Equality(False, f"output {number} {why}, {inputs}")
-            differing += [(draw.relative or 0.0, _ALLOWED.get(element, 0.0))] if draw.different else []
+            differing += (
+                [(draw.relative or 0.0, _ALLOWED.get(element, 0.0))]
+                if draw.different
+                else []
+            )
     mute = [_mute(output) for output in outputs]
     if all(mute):
-        return Equality(None, f"{NOTHING}: {mute[0] if mute else 'the program has no output'}, {inputs}")
+        return Equality(
+            None,
+            f"{NOTHING}: {mute[0] if mute else 'the program has no output'}, {inputs}",
+        )
     untold = sum(map(bool, mute))
-    beside = f"; {untold} of {len(mute)} outputs prove nothing: {next(filter(None, mute))}" if untold else ""
+    beside = (
+        f"; {untold} of {len(mute)} outputs prove nothing: {next(filter(None, mute))}"
+        if untold
+        else ""
+    )
     runs = list(zip(*(output.draws for output in outputs), strict=True))
     barren = sum(not any(draw.finite for draw in run) for run in runs)
-    beside += f"; {barren} of {len(runs)} inputs prove nothing: no value is finite" if barren else ""
+    beside += (
+        f"; {barren} of {len(runs)} inputs prove nothing: no value is finite"
+        if barren
+        else ""
+    )
     most, allowed = max(differing)
-    agreement = f"largest difference {most:.2g} of the largest magnitude ({allowed:g} is allowed),"
-    return Equality(True, f"{agreement if len(differing) > 1 else 'bit-equal'} {inputs}{beside}")
+    agreement = (
+        f"largest difference {most:.2g} of the largest magnitude ({allowed:g} is"
+        " allowed),"
+    )
+    return Equality(
+        True, f"{agreement if len(differing) > 1 else 'bit-equal'} {inputs}{beside}"
+    )
 
 
 def _mute(output: Output) -> str:
     if not any(draw.finite for draw in output.draws):
-        return "no value is finite" if any(draw.values for draw in output.draws) else "there are no values"
+        return (
+            "no value is finite"
+            if any(draw.values for draw in output.draws)
+            else "there are no values"
+        )
     if output.constant:
         return "all values are the same"
     return "it is the same for all inputs" if output.still else ""
@@ -353,14 +488,19 @@ def _unequal(draw: Draw, element: str) -> str:
     if draw.before_bytes != draw.after_bytes:
         return f"has {draw.after_bytes:,} bytes instead of {draw.before_bytes:,}"
     allowed = _ALLOWED.get(element)
-    if not draw.different or (allowed is not None and draw.relative is not None and draw.relative <= allowed):
+    if not draw.different or (
+        allowed is not None and draw.relative is not None and draw.relative <= allowed
+    ):
         return ""
     differs = f"differs in {draw.different:,} of {draw.values:,} values"
     if allowed is None:
         return differs
     if draw.relative is None:
         return f"{differs}, and the difference is not finite"
-    return f"{differs}, by up to {draw.relative:.2g} of its largest magnitude ({allowed:g} is allowed)"
+    return (
+        f"{differs}, by up to {draw.relative:.2g} of its largest magnitude ({allowed:g}"
+        " is allowed)"
+    )
 
 
 class _Benchmark(Small, frozen=True):
@@ -386,16 +526,23 @@ def microseconds(report: bytes) -> float | str:
 
 
 def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
-    """The price of (before, after) times in microseconds; of at least FEWEST_PAIRS pairs, or ValueError.
+    """The price of (before, after) times in microseconds.
 
-    The interval leaves out as many ratios at either end as it can and still hold the true median. Each ratio is below
-    that as often as above it, whatever their distribution: how many are below is binomial, and the interval from the
-    ratio of some rank misses the median where fewer are.
+    Of at least FEWEST_PAIRS pairs, or ValueError.
+
+    The interval leaves out as many ratios at either end as it can and still hold the
+    true median. Each ratio is below that as often as above it, whatever their
+    distribution: how many are below is binomial, and the interval from the ratio of
+    some rank misses the median where fewer are.
     """
     if len(pairs) < FEWEST_PAIRS:
-        raise ValueError(f"only {len(pairs)} pairs of runs, and {FEWEST_PAIRS} are needed")
+        raise ValueError(
+            f"only {len(pairs)} pairs of runs, and {FEWEST_PAIRS} are needed"
+        )
     ratios, missed, rank = sorted(after / before for before, after in pairs), 0.0, 0
-    while (missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)) <= 1 - CONFIDENCE:
+    while (
+        missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)
+    ) <= 1 - CONFIDENCE:
         rank += 1
     low = max(0, rank - 1)
     return Price(
@@ -409,7 +556,10 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
 
 
 def within(price: Price, max_slowdown: float) -> bool | None:
-    """Whether the folded artifact is slower by no more than this (0.01 is 1 %); None where the pairs do not say."""
+    """Whether the folded artifact is slower by no more than this (0.01 is 1 %).
+
+    None where the pairs do not say.
+    """
     if price.high <= 1 + max_slowdown:
         return True
     return False if price.low > 1 + max_slowdown else None

@@ -14,7 +14,9 @@ _LONGEST, _KEPT, _DIGITS = 160, 80, 16
 EntryPoint = tuple[str, str]  # Names of executable and entry point
 
 
-@lru_cache(maxsize=1 << 14)  # a model's name stands in the address of each of its dispatches
+@lru_cache(
+    maxsize=1 << 14
+)  # a model's name stands in the address of each of its dispatches
 def segment(name: str) -> str:
     """The name as a part of an address; the end of a very long one is a digest."""
     text = quote(name, safe="", errors="surrogatepass")
@@ -46,15 +48,24 @@ def cause_address(number: int) -> str:
 
 def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
     """The entry points of both sides: head's in order, then what only base has."""
-    found = ((one.executable, one.name) for cell in (head, base) if cell for one in cell.dispatches)
+    found = (
+        (one.executable, one.name)
+        for cell in (head, base)
+        if cell
+        for one in cell.dispatches
+    )
     return dict.fromkeys(found)
 
 
-def dispatch_addresses(key: CellKey, points: Iterable[EntryPoint]) -> dict[EntryPoint, str]:
+def dispatch_addresses(
+    key: CellKey, points: Iterable[EntryPoint]
+) -> dict[EntryPoint, str]:
     """Entry point → its address: that of the executable, and after it the name of a second one in it."""
     cell, seen, made = cell_address(key), Counter[str](), dict[EntryPoint, str]()
     for executable, name in points:
         short = f"{cell}/{segment(executable)}"
-        made[executable, name] = f"{short}/{segment(name)}" if seen[executable] else short
+        made[executable, name] = (
+            f"{short}/{segment(name)}" if seen[executable] else short
+        )
         seen[executable] += 1
     return made

@@ -10,7 +10,20 @@ from markupsafe import Markup
 from bot.core.after_merge import IssueState, encode_issue, issue_marker
 from bot.core.record import Small
 from bot.core.report import Report
-from bot.show.blocks import Block, Limits, Line, List, Phrase, Sentence, Span, code, listing, phrase, section, strong
+from bot.show.blocks import (
+    Block,
+    Limits,
+    Line,
+    List,
+    Phrase,
+    Sentence,
+    Span,
+    code,
+    listing,
+    phrase,
+    section,
+    strong,
+)
 from bot.show.comment import COMMENT_LIMIT, TIERS
 from bot.show.escape import clean, clip
 from bot.show.facts import build_facts
@@ -22,9 +35,10 @@ _SHOWN_DIGITS = 10
 _FEW_PULLS = 3
 _BRANCH_CHARACTERS = 100  # GitHub takes 256 characters as a title
 _ABOUT = (
-    "The bot updates this issue after each push. It closes the issue when the branch is within its thresholds again, "
-    "compared with the last good baseline. If you close the issue yourself, you accept these findings: "
-    "only a new regression opens a new issue."
+    "The bot updates this issue after each push. It closes the issue when the branch is"
+    " within its thresholds again, compared with the last good baseline. If you close"
+    " the issue yourself, you accept these findings: only a new regression opens a new"
+    " issue."
 )
 
 
@@ -50,8 +64,14 @@ def issue_title(issue: MainIssue) -> str:
 
 
 def issue_body(issue: MainIssue) -> str:
-    """Return the Markdown of the issue: two hidden lines, then what a reader sees; at most what GitHub takes."""
-    marker = Markup(f"{issue_marker(issue.report.report_id)}\n{encode_issue(issue.state)}")  # noqa: S704 - both checked
+    """Return the Markdown of the issue: two hidden lines, then what a reader sees.
+
+    At most what GitHub takes.
+    """
+    # Both parts of the marker are checked where they are made.
+    marker = Markup(  # noqa: S704
+        f"{issue_marker(issue.report.report_id)}\n{encode_issue(issue.state)}"
+    )
     facts = build_facts(issue.report)
 
     def drawn_with(limits: Limits) -> Mapping[str, Any]:
@@ -64,7 +84,9 @@ def issue_body(issue: MainIssue) -> str:
         )
         return {"answer": "issue", "blocks": blocks, "page": "", "marker": marker}
 
-    return first_fitting("comment.md.j2", TIERS, drawn_with, lambda text: length(text) <= COMMENT_LIMIT)
+    return first_fitting(
+        "comment.md.j2", TIERS, drawn_with, lambda text: length(text) <= COMMENT_LIMIT
+    )
 
 
 def _commit(issue: MainIssue, sha: str) -> Span:
@@ -74,11 +96,18 @@ def _commit(issue: MainIssue, sha: str) -> Span:
 def _what_happened(issue: MainIssue) -> Phrase:
     """Which push broke the thresholds, which baseline was good, and which commit is the newest."""
     state = issue.state
-    good, first, newest = (_commit(issue, sha) for sha in (state.good_sha, state.first_sha, state.newest_sha))
-    broke = phrase("The push of ", first, " made ", code(issue.branch), " exceed its thresholds. ")
+    good, first, newest = (
+        _commit(issue, sha)
+        for sha in (state.good_sha, state.first_sha, state.newest_sha)
+    )
+    broke = phrase(
+        "The push of ", first, " made ", code(issue.branch), " exceed its thresholds. "
+    )
     said = phrase(broke, "The last good baseline is that of ", good, ".")
     if state.is_resolved:
-        return phrase(strong("Resolved:"), " ", newest, " is within the thresholds again. ", said)
+        return phrase(
+            strong("Resolved:"), " ", newest, " is within the thresholds again. ", said
+        )
     if state.newest_sha != state.first_sha:
         return phrase(said, " The numbers are those of ", newest, ".")
     return said
@@ -88,7 +117,9 @@ def _pulls(issue: MainIssue, limits: Limits) -> Block:
     """The merged pull requests between the good baseline and the pushes that failed, and what is not known of them."""
     pulls, unasked = issue.state.pulls, issue.state.unasked
     most = max(_FEW_PULLS, limits.names)
-    lines = [_pull_line(issue, number=pull.number, title=pull.title) for pull in pulls[:most]]
+    lines = [
+        _pull_line(issue, number=pull.number, title=pull.title) for pull in pulls[:most]
+    ]
     remarks = list[Phrase]()
     if issue.no_pulls:
         remarks.append(phrase(f"n/a: {issue.no_pulls}"))
@@ -96,7 +127,11 @@ def _pulls(issue: MainIssue, limits: Limits) -> Block:
         remarks.append(phrase("GitHub knows no merged pull request of these commits."))
     if unasked:
         older = plural(unasked, "older commit")
-        remarks.append(phrase(f"The bot asks for the newest commits only. It did not ask for {older}."))
+        remarks.append(
+            phrase(
+                f"The bot asks for the newest commits only. It did not ask for {older}."
+            )
+        )
     return section(
         phrase(strong("Merged pull requests"), " since the last good baseline"),
         List(listing(lines, len(pulls), "pull request")),

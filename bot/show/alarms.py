@@ -1,4 +1,7 @@
-"""What alarms: findings by metric and root cause, newly broken builds by what refused them; and every finding."""
+"""What alarms: findings by metric and root cause, newly broken builds by what refused them.
+
+And every finding.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,16 @@ from bot.show.blocks import (
     some,
 )
 from bot.show.escape import clean, clip
-from bot.show.facts import MARKS, NAME_LIMIT, Facts, cells_phrase, counted, is_lost, mark_of, worst_first
+from bot.show.facts import (
+    MARKS,
+    NAME_LIMIT,
+    Facts,
+    cells_phrase,
+    counted,
+    is_lost,
+    mark_of,
+    worst_first,
+)
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
 from bot.show.filters import amount, plural, relative, share, sides, signed
 from bot.show.root_causes import shown_roots
@@ -60,7 +72,12 @@ _GROUPED_STACKS = ((Stacked(0), _VALUES, _LIMIT, _CAUSE),)
 _BROKEN_STACKS = ((Stacked(0), _VALUES),)
 UNCONFIRMED = "¹"
 """Stands behind a value of a table that rests on one compile of head."""
-BROKEN, OVER, ACCEPTED, WARNED = TITLES = ("Newly failing", "Fails the check", "Accepted", "Warnings")
+BROKEN, OVER, ACCEPTED, WARNED = TITLES = (
+    "Newly failing",
+    "Fails the check",
+    "Accepted",
+    "Warnings",
+)
 REASON_LIMIT = 300  # characters of the reason of an acceptance
 _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
@@ -74,7 +91,9 @@ class Alarm:
     said: Phrase
     cells: tuple[CellKey, ...]
     title: str  # what it stands below, one of TITLES
-    rows: tuple[Row, ...]  # as a table: one for each finding, one for builds that fail to compile alike
+    rows: tuple[
+        Row, ...
+    ]  # as a table: one for each finding, one for builds that fail to compile alike
     grouped: Row = ()  # one for all of them; empty where there is one alone
 
 
@@ -88,11 +107,27 @@ class AlarmGroup(NamedTuple):
 
 def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
     """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
-    broken = [_newly_broken(facts, group) for group in grouped(facts, "newly-broken", 1) if _is_judged(facts, group)]
-    lines = [*broken, *(_alarm(facts, findings, cause, limits) for cause, findings in groups_of_findings(facts))]
-    groups = {title: [line for line in lines if line.title == title] for title in TITLES}
+    broken = [
+        _newly_broken(facts, group)
+        for group in grouped(facts, "newly-broken", 1)
+        if _is_judged(facts, group)
+    ]
+    lines = [
+        *broken,
+        *(
+            _alarm(facts, findings, cause, limits)
+            for cause, findings in groups_of_findings(facts)
+        ),
+    ]
+    groups = {
+        title: [line for line in lines if line.title == title] for title in TITLES
+    }
     return tuple(
-        AlarmGroup(title, first(group, limits.alarms, "line"), len({key for line in group for key in line.cells}))
+        AlarmGroup(
+            title,
+            first(group, limits.alarms, "line"),
+            len({key for line in group for key in line.cells}),
+        )
         for title, group in groups.items()
         if group
     )
@@ -110,10 +145,13 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
 
 
 def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
-    """The findings of this change that are told, the worst first; and those for which another one stands.
+    """The findings of this change that are told, the worst first.
 
-    That is of a part of an artifact the finding about all of it, where that is as bad. Newly broken cells have lines of
-    their own, and how many were not measured is in the first sentence.
+    And those for which another one stands.
+
+    That is of a part of an artifact the finding about all of it, where that is as bad.
+    Newly broken cells have lines of their own, and how many were not measured is in the
+    first sentence.
     """
     news = []
     for one in worst_first(facts.report.verdict.news):
@@ -122,14 +160,18 @@ def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
         if not told and not is_lost(delta, one):
             news.append(one)
     wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
-    stood_for = by(news, lambda one: one.metric in ARTIFACT_PARTS and (one.key, mark_of(one)) in wholes)
+    stood_for = by(
+        news,
+        lambda one: one.metric in ARTIFACT_PARTS and (one.key, mark_of(one)) in wholes,
+    )
     return stood_for.get(False, []), stood_for.get(True, [])
 
 
 def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
     """Return the number of the root cause that holds most of the build's change, and its share of the total change.
 
-    0 and 0 where no root cause has a part in the build; 0 and a share where most of the change is not explained.
+    0 and 0 where no root cause has a part in the build; 0 and a share where most of the
+    change is not explained.
     """
     sizes = facts.causes.get(key, ())
     if not sizes:
@@ -139,18 +181,28 @@ def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
 
 
 def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
-    return any(finding.metric is None for delta in group for finding in facts.findings.get(delta.key, ()))
+    return any(
+        finding.metric is None
+        for delta in group
+        for finding in facts.findings.get(delta.key, ())
+    )
 
 
 def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
     """Which cells, what happened to them, and the first line of what the compiler said: one cell's, if it differs."""
     keys, heads = [delta.key for delta in group], [delta.head for delta in group]
-    failures = [cell.failure for cell in heads if cell and cell.failure and cell.failure.stage != "stack-limit"]
+    failures = [
+        cell.failure
+        for cell in heads
+        if cell and cell.failure and cell.failure.stage != "stack-limit"
+    ]
     lines = [trimmed(failure.message, 1)[0] for failure in failures]
     reason = failure_words(*heads)
     if lines and lines[0]:
         error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
-        reason = phrase(reason, ": " if len(set(lines)) == 1 else ", for example: ", code(error))
+        reason = phrase(
+            reason, ": " if len(set(lines)) == 1 else ", for example: ", code(error)
+        )
     builds_phrase = cells_phrase(facts, keys, MOST_NAMES)
     doubt = _doubt(facts, keys)
     marks = {facts.mark(key) for key in keys}
@@ -162,20 +214,40 @@ def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
         said=phrase(builds_phrase, ": ", reason, doubt),
         cells=tuple(keys),
         title=title,
-        rows=((phrase(Span(f"{mark} ", kind_of(level)), builds_phrase), phrase(reason, doubt), _NONE, _NONE),),
+        rows=(
+            (
+                phrase(Span(f"{mark} ", kind_of(level)), builds_phrase),
+                phrase(reason, doubt),
+                _NONE,
+                _NONE,
+            ),
+        ),
     )
 
 
-def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits) -> Alarm:
-    """``code size, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …; limit: … · mainly cause 1 (69 to 95 %)``."""
+def _alarm(
+    facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
+) -> Alarm:
+    """``code size, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), ….
+
+    Limit: … · mainly cause 1 (69 to 95 %)``.
+    """
     one, keys = findings[0], tuple(finding.key for finding in findings)
     if len(findings) == 1:
         said = finding_words(facts, one)
     elif one.metric is None:
-        said = phrase(cells_phrase(facts, keys, MOST_NAMES), f": {facts.state_words[facts.deltas[one.key].state]}")
+        said = phrase(
+            cells_phrase(facts, keys, MOST_NAMES),
+            f": {facts.state_words[facts.deltas[one.key].state]}",
+        )
     else:
-        shown = fair_in_order(findings, lambda finding: finding.key.model, limits.alarms)
-        named = (phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}") for f in shown)
+        shown = fair_in_order(
+            findings, lambda finding: finding.key.model, limits.alarms
+        )
+        named = (
+            phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}")
+            for f in shown
+        )
         about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
         said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
     mainly = _mainly(facts, cause, keys, limits)
@@ -195,26 +267,42 @@ def _alarm(facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
     )
 
 
-def _mainly(facts: Facts, cause: int, keys: Sequence[CellKey], limits: Limits) -> Phrase:
-    """Return `cause 2 (69 to 95 %)`: the shares are of each build's total change; empty without a cause."""
+def _mainly(
+    facts: Facts, cause: int, keys: Sequence[CellKey], limits: Limits
+) -> Phrase:
+    """Return `cause 2 (69 to 95 %)`: the shares are of each build's total change.
+
+    Empty without a cause.
+    """
     if not cause:
         return ()
-    low, *_, high = map(share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0])))
+    low, *_, high = map(
+        share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0]))
+    )
     name = Span(f"cause {cause}", to=cause_address(cause))
     if cause > shown_roots(facts, limits):
-        name = Span(clean(facts.roots[cause - 1].what.partition(", with ")[0], _WHAT_CHARS))
+        name = Span(
+            clean(facts.roots[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
+        )
     shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
     return phrase(name, f" ({shares})")
 
 
 def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> Row:
-    """Return build, values, limit and cause of one finding; one about a state has words in place of values."""
+    """Return build, values, limit and cause of one finding.
+
+    One about a state has words in place of values.
+    """
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
     named = facts.named(finding.key, cell_address(finding.key))
     doubt = _doubt(facts, [finding.key])
     if finding.metric is None:
         delta = facts.deltas[finding.key]
-        why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
+        why = (
+            failure_words(delta.head)
+            if delta.head and delta.state in ("newly-broken", "broken")
+            else ()
+        )
         said = joined(filter(None, (facts.state_words[delta.state], why)), ": ")
         return phrase(mark, named), phrase(said, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
@@ -223,7 +311,9 @@ def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> 
     return phrase(mark, named, f": {label}"), values, _limit_cell(finding), mainly
 
 
-def _grouped_row(facts: Facts, findings: Sequence[Finding], mainly: Phrase, doubt: str) -> Row:
+def _grouped_row(
+    facts: Facts, findings: Sequence[Finding], mainly: Phrase, doubt: str
+) -> Row:
     """Return one row for findings of one metric, limit and cause: the builds, and the range of their growth."""
     finding = findings[0]
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
@@ -235,12 +325,25 @@ def _grouped_row(facts: Facts, findings: Sequence[Finding], mainly: Phrase, doub
     label = facts.label(finding.quantity, finding.key)
     worst_build = phrase(facts.named(finding.key), " ", _values_phrase(finding))
     worst = phrase(f"{plural(len(keys), 'build')}, the worst ", worst_build, doubt)
-    return phrase(builds_phrase, f": {label}"), worst, _limit_cell(finding, alone=False), mainly or _NONE
+    return (
+        phrase(builds_phrase, f": {label}"),
+        worst,
+        _limit_cell(finding, alone=False),
+        mainly or _NONE,
+    )
 
 
 def _limit_cell(finding: Finding, *, alone: bool = True) -> Phrase:
-    """Return `54,534 B`; of several builds, or where the rule has no one figure, the words of the rule."""
-    words = limit_words(finding, alone=alone).removeprefix("; limit").removeprefix(":").strip()
+    """Return `54,534 B`.
+
+    Of several builds, or where the rule has no one figure, the words of the rule.
+    """
+    words = (
+        limit_words(finding, alone=alone)
+        .removeprefix("; limit")
+        .removeprefix(":")
+        .strip()
+    )
     if not words:
         return _NONE
     is_figure = words[0].isdigit()
@@ -248,7 +351,10 @@ def _limit_cell(finding: Finding, *, alone: bool = True) -> Phrase:
 
 
 def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
-    """Return a row for each finding; where these are too many, one for all of a metric, limit and cause."""
+    """Return a row for each finding.
+
+    Where these are too many, one for all of a metric, limit and cause.
+    """
     rows = [row for line in group.lines for row in line.rows]
     stacks: Stacks = _STACKS
     if len(rows) > limits.alarms * _ROWS_PER_ALARM:
@@ -262,11 +368,20 @@ def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
         headers.pop()
         rows = [row[:-1] for row in rows]
     listed_rows = listing(rows, len(rows) + group.lines.more, "finding")
-    return Table(tuple(headers), listed_rows, numbers_from=len(headers), css="alarms", stacks=stacks)
+    return Table(
+        tuple(headers),
+        listed_rows,
+        numbers_from=len(headers),
+        css="alarms",
+        stacks=stacks,
+    )
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
-    """The note that an alarm rests on a single compile of the head, as repeating costs time; empty where none does."""
+    """The note that an alarm rests on a single compile of the head, as repeating costs time.
+
+    Empty where none does.
+    """
     heads = [facts.deltas[key].head for key in keys]
     once = sum(head is not None and head.compiles == 1 for head in heads)
     which = "" if once == len(keys) else f"{once:,} of them "
@@ -294,11 +409,20 @@ def _values_phrase(finding: Finding) -> Phrase:
 
 def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
     """A finding as a clause: what, where (unless not `named`), both values, and the limit."""
-    where, delta = facts.named(finding.key, cell_address(finding.key)) if named else (), facts.deltas[finding.key]
+    where, delta = (
+        (facts.named(finding.key, cell_address(finding.key)) if named else ()),
+        facts.deltas[finding.key],
+    )
     if finding.metric is None:
-        why = failure_words(delta.head) if delta.head and delta.state in ("newly-broken", "broken") else ()
+        why = (
+            failure_words(delta.head)
+            if delta.head and delta.state in ("newly-broken", "broken")
+            else ()
+        )
         return joined(filter(None, (where, facts.state_words[delta.state], why)), ": ")
-    about = joined(filter(None, (facts.label(finding.quantity, finding.key), where)), ", ")
+    about = joined(
+        filter(None, (facts.label(finding.quantity, finding.key), where)), ", "
+    )
     return phrase(about, f": {_values(finding)}", limit_words(finding))
 
 
@@ -306,19 +430,33 @@ def limit_words(finding: Finding, *, alone: bool = True) -> str:
     """`; limit 54,534 B`; of several builds, or where it is no figure, as the rule has it."""
     if finding.head is None:
         return ""
-    parts = [_UNIT.sub(" ", clean(part)) for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")]
+    parts = [
+        _UNIT.sub(" ", clean(part))
+        for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")
+    ]
     if finding.kind == "limit":
         return f"; limit {parts[0]}"
-    if alone and finding.base is not None and finding.allowed is not None and finding.seen is None:
-        return f"; limit {amount(finding.base + finding.allowed, finding.quantity.unit)}"
-    words = "no growth" if parts == ["0"] else " and ".join(f"+{part}" for part in parts)
+    if (
+        alone
+        and finding.base is not None
+        and finding.allowed is not None
+        and finding.seen is None
+    ):
+        return (
+            f"; limit {amount(finding.base + finding.allowed, finding.quantity.unit)}"
+        )
+    words = (
+        "no growth" if parts == ["0"] else " and ".join(f"+{part}" for part in parts)
+    )
     return f"; limit: the larger of {words}" if len(parts) > 1 else f"; limit: {words}"
 
 
 def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
     """Each finding with its rule; one about the state of a cell has no metric."""
     rows = list[Row]()
-    for one in fair_in_order(findings, lambda finding: finding.key.model, limits.findings):
+    for one in fair_in_order(
+        findings, lambda finding: finding.key.model, limits.findings
+    ):
         model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
         label = facts.label(one.quantity, one.key) if one.metric else "state"
         actual = Span(clip(one.actual, 160), kind_of(one.weight))
@@ -326,16 +464,30 @@ def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> 
         limit = name_cell(clip(one.limit, 80))
         rows.append(((model,), facts.names(one.key)[1], label, (actual,), limit, rule))
     headers = ("model", "target", "metric", "actual", "limit", "rule")
-    return Table(headers, listing(rows, len(findings), "finding"), numbers_from=len(headers))
+    return Table(
+        headers, listing(rows, len(findings), "finding"), numbers_from=len(headers)
+    )
 
 
 def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What base had and head is no worse in: ``stack allocations; limit 32 KiB: `m` on `cuda` ``."""
-    known = (one for one in facts.report.verdict.findings if one.known and one.metric is not None)
-    groups, lines = by(known, lambda one: (one.metric, one.kind, one.limit)), list[Phrase]()
+    """What base had and head is no worse in: ``stack allocations.
+
+    Limit 32 KiB: `m` on `cuda` ``.
+    """
+    known = (
+        one
+        for one in facts.report.verdict.findings
+        if one.known and one.metric is not None
+    )
+    groups, lines = (
+        by(known, lambda one: (one.metric, one.kind, one.limit)),
+        list[Phrase](),
+    )
     for group in groups.values():
         label = facts.label(group[0].quantity, group[0].key)
-        cells = cells_phrase(facts, [one.key for one in group], min(MOST_NAMES, limits.names))
+        cells = cells_phrase(
+            facts, [one.key for one in group], min(MOST_NAMES, limits.names)
+        )
         lines.append(phrase(f"◽ {label}{limit_words(group[0], alone=False)}: ", cells))
     return first(lines, limits.findings, "known finding")
 
@@ -345,11 +497,20 @@ def accepted_words(facts: Facts, limits: Limits) -> Phrase:
     taken = [one for one in facts.report.verdict.findings if one.accepted is not None]
     if not taken:
         return ()
-    cells = cells_phrase(facts, sorted({one.key for one in taken}), min(MOST_NAMES, limits.names))
+    cells = cells_phrase(
+        facts, sorted({one.key for one in taken}), min(MOST_NAMES, limits.names)
+    )
     who = code(clean(taken[0].accepted or "", NAME_LIMIT))
     reason = clean(taken[0].reason, REASON_LIMIT)
     because = phrase(". Reason: ", code(reason)) if reason else ()
-    return phrase("☑️ Accepted by ", who, f" ({plural(len(taken), 'finding')}: ", cells, ")", *because)
+    return phrase(
+        "☑️ Accepted by ",
+        who,
+        f" ({plural(len(taken), 'finding')}: ",
+        cells,
+        ")",
+        *because,
+    )
 
 
 def grown_words(facts: Facts, limits: Limits) -> Phrase:
@@ -366,39 +527,75 @@ def grown_words(facts: Facts, limits: Limits) -> Phrase:
     shown = parts[: limits.findings]
     more = len(parts) - len(shown)
     words = [phrase("; " if number else "", part) for number, part in enumerate(shown)]
-    return phrase("Grown since the acceptance: ", *words, f"; {more} more" if more else "")
+    return phrase(
+        "Grown since the acceptance: ", *words, f"; {more} more" if more else ""
+    )
 
 
 def group_lines(group: AlarmGroup) -> List:
     """Each alarm with its mark."""
-    lines = [phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said) for line in group.lines]
+    lines = [
+        phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said)
+        for line in group.lines
+    ]
     return List(listing(lines, group.lines.total, group.lines.noun))
 
 
 def findings(facts: Facts, limits: Limits) -> Fold:
-    """Every finding, by what it has in common, on a page a row each; what base had; what is broken, newly and still."""
-    verdict, known, groups = facts.report.verdict, known_lines(facts, limits), list[Block]()
+    """Every finding, by what it has in common, on a page a row each.
+
+    What base had; what is broken, newly and still.
+    """
+    verdict, known, groups = (
+        facts.report.verdict,
+        known_lines(facts, limits),
+        list[Block](),
+    )
     had = [one for one in verdict.findings if one.known]
-    newly, still = (failed_builds(facts, state, limits) for state in ("newly-broken", "broken"))
+    newly, still = (
+        failed_builds(facts, state, limits) for state in ("newly-broken", "broken")
+    )
     if limits.every:
         tables = [
-            Fold(f"{plural(len(each), 'finding')} {words}", (finding_table(facts, each, limits),))
-            for words, each in (("of this change", verdict.news), ("that base has too, and head is not worse", had))
+            Fold(
+                f"{plural(len(each), 'finding')} {words}",
+                (finding_table(facts, each, limits),),
+            )
+            for words, each in (
+                ("of this change", verdict.news),
+                ("that base has too, and head is not worse", had),
+            )
         ]
         blocks = (newly, *tables, still)
         return Fold("Findings", blocks, is_open=True, name="findings")
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
-            groups.append(section(counted(group.title, group.cells, facts), group_lines(group), name="group"))
-    (wholes, parts), broken = _wholes_and_parts(facts), {delta.key for delta in facts.states["broken"]}
+            groups.append(
+                section(
+                    counted(group.title, group.cells, facts),
+                    group_lines(group),
+                    name="group",
+                )
+            )
+    (wholes, parts), broken = (
+        _wholes_and_parts(facts),
+        {delta.key for delta in facts.states["broken"]},
+    )
     listed = {one.key for one in wholes if one.metric is None}
     counts = {
-        "of this change": len(wholes) + sum(_is_judged(facts, [delta]) for delta in facts.states["newly-broken"]),
+        "of this change": (
+            len(wholes)
+            + sum(_is_judged(facts, [delta]) for delta in facts.states["newly-broken"])
+        ),
         "of parts of the same artifacts": len(parts),
         "that base had": sum(one.metric is not None for one in had),
         "already failing on base": len(broken - listed),
     }
-    counted_words = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    counted_words = ", ".join(
+        f"{count:,} {words}" for words, count in counts.items() if count
+    )
     title = f"Findings: {counted_words}" if counted_words else "Findings"
-    before = section("Known: base has them too, and head is not worse", List(known), name="known")
+    before = section(
+        "Known: base has them too, and head is not worse", List(known), name="known"
+    )
     return Fold(phrase(title), (newly, *groups, before, still), name="findings")

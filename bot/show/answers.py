@@ -17,10 +17,13 @@ def answer_marker(comment_id: int) -> str:
 
 def help_answer(comment_id: int) -> str:
     """Return the answer that lists the commands."""
-    rows = [f"| {md_code(f'{PREFIX} {usage}')} | {about} |" for usage, about in COMMANDS.values()]
+    rows = [
+        f"| {md_code(f'{PREFIX} {usage}')} | {about} |"
+        for usage, about in COMMANDS.values()
+    ]
     sides = (
-        "A side is a release such as `3.13.0`, `latest`, `nightly`, `ref:BRANCH`, or one of the "
-        "words `base` and `head` for the commits of this pull request."
+        "A side is a release such as `3.13.0`, `latest`, `nightly`, `ref:BRANCH`, or"
+        " one of the words `base` and `head` for the commits of this pull request."
     )
     table = ["| command | what it does |", "|:--|:--|", *rows]
     return "\n".join([answer_marker(comment_id), *table, "", sides, ""])

@@ -1,8 +1,9 @@
 """What an answer is made of: phrases, listings of which a part is shown, and the blocks that three renderers draw.
 
-A block that is empty is not drawn, and neither is a fold of empty blocks. Its `name` is what a user's template of this
-one block is called by: `lab.answers.md.j2` for `answers` of the lab. On a page the name of a fold is its address, too,
-unless it has an `address` of its own.
+A block that is empty is not drawn, and neither is a fold of empty blocks. Its `name` is
+what a user's template of this one block is called by: `lab.answers.md.j2` for `answers`
+of the lab. On a page the name of a fold is its address, too, unless it has an `address`
+of its own.
 """
 
 from __future__ import annotations
@@ -16,24 +17,30 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 from bot.show.escape import clean, clip
 from bot.show.filters import superscript
 
-ABSENT = "–"  # Where a side does not have the thing at all; what is there and not known is `n/a`
+ABSENT = (  # Where a side does not have the thing at all; what is there and not known is `n/a`
+    "–"
+)
 NOTE_LIMIT = 300  # Characters of a footnote, or of another reason
-Kind = Literal["text", "code", "strong", "small", "number", "up", "down", "fail", "warn", "break"]
+Kind = Literal[
+    "text", "code", "strong", "small", "number", "up", "down", "fail", "warn", "break"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of text; `code` is for everything that came from a model, a compiler or a pull request.
+    """A stretch of text.
 
-    What is `small` is said beside the rest, a `number` is not broken into lines, nor are `up` and `down`, which are
-    numbers that grew and shrank; these and `fail` and `warn` have colours. A `break` begins a new line, and has a blank
-    as its text.
+    `code` is for everything that came from a model, a compiler or a pull request.
+
+    What is `small` is said beside the rest, a `number` is not broken into lines, nor
+    are `up` and `down`, which are numbers that grew and shrank; these and `fail` and
+    `warn` have colours. A `break` begins a new line, and has a blank as its text.
     """
 
     text: str
     kind: Kind = "text"
-    # the address on the page (`cell_address` and its like) of what the text names, or an https one of another page;
-    # empty for none
+    # the address on the page (`cell_address` and its like) of what the text names, or
+    # an https one of another page; empty for none
     to: str = ""
 
 
@@ -115,7 +122,10 @@ def sides_phrase(text: str) -> Phrase:
 def some(phrases: Iterable[Words], total: int) -> Phrase:
     """The phrases, of `total` in all: `a, b and 3 more`."""
     shown = [*phrases]
-    return phrase(joined(shown, ", "), f" and {total - len(shown)} more" if total > len(shown) else "")
+    return phrase(
+        joined(shown, ", "),
+        f" and {total - len(shown)} more" if total > len(shown) else "",
+    )
 
 
 def plain(words: Words) -> str:
@@ -177,17 +187,25 @@ def by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
     """The first `limit` of `items` by turns: every group's first, then every group's second, and so on.
 
-    `items`: in order of importance; the order in which the groups take turns follows from it.
+    `items`: in order of importance; the order in which the groups take turns follows
+    from it.
     """
     return [items[index] for _, index in _turns(items, group, limit)]
 
 
-def fair_in_order(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
+def fair_in_order(
+    items: Sequence[T], group: Callable[[T], Hashable], limit: int
+) -> list[T]:
     """The selection of `fair`, in the order of `items`."""
-    return [items[index] for index in sorted(index for _, index in _turns(items, group, limit))]
+    return [
+        items[index]
+        for index in sorted(index for _, index in _turns(items, group, limit))
+    ]
 
 
-def _turns(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[tuple[int, int]]:
+def _turns(
+    items: Sequence[T], group: Callable[[T], Hashable], limit: int
+) -> list[tuple[int, int]]:
     """Turn and index of the selected items."""
     seen: Counter[Hashable] = Counter()
     ranked: list[tuple[int, int]] = []
@@ -203,7 +221,8 @@ class Limits:
     """The most that a view of a report shows of everything."""
 
     grid_models: int  # rows of the grid
-    grid_width: int  # of the grid, in small characters: 6 pixels on GitHub, one column on a terminal
+    # of the grid, in small characters: 6 pixels on GitHub, one column on a terminal
+    grid_width: int
     failures: int  # notes, and groups of failed cells, each with `lines` of diagnostics
     lines: int
     alarms: int  # lines of cells that broke a rule
@@ -212,13 +231,17 @@ class Limits:
     names: int  # cells named in one list
     commands: int  # cells whose commands are printed
     causes: int = 4  # root causes
-    whys: int = 0  # cells whose change is explained, each with `dispatches` rows in a table and `diff_lines` of a diff
+    # cells whose change is explained, each with `dispatches` rows in a table and
+    # `diff_lines` of a diff
+    whys: int = 0
     dispatches: int = 0
     diff_lines: int = 0
     every: bool = False  # True on a page, where what did not change is told, too
-    # False where a root cause is one sentence; each target's part and its largest delta are in a fold
+    # False where a root cause is one sentence; each target's part and its largest delta
+    # are in a fold
     details: bool = True
-    terminal: bool = False  # True where nothing can be opened, and where commands are not copied from
+    # True where nothing can be opened, and where commands are not copied from
+    terminal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,17 +252,26 @@ class Room:
     lines: int  # of a list, of footnotes, of answers
     names: int  # of models and the like in one sentence
     columns: int  # of releases
-    # what is printed last on a terminal is seen first there; a page has room for each cell
+    # what is printed last on a terminal is seen first there; a page has room for each
+    # cell
     place: Literal["file", "page", "terminal"] = "file"
 
 
-FILE_TIERS = (Room(400, 40, 24, 12), Room(120, 20, 12, 8), Room(40, 10, 8, 6), Room(6, 4, 2, 6))
+FILE_TIERS = (
+    Room(400, 40, 24, 12),
+    Room(120, 20, 12, 8),
+    Room(40, 10, 8, 6),
+    Room(6, 4, 2, 6),
+)
 """The room of a Markdown file, from the roomiest to the tightest."""
 PAGE, TERMINAL = Room(5_000, 200, 200, 16, "page"), Room(40, 8, 6, 8, "terminal")
 
 
 class Footnotes:
-    """Notes by number, each once, in the order in which they come up; what is more than `most` has none."""
+    """Notes by number, each once, in the order in which they come up.
+
+    What is more than `most` has none.
+    """
 
     def __init__(self, most: int) -> None:
         self._most, self._numbers, self._left_out = most, dict[str, int](), set[str]()
@@ -250,11 +282,18 @@ class Footnotes:
         if text and text not in self._numbers and len(self._numbers) >= self._most:
             self._left_out.add(text)
             return "…"
-        return superscript(self._numbers.setdefault(text, len(self._numbers) + 1)) if text else ""
+        return (
+            superscript(self._numbers.setdefault(text, len(self._numbers) + 1))
+            if text
+            else ""
+        )
 
     def listed(self) -> Listing[Phrase]:
         """The notes, each behind its number."""
-        lines = (phrase(f"{superscript(number)} {text}") for text, number in self._numbers.items())
+        lines = (
+            phrase(f"{superscript(number)} {text}")
+            for text, number in self._numbers.items()
+        )
         return listing(lines, len(self._numbers) + len(self._left_out), "note")
 
 
@@ -282,7 +321,10 @@ class Sentence(_Drawn):
 
 @dataclass(frozen=True, slots=True)
 class Code(_Drawn):
-    """Lines as they are: a command to be copied, what a compiler says, a diff; `language` is what Markdown is told."""
+    """Lines as they are: a command to be copied, what a compiler says, a diff.
+
+    `language` is what Markdown is told.
+    """
 
     text: str
     language: Literal["sh", "diff", "text"] = "sh"
@@ -320,7 +362,9 @@ class Stacked(NamedTuple):
     """A column that shares a cell with the columns before it, where a table has to be narrow."""
 
     column: int
-    joint: Words = ""  # between it and what stands before it; empty for the first column of a cell
+    joint: Words = (
+        ""  # between it and what stands before it; empty for the first column of a cell
+    )
     lead: str = ""  # before its text, but not before its header
 
 
@@ -331,19 +375,27 @@ Stacks = tuple[tuple[Stacked, ...], ...]  # the columns of each cell
 class Table(_Drawn):
     """One table."""
 
-    headers: tuple[str, ...]  # as many as a row has cells; numbers begin at column `numbers_from`
+    headers: tuple[
+        str, ...
+    ]  # as many as a row has cells; numbers begin at column `numbers_from`
     rows: Listing[Row | Marked] = field(default_factory=Listing)
     numbers_from: int = 1
     caption: Words = ""  # what it is of; may be empty
     about: str = ""  # what its words mean, in sentences; may be empty
     small: bool = False  # True for a table that is wide
-    sentences: int | None = None  # the column that has them, which is no number and needs room
-    # columns beside the names, in the order in which a narrow terminal has room for them; empty for the first number,
-    # the last column, and the others from left to right
+    sentences: int | None = (
+        None  # the column that has them, which is no number and needs room
+    )
+    # columns beside the names, in the order in which a narrow terminal has room for
+    # them; empty for the first number, the last column, and the others from left to
+    # right
     wanted: tuple[int, ...] = ()
-    unnumbered: tuple[int, ...] = ()  # other columns from `numbers_from` on that have no numbers
+    unnumbered: tuple[
+        int, ...
+    ] = ()  # other columns from `numbers_from` on that have no numbers
     css: str = ""  # its class on a page, by which styles and scripts find it
-    # in Markdown, which may be read on a telephone: the columns that share each cell; empty for a cell of each column
+    # in Markdown, which may be read on a telephone: the columns that share each cell;
+    # empty for a cell of each column
     stacks: Stacks = ()
     name: str = ""
     kind: ClassVar = "table"
@@ -352,7 +404,9 @@ class Table(_Drawn):
     @property
     def marks(self) -> tuple[str, ...]:
         """How Markdown aligns the columns."""
-        return tuple("--:" if self.is_number(at) else ":--" for at in range(len(self.headers)))
+        return tuple(
+            "--:" if self.is_number(at) else ":--" for at in range(len(self.headers))
+        )
 
     @property
     def texts(self) -> tuple[Row, ...]:
@@ -361,7 +415,10 @@ class Table(_Drawn):
 
     def is_number(self, column: int) -> bool:
         """True for a column of numbers, which stand at its right edge."""
-        return column >= self.numbers_from and column not in (self.sentences, *self.unnumbered)
+        return column >= self.numbers_from and column not in (
+            self.sentences,
+            *self.unnumbered,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +435,8 @@ class Picture(_Drawn):
 class Fold:
     """Blocks below a title: folded away until a reader opens it, or open, which is a section."""
 
-    # empty for a section without a heading. A title that is a Phrase is drawn as it is; a `str` stands out.
+    # empty for a section without a heading. A title that is a Phrase is drawn as it is;
+    # a `str` stands out.
     title: Words
     blocks: tuple[Block, ...]
     is_open: bool = False  # a terminal, where nothing can be opened, has only what is
@@ -392,7 +450,9 @@ class Fold:
         return any(self.blocks)
 
 
-def section(title: Words, *blocks: Block, name: str = "", address: str = "", css: str = "") -> Fold:
+def section(
+    title: Words, *blocks: Block, name: str = "", address: str = "", css: str = ""
+) -> Fold:
     """Blocks below a title that are always open."""
     return Fold(title, blocks, True, name, address, css)
 

@@ -1,7 +1,8 @@
 """Where the bytes went: the change of all artifacts as a tree, target → model → component → dispatch or part.
 
-Every cell with an artifact on both sides counts with its whole change: what neither a dispatch nor a part of the
-artifact explains is a leaf of its own. Bytes of a place are the sum of the amounts of its leaves; net is their sum.
+Every cell with an artifact on both sides counts with its whole change: what neither a
+dispatch nor a part of the artifact explains is a leaf of its own. Bytes of a place are
+the sum of the amounts of its leaves; net is their sum.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED, moved_bytes
 from bot.core.explanation import UNKNOWN as NO_CAUSE
 from bot.core.record import Small
-from bot.show.addresses import EntryPoint, cell_address, component_address, dispatch_addresses, entry_points
+from bot.show.addresses import (
+    EntryPoint,
+    cell_address,
+    component_address,
+    dispatch_addresses,
+    entry_points,
+)
 from bot.show.blocks import Phrase, Table, code, joined, listing, phrase
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
@@ -30,7 +37,9 @@ PLACES, CELLS = 4_000, 200
 """About how many places the picture has at most, and rows of its table; smaller changes are added up."""
 _NO_COMPONENT = "no component known"
 _REST = "change that no dispatch and no part of the artifact explains"
-Leaf = tuple[str, int, EntryPoint | None]  # Name, change in bytes, and of a dispatch its entry point
+Leaf = tuple[
+    str, int, EntryPoint | None
+]  # Name, change in bytes, and of a dispatch its entry point
 
 
 class Place(Small, frozen=True):
@@ -57,7 +66,10 @@ def least_shown(facts: Facts) -> int:
     """The bytes that a place must have moved to be among the largest PLACES."""
     sizes, targets = list[int](), Counter[str]()
     for delta in facts.report.deltas:
-        groups = [[abs(size) for _, size, _ in group] for group in _leaves(facts, delta).values()]
+        groups = [
+            [abs(size) for _, size, _ in group]
+            for group in _leaves(facts, delta).values()
+        ]
         sums = [*map(sum, groups)]
         sizes += chain(*groups, sums, [sum(sums)])
         targets[delta.key.target] += sum(sums)
@@ -72,10 +84,18 @@ def _change(delta: CellDelta) -> int | None:
 
 def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     parts = tuple(sorted(inside, key=lambda one: (-one.moved_bytes, one.name)))
-    return Place(name, sum(p.net_bytes for p in parts), sum(p.moved_bytes for p in parts), address, parts)
+    return Place(
+        name,
+        sum(p.net_bytes for p in parts),
+        sum(p.moved_bytes for p in parts),
+        address,
+        parts,
+    )
 
 
-def _cell(delta: CellDelta, groups: Mapping[str, list[Leaf]], least_bytes: int) -> Place:
+def _cell(
+    delta: CellDelta, groups: Mapping[str, list[Leaf]], least_bytes: int
+) -> Place:
     key, inside, addresses = delta.key, list[Place](), dict[EntryPoint, str]()
     own = cell_address(key)
     for name, group in groups.items():
@@ -84,9 +104,14 @@ def _cell(delta: CellDelta, groups: Mapping[str, list[Leaf]], least_bytes: int) 
         sums = sum(size for _, size, _ in group), sum(abs(size) for _, size, _ in group)
         place = Place(name, *sums, own if is_part else component_address(key, name))
         if sums[1] >= least_bytes:
-            addresses = addresses or dispatch_addresses(key, entry_points(delta.base, delta.head))
+            addresses = addresses or dispatch_addresses(
+                key, entry_points(delta.base, delta.head)
+            )
             leaves = (
-                Place(leaf, size, abs(size), addresses.get(point, own) if point else own) for leaf, size, point in group
+                Place(
+                    leaf, size, abs(size), addresses.get(point, own) if point else own
+                )
+                for leaf, size, point in group
             )
             place = _sum(name, leaves, place.address)
         inside.append(place)
@@ -94,7 +119,10 @@ def _cell(delta: CellDelta, groups: Mapping[str, list[Leaf]], least_bytes: int) 
 
 
 def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
-    """Component, or what else of the artifact it is, → dispatches or parts that changed; they sum to its change."""
+    """Component, or what else of the artifact it is, → dispatches or parts that changed.
+
+    They sum to its change.
+    """
     groups, rest = dict[str, list[Leaf]](), _change(delta)
     if rest is None:
         return groups
@@ -103,7 +131,9 @@ def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
         for one in why.dispatches:
             if (size := moved_bytes(one)) and (known := one.head or one.base):
                 name = _NO_COMPONENT if one.component == UNATTRIBUTED else one.component
-                groups.setdefault(name, []).append((known.name, size, (known.executable, known.name)))
+                groups.setdefault(name, []).append(
+                    (known.name, size, (known.executable, known.name))
+                )
                 rest -= size
         for part in why.parts:
             name = UNATTRIBUTED if part.cause == NO_CAUSE else cause_words(part.cause)
@@ -121,19 +151,32 @@ def pruned(place: Place, least_bytes: int) -> Place:
     inside = [pruned(one, least_bytes) for one in place.inside]
     small = [one for one in inside if one.moved_bytes < least_bytes]
     if len(small) > 1:
-        sums = sum(one.net_bytes for one in small), sum(one.moved_bytes for one in small)
+        sums = (
+            sum(one.net_bytes for one in small),
+            sum(one.moved_bytes for one in small),
+        )
         inside = [one for one in inside if one.moved_bytes >= least_bytes]
         inside.append(Place(f"{len(small):,} smaller changes", *sums, place.address))
     return structs.replace(place, inside=tuple(inside))
 
 
 def map_json(tree: Place, least_bytes: int) -> str:
-    """The tree for the picture: name, net, bytes, address, parts; `<` is escaped, so that it ends no element."""
-    return json.dumps(_row(pruned(tree, least_bytes)), separators=(",", ":")).replace("<", "\\u003c")
+    """The tree for the picture: name, net, bytes, address, parts.
+
+    `<` is escaped, so that it ends no element.
+    """
+    return json.dumps(_row(pruned(tree, least_bytes)), separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
 
 
 def _row(place: Place) -> list[object]:
-    row: list[object] = [clip(clean(place.name), NAME_LIMIT), place.net_bytes, place.moved_bytes, place.address]
+    row: list[object] = [
+        clip(clean(place.name), NAME_LIMIT),
+        place.net_bytes,
+        place.moved_bytes,
+        place.address,
+    ]
     return [*row, [_row(one) for one in place.inside]] if place.inside else row
 
 
@@ -148,12 +191,27 @@ def map_table(tree: Place) -> Table:
             phrase(signed(cell.net_bytes)),
             phrase(signed((cell.moved_bytes + cell.net_bytes) // 2)),
             phrase(signed((cell.net_bytes - cell.moved_bytes) // 2)),
-            joined((phrase(f"{clip(one.name, NAME_LIMIT)} {signed(one.net_bytes)}") for one in cell.inside[:3]), ", "),
+            joined(
+                (
+                    phrase(f"{clip(one.name, NAME_LIMIT)} {signed(one.net_bytes)}")
+                    for one in cell.inside[:3]
+                ),
+                ", ",
+            ),
         )
         for target, cell in cells[:CELLS]
     )
-    headers = ("model", "target", "change", "grew", "shrank", "where, largest change first")
-    return Table(headers, listing(rows, len(cells), "build"), numbers_from=2, sentences=5)
+    headers = (
+        "model",
+        "target",
+        "change",
+        "grew",
+        "shrank",
+        "where, largest change first",
+    )
+    return Table(
+        headers, listing(rows, len(cells), "build"), numbers_from=2, sentences=5
+    )
 
 
 def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
@@ -161,11 +219,24 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
     cells = sum(len(target.inside) for target in tree.inside)
     words = grew_and_shrank(tree.net_bytes, tree.moved_bytes)
     first = f"{signed(tree.net_bytes)} over {plural(cells, 'build')}: {words}."
-    counts = {state: facts.count(state) for state in ("fixed", "newly-broken", "new", "removed", "broken")}
-    missing = [f"{count:,} {facts.state_words[state]}" for state, count in counts.items() if count]
-    if open_ := sum(one.unstable and _change(one) is None for one in facts.report.deltas):
+    counts = {
+        state: facts.count(state)
+        for state in ("fixed", "newly-broken", "new", "removed", "broken")
+    }
+    missing = [
+        f"{count:,} {facts.state_words[state]}"
+        for state, count in counts.items()
+        if count
+    ]
+    if open_ := sum(
+        one.unstable and _change(one) is None for one in facts.report.deltas
+    ):
         missing.append(f"{open_:,} non-deterministic")
     return (
         phrase(first),
-        *([phrase(f"Without a change, so not in the picture: {', '.join(missing)}.")] if missing else []),
+        *(
+            [phrase(f"Without a change, so not in the picture: {', '.join(missing)}.")]
+            if missing
+            else []
+        ),
     )

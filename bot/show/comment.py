@@ -29,8 +29,11 @@ from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
-SUMMARY_LIMIT_BYTES = 1024 * 1024  # What GitHub takes as the summary of one step, in UTF-8
-CHECK_SUMMARY_LIMIT = 65_535  # Characters that GitHub takes as the summary of a check run; counted as UTF-16 units
+SUMMARY_LIMIT_BYTES = (
+    1024 * 1024
+)  # What GitHub takes as the summary of one step, in UTF-8
+# Characters that GitHub takes as the summary of a check run; counted as UTF-16 units
+CHECK_SUMMARY_LIMIT = 65_535
 ANNOTATIONS_LIMIT = 200  # More than these nobody reads; GitHub takes 50 a call
 
 _WIDTH, _SUMMARY_WIDTH = 128, 165
@@ -51,8 +54,16 @@ SUMMARY_TIERS = (
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
-_FILES, _WHERE = "report.html and report.json", "the job summary, report.html and report.json"
-_CONCLUSIONS: Mapping[str, Conclusion] = {"pass": "success", "warn": "neutral", "fail": "failure", "unknown": "failure"}
+_FILES, _WHERE = (
+    "report.html and report.json",
+    "the job summary, report.html and report.json",
+)
+_CONCLUSIONS: Mapping[str, Conclusion] = {
+    "pass": "success",
+    "warn": "neutral",
+    "fail": "failure",
+    "unknown": "failure",
+}
 _LEVELS: Mapping[str, AnnotationLevel] = {"warn": "warning", "fail": "failure"}
 Links = Sequence[tuple[str, str]]  # Label and URL
 
@@ -61,7 +72,9 @@ Links = Sequence[tuple[str, str]]  # Label and URL
 
 
 def render_comment(report: Report, templates_dir: Path | None = None) -> str:
-    """The Markdown of the comment, at most `COMMENT_LIMIT` long; first the marker, then the state line if there is one.
+    """The Markdown of the comment, at most `COMMENT_LIMIT` long.
+
+    First the marker, then the state line if there is one.
 
     `templates_dir`: the user's templates, searched before the default ones.
 
@@ -73,15 +86,38 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
     def require_head(text: str, where: str) -> None:
         if not text.startswith(head):
             hint = "print {{ marker }} first, or the comment cannot be found again"
-            raise TemplateError("the comment does not begin with its hidden marker", where=where, hint=hint)
+            raise TemplateError(
+                "the comment does not begin with its hidden marker",
+                where=where,
+                hint=hint,
+            )
 
-    return _fitting("comment.md.j2", report, TIERS, COMMENT_LIMIT, templates_dir, check=require_head, marker=head)
+    return _fitting(
+        "comment.md.j2",
+        report,
+        TIERS,
+        COMMENT_LIMIT,
+        templates_dir,
+        check=require_head,
+        marker=head,
+    )
 
 
 def render_summary(report: Report, templates_dir: Path | None = None) -> str:
-    """The job summary: the comment with more room, in UTF-8; raises TemplateError as the comment."""
+    """The job summary: the comment with more room, in UTF-8.
+
+    Raises TemplateError as the comment.
+    """
     limit = SUMMARY_LIMIT_BYTES
-    return _fitting("summary.md.j2", report, SUMMARY_TIERS, limit, templates_dir, _FILES, size=utf8_bytes)
+    return _fitting(
+        "summary.md.j2",
+        report,
+        SUMMARY_TIERS,
+        limit,
+        templates_dir,
+        _FILES,
+        size=utf8_bytes,
+    )
 
 
 def _fitting(
@@ -95,36 +131,59 @@ def _fitting(
     check: Callable[[str, str], None] = lambda _text, _file: None,
     **values: Any,
 ) -> str:
-    """The first tier that fits; a user's template of which none does gives way to the default one."""
+    """The first tier that fits.
+
+    A user's template of which none does gives way to the default one.
+    """
     facts = build_facts(report)
 
     def drawn_with(limits: Limits) -> Mapping[str, Any]:
         blocks = report_blocks(facts, limits, where)
         return {"answer": "report", "blocks": blocks, "page": report.page, **values}
 
-    return first_fitting(template, tiers, drawn_with, lambda text: size(text) <= limit, templates_dir, check)
+    return first_fitting(
+        template,
+        tiers,
+        drawn_with,
+        lambda text: size(text) <= limit,
+        templates_dir,
+        check,
+    )
 
 
 def marker(report_id: str) -> str:
-    """The hidden text by which the comment is found again; raises InputError for an id that could break out of it."""
+    """The hidden text by which the comment is found again.
+
+    Raises InputError for an id that could break out of it.
+    """
     if not _REPORT_ID.fullmatch(report_id) or "--" in report_id:
         raise InputError(
-            f"{report_id!r} is not a report id", where="report_id", hint="use letters, digits, dots and single dashes"
+            f"{report_id!r} is not a report id",
+            where="report_id",
+            hint="use letters, digits, dots and single dashes",
         )
     return f"<!-- code-size-bot:{report_id} -->"
 
 
 def _head(report_id: str, state_line: str) -> Markup:
-    """The hidden lines; a state line is one HTML comment without an end inside, or it is left out."""
-    lines = [marker(report_id), *([state_line] if _STATE_LINE.fullmatch(state_line) else [])]
+    """The hidden lines.
+
+    A state line is one HTML comment without an end inside, or it is left out.
+    """
+    lines = [
+        marker(report_id),
+        *([state_line] if _STATE_LINE.fullmatch(state_line) else []),
+    ]
     return Markup("\n".join(lines))  # noqa: S704 - both are matched against what may stand in an HTML comment
 
 
-def render_broken(report_id: str, error: BotError, links: Links, state_line: str = "") -> str:
+def render_broken(
+    report_id: str, error: BotError, links: Links, state_line: str = ""
+) -> str:
     """The comment of an analysis that broke before there was a report.
 
-    `error`: what broke; `links`: label and URL; only https is drawn as a link; `state_line`: what the comment
-    remembers, from the comment before.
+    `error`: what broke; `links`: label and URL; only https is drawn as a link;
+    `state_line`: what the comment remembers, from the comment before.
     """
     return _draw_broken(error, links, _head(report_id, state_line))
 
@@ -134,14 +193,22 @@ def _draw_broken(error: BotError, links: Links, marker: str = "") -> str:
     return draw(load("broken.md.j2", None), what=what, links=links, marker=marker)
 
 
-# The check run of a commit: verdict, summary, and annotations on the lines of the repository that findings concern.
+# The check run of a commit: verdict, summary, and annotations on the lines of the
+# repository that findings concern.
 
 
-def check_run(report: Report, *, config_path: str, model_paths: Mapping[str, str], base_ref: str = "") -> CheckRun:
+def check_run(
+    report: Report,
+    *,
+    config_path: str,
+    model_paths: Mapping[str, str],
+    base_ref: str = "",
+) -> CheckRun:
     """The check run of a report, drawn by the packaged templates.
 
-    `base_ref`: the branch that the pull request goes to; `config_path`: of the configuration, relative to the
-    repository; empty where it is not in it; `model_paths`: model → its file, relative to the repository.
+    `base_ref`: the branch that the pull request goes to; `config_path`: of the
+    configuration, relative to the repository; empty where it is not in it;
+    `model_paths`: model → its file, relative to the repository.
     """
     facts = build_facts(report)
     broke = f"the analysis broke: {clean(report.broke)}; " if report.broke else ""
@@ -150,7 +217,9 @@ def check_run(report: Report, *, config_path: str, model_paths: Mapping[str, str
         "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
         clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
         _fitting("summary.md.j2", report, TIERS, CHECK_SUMMARY_LIMIT, None),
-        tuple(_merged(_annotations(facts, config_path, model_paths)))[:ANNOTATIONS_LIMIT],
+        tuple(_merged(_annotations(facts, config_path, model_paths)))[
+            :ANNOTATIONS_LIMIT
+        ],
     )
 
 
@@ -159,32 +228,42 @@ def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> Ch
 
     `error`: what broke; `url`: of the run; empty where there is none.
     """
-    title = clip(clean(f"Code size: unknown, the analysis broke: {error.line}"), _TITLE_CHARS)
+    title = clip(
+        clean(f"Code size: unknown, the analysis broke: {error.line}"), _TITLE_CHARS
+    )
     links = [("workflow run", url)] if url else []
-    return CheckRun(check_name(report_id, base_ref), "failure", title, _draw_broken(error, links))
+    return CheckRun(
+        check_name(report_id, base_ref), "failure", title, _draw_broken(error, links)
+    )
 
 
-def overruled_check(check: CheckRun, number: int, conclusion: Conclusion | None) -> CheckRun:
+def overruled_check(
+    check: CheckRun, number: int, conclusion: Conclusion | None
+) -> CheckRun:
     """The check run where another pull request has the same commit and base: a check belongs to the commit, so to both.
 
-    `number`: of the other pull request; `conclusion`: its result, which is worse; None where it has none yet, and this
-    one's must not stand for it.
+    `number`: of the other pull request; `conclusion`: its result, which is worse; None
+    where it has none yet, and this one's must not stand for it.
     """
     says = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
     why = f"#{number}, which has the same commit and base, {says}"
     summary = (
-        f"A check belongs to a commit, and {why}. So this check shows the worst of their results. "
-        f"If #{number} should not count, close it and run this workflow again.\n\n{check.summary}"
+        f"A check belongs to a commit, and {why}. So this check shows the worst of"
+        f" their results. If #{number} should not count, close it and run this workflow"
+        f" again.\n\n{check.summary}"
     )
     title = clip(f"{why}; by itself: {check.title}", _TITLE_CHARS)
-    return structs.replace(check, conclusion=conclusion or "failure", title=title, summary=summary)
+    return structs.replace(
+        check, conclusion=conclusion or "failure", title=title, summary=summary
+    )
 
 
 def check_name(report_id: str, base_ref: str) -> str:
     """`code size (main)`, with the id before the base branch where there are several reports.
 
-    A check belongs to a commit, which pull requests to several branches can have: what the protection of a branch
-    requires must be about that branch. No id and no branch has a blank in it.
+    A check belongs to a commit, which pull requests to several branches can have: what
+    the protection of a branch requires must be about that branch. No id and no branch
+    has a blank in it.
     """
     name = "code size" if report_id == "default" else f"code size {report_id}"
     return f"{name} ({base_ref})" if base_ref else name
@@ -200,7 +279,10 @@ def after_merge_name(report_id: str, branch: str) -> str:
 
 
 def model_paths(report: Report) -> dict[str, str]:
-    """Model → its file, as the commands of head name it; models from outside of the repository are left out."""
+    """Model → its file, as the commands of head name it.
+
+    Models from outside of the repository are left out.
+    """
     found: dict[str, str] = {}
     for cell in report.head.cells:
         if cell.command and cell.key.model not in found:
@@ -209,36 +291,71 @@ def model_paths(report: Report) -> dict[str, str]:
 
 
 def _input_of(command: str) -> str:
-    """The model in a command, which an untrusted run may have written; empty where that is not in the repository."""
+    """The model in a command, which an untrusted run may have written.
+
+    Empty where that is not in the repository.
+    """
     try:
         words = shlex.split(command)
     except ValueError:
         return ""
-    at = 1 if words[:1] == ["iree-import-onnx"] else words.index("<") + 1 if "<" in words else len(words)
+    at = (
+        1
+        if words[:1] == ["iree-import-onnx"]
+        else words.index("<") + 1
+        if "<" in words
+        else len(words)
+    )
     path = words[at] if at < len(words) else ""
-    is_plain = path.isprintable() and "\\" not in path and ":" not in path and len(path) <= _PATH_CHARS
-    is_inside = not {"", ".", ".."} & set(path.split("/")) and not path.startswith(("-", "~"))
+    is_plain = (
+        path.isprintable()
+        and "\\" not in path
+        and ":" not in path
+        and len(path) <= _PATH_CHARS
+    )
+    is_inside = not {"", ".", ".."} & set(path.split("/")) and not path.startswith(
+        ("-", "~")
+    )
     return path if is_plain and is_inside else ""
 
 
-def _annotations(facts: Facts, config_path: str, paths: Mapping[str, str]) -> Iterator[Annotation]:
-    """On the model's first line; without a file of the model on the rule's line; none without either."""
+def _annotations(
+    facts: Facts, config_path: str, paths: Mapping[str, str]
+) -> Iterator[Annotation]:
+    """On the model's first line.
+
+    Without a file of the model on the rule's line; none without either.
+    """
     for finding in facts.report.verdict.news:
         path, line = paths.get(finding.key.model, ""), 1
         if not path:
             path, line = config_path, finding.line or 0
         if finding.accepted is None and path and line:
             state = facts.state_words[facts.deltas[finding.key].state]
-            said = f"Code size rule: {finding.rule}" if finding.metric else f"Code size: {state}"
+            said = (
+                f"Code size rule: {finding.rule}"
+                if finding.metric
+                else f"Code size: {state}"
+            )
             message = clean(plain(finding_words(facts, finding)))
-            yield Annotation(path, line, _LEVELS[finding.level], clip(clean(said), _TITLE_CHARS), message)
+            yield Annotation(
+                path,
+                line,
+                _LEVELS[finding.level],
+                clip(clean(said), _TITLE_CHARS),
+                message,
+            )
 
 
 def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
     """One for every place and title, as bad as the worst of them; they come worst first."""
     for group in by(annotations, lambda one: (one.path, one.line, one.title)).values():
         lines = [one.message for one in group[:_MESSAGE_LINES]]
-        more = [f"and {plural(len(group) - len(lines), 'more finding')}"] if len(group) > len(lines) else []
+        more = (
+            [f"and {plural(len(group) - len(lines), 'more finding')}"]
+            if len(group) > len(lines)
+            else []
+        )
         yield structs.replace(group[0], message="\n".join([*lines, *more]))
 
 
@@ -253,16 +370,24 @@ def _content(path: Path) -> Iterator[bytes]:
 
 
 def write_report(
-    report: Report, templates: Path | None, out: Path, whole: Mapping[str, Path] | None = None
+    report: Report,
+    templates: Path | None,
+    out: Path,
+    whole: Mapping[str, Path] | None = None,
 ) -> list[Path]:
-    """The six files of the contract; `whole`: name of a snapshot's file → where it was read from, to be copied."""
+    """The six files of the contract.
+
+    `whole`: name of a snapshot's file → where it was read from, to be copied.
+    """
     writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
         "base.json": lambda: lines(rows_of(report.base)),
         "head.json": lambda: lines(rows_of(report.head)),
         "report.json": lambda: report_lines(report),
         "comment.md": lambda: render_comment(report, templates).encode(),
         "summary.md": lambda: render_summary(report, templates).encode(),
-        "report.html": lambda: (piece.encode() for piece in html_pieces(report, templates)),
+        "report.html": lambda: (
+            piece.encode() for piece in html_pieces(report, templates)
+        ),
     }
     for name, path in (whole or {}).items():
         writers[name] = partial(_content, path)

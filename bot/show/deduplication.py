@@ -44,9 +44,10 @@ _HEADERS = (
     "their code, at most",
 )
 _ABOUT = (
-    "Fusion forms the dispatch regions. Deduplication folds equal regions into one executable. "
-    "Near-duplicates are the executables that merging each family into one could remove. "
-    "Their code is an upper bound of the saving: it is the code of all members but the largest."
+    "Fusion forms the dispatch regions. Deduplication folds equal regions into one"
+    " executable. Near-duplicates are the executables that merging each family into one"
+    " could remove. Their code is an upper bound of the saving: it is the code of all"
+    " members but the largest."
 )
 
 
@@ -90,7 +91,9 @@ def _builds(facts: Facts) -> list[_Build]:
 
 
 def _build(delta: CellDelta) -> _Build:
-    regions, executables = (delta.metrics[metric].sides for metric in (REGIONS, EXECUTABLES))
+    regions, executables = (
+        delta.metrics[metric].sides for metric in (REGIONS, EXECUTABLES)
+    )
     cells = (delta.base, delta.head)
     base, head = (
         deduplication_of(cell, formed, left, varies=delta.unstable)
@@ -111,7 +114,9 @@ def folded_line(facts: Facts, limits: Limits) -> Sentence:
     directions = by(changed, _direction)
     signs = [sign for sign in (-1, 1, 0) if sign in directions]
     parts = [_direction_words(facts, directions[sign], limits) for sign in signs]
-    said = phrase(strong("Deduplication:"), " ", joined(parts, "; "), ".") if parts else ()
+    said = (
+        phrase(strong("Deduplication:"), " ", joined(parts, "; "), ".") if parts else ()
+    )
     return Sentence(said, name="folded")
 
 
@@ -135,7 +140,9 @@ def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> 
     keys = [build.delta.key for build in builds]
     where = cells_phrase(facts, keys, min(limits.names, _MOST_NAMES))
     moved = _moved_words(after - before, regions_before, regions_after)
-    base, head = _share_texts([_share(before, regions_before), _share(after, regions_after)])
+    base, head = _share_texts(
+        [_share(before, regions_before), _share(after, regions_after)]
+    )
     return phrase(f"{moved}: {base} → {head} in ", where)
 
 
@@ -257,7 +264,9 @@ def _share(folded: Value, regions: Value) -> Share:
 
 
 def _share_texts(known: Sequence[Share]) -> list[str]:
-    every = sorted({part for share in known if isinstance(share, tuple) for part in share})
+    every = sorted(
+        {part for share in known if isinstance(share, tuple) for part in share}
+    )
     texts = dict(zip(every, shares(*every), strict=True))
     return [_share_text(share, texts) for share in known]
 
@@ -266,4 +275,6 @@ def _share_text(share: Share, texts: dict[Fraction, str]) -> str:
     if not isinstance(share, tuple):
         return share
     low, high = share
-    return texts[low] if low == high else f"{texts[low].removesuffix(' %')}..{texts[high]}"
+    return (
+        texts[low] if low == high else f"{texts[low].removesuffix(' %')}..{texts[high]}"
+    )

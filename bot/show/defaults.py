@@ -15,9 +15,13 @@ _MOST_NAMED = 5
 def default_words(change: DefaultChange) -> str:
     """Return `default of --x: auto → none`, or on which side the compiler does not report it."""
     if change.base is None:
-        return f"default of {change.option}: not reported by base → {_value(change.head)}"
+        return (
+            f"default of {change.option}: not reported by base → {_value(change.head)}"
+        )
     if change.head is None:
-        return f"default of {change.option}: {_value(change.base)} → not reported by head"
+        return (
+            f"default of {change.option}: {_value(change.base)} → not reported by head"
+        )
     return f"default of {change.option}: {_value(change.base)} → {_value(change.head)}"
 
 
@@ -30,13 +34,19 @@ def tried_words(tried: TriedDefault) -> str:
     trial = tried.tried
     words = default_words(DefaultChange(tried.option, tried.base, tried.head))
     if trial.base:
-        words = f"default of {tried.option}: {trial.base} (found by experiment) → {_value(tried.head)}"
+        words = (
+            f"default of {tried.option}: {trial.base} (found by experiment) →"
+            f" {_value(tried.head)}"
+        )
     status = STATUS_WORDS[trial.status]
     if trial.restored_bytes is None or not trial.moved_bytes:
         return f"{words} · {status}: {trial.why}"
     percent = 100 * trial.restored_bytes // trial.moved_bytes
     where = f"{trial.dispatch} of {trial.model} on {trial.target}"
-    return f"{words} · {status}: base's value undoes {percent} % of the change of {where} ({signed(trial.moved_bytes)})"
+    return (
+        f"{words} · {status}: base's value undoes {percent} % of the change of {where}"
+        f" ({signed(trial.moved_bytes)})"
+    )
 
 
 def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
@@ -48,7 +58,10 @@ def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
         else:
             others += 1
     if others:
-        yield f"{plural(others, 'default')} that only head reports: no trial showed an effect"
+        yield (
+            f"{plural(others, 'default')} that only head reports: no trial showed an"
+            " effect"
+        )
 
 
 def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
@@ -58,13 +71,19 @@ def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
         yield "no default that both compilers report changed"
     if defaults.unreported:
         options = [change.option for change in defaults.unreported]
-        yield f"{plural(len(options), 'default')} reported on one side only: {_named(options)}"
+        yield (
+            f"{plural(len(options), 'default')} reported on one side only:"
+            f" {_named(options)}"
+        )
     for side, other, names in (
         ("base", "head", defaults.base_only),
         ("head", "base", defaults.head_only),
     ):
         if names:
-            yield f"{plural(len(names), 'option')} of {side} that {other} does not have: {_named(names)}"
+            yield (
+                f"{plural(len(names), 'option')} of {side} that {other} does not have:"
+                f" {_named(names)}"
+            )
 
 
 def _named(names: list[str] | tuple[str, ...]) -> str:

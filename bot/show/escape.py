@@ -1,7 +1,8 @@
 """Escapes: text of models, compilers and pull requests, made harmless for the place where it is shown.
 
-Untrusted text is shown as code wherever that is possible: GitHub makes no mentions, issue links, commit links, URLs,
-emoji or formulas out of code. All functions take any string, lone surrogates included.
+Untrusted text is shown as code wherever that is possible: GitHub makes no mentions,
+issue links, commit links, URLs, emoji or formulas out of code. All functions take any
+string, lone surrogates included.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ import re
 from functools import lru_cache
 
 # ECMA-48: CSI sequences, terminated OSC strings, then two-character escapes.
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"
+)
 _JOINER = "\u2060"  # invisible: keeps `@name` and `https://` from being seen as such
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&#|~$!])")
 _LINKS = re.compile(r"(@|#(?=\w)|:(?=[\w/+-])|(?i:www)(?=\.))")
-# GitHub links a commit's id where it stands as a word. The date in `3.13.0rc20261127` does not stand
-# as a word, a number is no id, and the local part of a version (`3.13.0.dev0+1a2b3c4d`) may be a link.
-_HEX = re.compile(r"(?<![0-9A-Za-z_])(?<!\d\+)(?=\d*[a-fA-F])[0-9a-fA-F]{7,}(?![0-9A-Za-z_])")
+# GitHub links a commit's id where it stands as a word. The date in `3.13.0rc20261127`
+# does not stand as a word, a number is no id, and the local part of a version
+# (`3.13.0.dev0+1a2b3c4d`) may be a link.
+_HEX = re.compile(
+    r"(?<![0-9A-Za-z_])(?<!\d\+)(?=\d*[a-fA-F])[0-9a-fA-F]{7,}(?![0-9A-Za-z_])"
+)
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
 _URL = re.compile(
-    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?", re.ASCII
+    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?",
+    re.ASCII,
 )
 _LONGEST_URL = 2_000
 _BACKSLASHES_BEFORE_PIPE = re.compile(r"\\+(?=\|)")
@@ -31,7 +38,9 @@ def visible(text: str) -> str:
     """The text with control, format and bidi characters replaced, so that all of it can be seen."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
+    return "".join(
+        c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text
+    )
 
 
 def clip(text: str, limit: int) -> str:
@@ -56,11 +65,15 @@ def clean_block(text: str) -> str:
 
 
 def _unhide(text: str) -> str:
-    return text.replace("<!--", "<!- -")  # or a name could pose as the hidden marker of a comment
+    return text.replace(
+        "<!--", "<!- -"
+    )  # or a name could pose as the hidden marker of a comment
 
 
 def _backticks(text: str, least: int) -> str:
-    return "`" * max(least, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return "`" * max(
+        least, 1 + max((len(run) for run in re.findall("`+", text)), default=0)
+    )
 
 
 def md_code(text: str) -> str:
@@ -77,7 +90,9 @@ def md_cell(text: str) -> str:
 
     Parsers disagree about a backslash before an escaped pipe, so that one becomes U+2216.
     """
-    lookalike = _BACKSLASHES_BEFORE_PIPE.sub(lambda run: "\u2216" * len(run.group()), clean(text))
+    lookalike = _BACKSLASHES_BEFORE_PIPE.sub(
+        lambda run: "\u2216" * len(run.group()), clean(text)
+    )
     return md_code(lookalike).replace("|", "\\|")
 
 
@@ -99,7 +114,10 @@ def md_text(text: str) -> str:
 
 
 def md_link(label: str, url: str) -> str:
-    """A link to an https page (or to this machine, in tests); the label alone where the URL is anything else."""
+    """A link to an https page (or to this machine, in tests).
+
+    The label alone where the URL is anything else.
+    """
     text = md_text(label)
     return f"[{text}](<{url}>)" if is_link(url) else text
 
@@ -111,5 +129,10 @@ def is_link(url: str) -> bool:
 
 def html_text(text: str) -> str:
     """Text of an HTML element or attribute, on one line."""
-    line = _unhide(clean(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = (
+        _unhide(clean(text))
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+    )
     return line.replace('"', "&quot;").replace("'", "&#39;")

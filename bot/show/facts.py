@@ -15,12 +15,29 @@ from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.addresses import cell_address
-from bot.show.blocks import Limits, Listing, Phrase, code, first, joined, name_cell, phrase, strong
+from bot.show.blocks import (
+    Limits,
+    Listing,
+    Phrase,
+    code,
+    first,
+    joined,
+    name_cell,
+    phrase,
+    strong,
+)
 from bot.show.escape import clip
 from bot.show.filters import plural
 
-STACK_LIMIT_BYTES = 32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
-MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}  # Marks of findings
+STACK_LIMIT_BYTES = (
+    32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
+)
+MARKS = {
+    "fail": "❌",
+    "warn": "⚠️",
+    "accepted": "☑️",
+    "known": "◽",
+}  # Marks of findings
 STATE_WORDS = {
     "same": "the same",
     "changed": "changed",
@@ -56,7 +73,9 @@ class Facts:
     """A report, indexed."""
 
     report: Report
-    states: Mapping[str, Sequence[CellDelta]]  # every state → its cells, in order of their keys
+    states: Mapping[
+        str, Sequence[CellDelta]
+    ]  # every state → its cells, in order of their keys
     findings: Mapping[CellKey, Sequence[Finding]]  # cell → its findings, worst first
     deltas: Mapping[CellKey, CellDelta]
     short: Mapping[str, str]  # target → the name for narrow columns; unique
@@ -64,14 +83,18 @@ class Facts:
     measured_targets: frozenset[str]
     models: frozenset[str]
     backends: Mapping[str, str]  # target → its backend
-    # the root causes that are explained, in the order of their numbers (from 1): those that hold most of a failing
-    # build come first
+    # the root causes that are explained, in the order of their numbers (from 1): those
+    # that hold most of a failing build come first
     roots: Sequence[RootCause]
-    unexplained: Sequence[RootCause]  # the others, such as code whose passes were not traced
-    # cell → bytes and number of the root causes that have a part in it, the largest first; 0 is the number of all that
-    # is not explained
+    unexplained: Sequence[
+        RootCause
+    ]  # the others, such as code whose passes were not traced
+    # cell → bytes and number of the root causes that have a part in it, the largest
+    # first; 0 is the number of all that is not explained
     causes: Mapping[CellKey, Sequence[tuple[int, int]]]
-    state_words: Mapping[str, str]  # state → its words, which are true of a first report, too
+    state_words: Mapping[
+        str, str
+    ]  # state → its words, which are true of a first report, too
 
     def label(self, metric: Metric, key: CellKey) -> str:
         """What a metric is called in a cell."""
@@ -94,11 +117,15 @@ class Facts:
 
     def names(self, key: CellKey) -> tuple[Phrase, Phrase]:
         """Model and target of a cell in two columns of a table."""
-        return name_cell(clip(key.model, NAME_LIMIT)), name_cell(self.short.get(key.target, key.target))
+        return name_cell(clip(key.model, NAME_LIMIT)), name_cell(
+            self.short.get(key.target, key.target)
+        )
 
     def named(self, key: CellKey, to: str = "") -> Phrase:
         """A cell in running text, ``model` on `target``; `to`: where the model leads."""
-        return phrase(code(clip(key.model, NAME_LIMIT), to), " on ", code(self.short[key.target]))
+        return phrase(
+            code(clip(key.model, NAME_LIMIT), to), " on ", code(self.short[key.target])
+        )
 
     @property
     def planned(self) -> int:
@@ -121,7 +148,10 @@ def build_facts(report: Report) -> Facts:
     targets = {delta.key.target for delta in report.deltas}
     backends = {**report.base.targets, **report.head.targets}
     cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
-    measured, models = frozenset(key.target for key in cells), frozenset(key.model for key in cells)
+    measured, models = (
+        frozenset(key.target for key in cells),
+        frozenset(key.model for key in cells),
+    )
     deltas = {delta.key: delta for delta in report.deltas}
     roots = _numbered_roots(report)
     unexplained = [root for root in report.root_causes if not is_explained(root)]
@@ -153,7 +183,9 @@ def is_explained(root: RootCause) -> bool:
 def _numbered_roots(report: Report) -> list[RootCause]:
     """Return the explained root causes: first those that hold most of a failing build, then the largest."""
     explained = [root for root in report.root_causes if is_explained(root)]
-    failing = {finding.key for finding in report.verdict.news if mark_of(finding) == "fail"}
+    failing = {
+        finding.key for finding in report.verdict.news if mark_of(finding) == "fail"
+    }
     failing_bytes = dict.fromkeys(range(len(explained)), 0)
     for key in failing:
         sizes = [root.by_cell.get(key, 0) for root in explained]
@@ -166,7 +198,10 @@ def _numbered_roots(report: Report) -> list[RootCause]:
 def _causes_of_cells(
     roots: Sequence[RootCause], unexplained: Sequence[RootCause]
 ) -> dict[CellKey, list[tuple[int, int]]]:
-    """Return, by cell, bytes and number of the causes in it, the largest first; 0 stands for all unexplained ones."""
+    """Return, by cell, bytes and number of the causes in it, the largest first.
+
+    0 stands for all unexplained ones.
+    """
     causes: defaultdict[CellKey, list[tuple[int, int]]] = defaultdict(list)
     for number, root in enumerate(roots, 1):
         for key, size in root.by_cell.items():
@@ -179,7 +214,9 @@ def _causes_of_cells(
         if size:
             causes[key].append((size, 0))
     for sizes in causes.values():
-        sizes.sort(key=lambda size_and_number: (-size_and_number[0], size_and_number[1]))
+        sizes.sort(
+            key=lambda size_and_number: (-size_and_number[0], size_and_number[1])
+        )
     return dict(causes)
 
 
@@ -189,15 +226,25 @@ def builds(facts: Facts, count: int) -> str:
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
-    """The finding about the whole artifact for one about a part, where that is as bad; any other finding itself."""
+    """The finding about the whole artifact for one about a part, where that is as bad.
+
+    Any other finding itself.
+    """
     if finding.metric not in ARTIFACT_PARTS:
         return finding
-    wholes = (one for one in findings if (one.key, one.metric) == (finding.key, "artifact_bytes"))
+    wholes = (
+        one
+        for one in findings
+        if (one.key, one.metric) == (finding.key, "artifact_bytes")
+    )
     return next((one for one in wholes if mark_of(one) == mark_of(finding)), finding)
 
 
 def mark_of(finding: Finding) -> str:
-    """`fail` or `warn`; `accepted` for a failing finding that was, `known` for one that base had."""
+    """`fail` or `warn`.
+
+    `accepted` for a failing finding that was, `known` for one that base had.
+    """
     if finding.known:
         return "known"
     return finding.level if finding.accepted is None else "accepted"
@@ -205,12 +252,17 @@ def mark_of(finding: Finding) -> str:
 
 def worst_first(news: Iterable[Finding]) -> list[Finding]:
     """Failing findings, accepted ones, warnings; the order within each is kept."""
-    return sorted(news, key=lambda finding: ("fail", "accepted", "warn").index(mark_of(finding)))
+    return sorted(
+        news, key=lambda finding: ("fail", "accepted", "warn").index(mark_of(finding))
+    )
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Target → its short name, as it is shown."""
-    return {target: clip(short, NAME_LIMIT) for target, short in selecting.short_names(targets, backends).items()}
+    return {
+        target: clip(short, NAME_LIMIT)
+        for target, short in selecting.short_names(targets, backends).items()
+    }
 
 
 def broken_alike(delta: CellDelta) -> bool:
@@ -232,7 +284,9 @@ def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
 
 
 def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
-    """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`; `gpt2` on `cuda`; 7 more cells ``.
+    """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`.
+
+    `gpt2` on `cuda`; 7 more cells ``.
 
     Models with the same targets are taken together.
     """
@@ -244,15 +298,26 @@ def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
         everywhere = len(models) > 1 and set(models) == facts.models
         shown = models if everywhere else models[: max(1, room)]
         # a model's name leads to the cell where there is one alone
-        to = [cell_address(CellKey(model, where[0])) if len(where) == 1 else "" for model in shown]
-        named = [(code(clip(model, NAME_LIMIT), at),) for model, at in zip(shown, to, strict=True)]
+        to = [
+            cell_address(CellKey(model, where[0])) if len(where) == 1 else ""
+            for model in shown
+        ]
+        named = [
+            (code(clip(model, NAME_LIMIT), at),)
+            for model, at in zip(shown, to, strict=True)
+        ]
         who = phrase("every model") if everywhere else joined(named, ", ")
         parts.append(phrase(who, " on ", targets_phrase(facts, where[: max(1, limit)])))
-        told, room = told + len(shown) * min(len(where), max(1, limit)), room - len(shown) - len(where) + 1
+        told, room = (
+            told + len(shown) * min(len(where), max(1, limit)),
+            room - len(shown) - len(where) + 1,
+        )
         if room <= 0:
             break
     rest = len(keys) - told
-    return joined([*parts, *([phrase(plural(rest, "more build"))] if rest else [])], "; ")
+    return joined(
+        [*parts, *([phrase(plural(rest, "more build"))] if rest else [])], "; "
+    )
 
 
 def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
@@ -271,7 +336,11 @@ def counted(title: str, count: int, facts: Facts) -> Phrase:
 
 def is_lost(delta: CellDelta, finding: Finding) -> bool:
     """True of a finding that warns of a build which was not measured: the first sentence counts these."""
-    return delta.state == "unmeasured" and finding.metric is None and finding.level == "warn"
+    return (
+        delta.state == "unmeasured"
+        and finding.metric is None
+        and finding.level == "warn"
+    )
 
 
 def notes(report: Report, limits: Limits) -> Listing[str]:

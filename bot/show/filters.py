@@ -34,7 +34,10 @@ def human(size_bytes: int | None) -> str:
 
 
 def signed(change: Value, unit: str = "bytes") -> str:
-    """A difference with its sign and unit: `+33,552 B`, `−304..+1,968 B`; `±0` for none, `n/a` for None."""
+    """A difference with its sign and unit: `+33,552 B`, `−304..+1,968 B`.
+
+    `±0` for none, `n/a` for None.
+    """
     if isinstance(change, Spread):
         low, high = (f"{end:+,}" if end else "0" for end in change)
         return f"{low}..{high}{SUFFIX[unit]}".replace("-", MINUS)
@@ -46,7 +49,8 @@ def signed(change: Value, unit: str = "bytes") -> str:
 def percent(ratio: float | None) -> str:
     """A relative change (0.5 is `+50.0 %`).
 
-    Never `+0.0 %` for a change, but `+0.004 %`; nor `−100.0 %` for less than all. `–` for None: nothing to relate to.
+    Never `+0.0 %` for a change, but `+0.004 %`; nor `−100.0 %` for less than all. `–`
+    for None: nothing to relate to.
     """
     if not ratio:
         return "–" if ratio is None else "0 %"
@@ -84,9 +88,12 @@ def _is_told(part: Fraction, text: str) -> bool:
 
 
 def relative(base: Value, head: Value) -> str:
-    """The relative change between two values; `new` where a value came from nothing, `–` where there is none.
+    """The relative change between two values.
 
-    There is none either from a range that begins at 0: what it holds besides is no nothing.
+    `new` where a value came from nothing, `–` where there is none.
+
+    There is none either from a range that begins at 0: what it holds besides is no
+    nothing.
     """
     if base is None or not ends(base)[1]:
         return "new" if head else "–"
@@ -111,12 +118,19 @@ def change(base: Value, head: Value, unit: str = "bytes") -> str:
     moved = difference(base, head)
     if base == head and isinstance(base, Spread):
         return "the same range"
-    return f"{signed(moved, unit)} ({relative(base, head)})" if moved else signed(moved, unit)
+    return (
+        f"{signed(moved, unit)} ({relative(base, head)})"
+        if moved
+        else signed(moved, unit)
+    )
 
 
 def grew_and_shrank(net_bytes: int, moved_bytes: int) -> str:
     """`12,000 B grew, 10,797 B shrank`, of a sum and the sum of the amounts."""
-    return f"{amount((moved_bytes + net_bytes) // 2)} grew, {amount((moved_bytes - net_bytes) // 2)} shrank"
+    return (
+        f"{amount((moved_bytes + net_bytes) // 2)} grew,"
+        f" {amount((moved_bytes - net_bytes) // 2)} shrank"
+    )
 
 
 def plural(count: int, noun: str) -> str:
@@ -126,7 +140,9 @@ def plural(count: int, noun: str) -> str:
 
 def grid_percent(ratio: float | None) -> str:
     """A relative change for narrow columns, in percent without its sign: `+67`, `−3.1`, `+0.04`."""
-    if ratio is None or abs(ratio) < 0.0995 or -1 < ratio <= -0.995:  # less than all is never `−100`
+    if (
+        ratio is None or abs(ratio) < 0.0995 or -1 < ratio <= -0.995
+    ):  # less than all is never `−100`
         return percent(ratio).removesuffix(" %")
     return f"{ratio * 100:+,.0f}".replace("-", MINUS)
 
@@ -136,7 +152,10 @@ def grid_relative(base: Value, head: Value) -> str:
     if base is None or head is None or not ends(base)[0]:
         return grid_percent(None)
     (least, most), (low, high) = ends(base), ends(head)
-    first, last = grid_percent((low - most) / most), grid_percent((high - least) / least)
+    first, last = (
+        grid_percent((low - most) / most),
+        grid_percent((high - least) / least),
+    )
     return last if first == last else f"{first}..{last}"
 
 

@@ -48,7 +48,16 @@ _LEGEND: Mapping[str, tuple[str, str]] = {
     "same": ("≈", "all metrics equal, bytes not compared"),
 }
 _NAME_LIMIT = 40
-_SEVERITY = ("newly-broken", "removed", "broken", "changed", "fixed", "new", "unmeasured", "same")
+_SEVERITY = (
+    "newly-broken",
+    "removed",
+    "broken",
+    "changed",
+    "fixed",
+    "new",
+    "unmeasured",
+    "same",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +78,58 @@ GridRow = tuple[str, tuple[GridCell, ...]]  # A model, and its cells
 class Grid(NamedTuple):
     """Models by targets, a symbol or a number for each build."""
 
-    # headers and rows of one table, or of several where the targets are too many for one
+    # headers and rows of one table, or of several where the targets are too many for
+    # one
     blocks: tuple[tuple[tuple[str, ...], tuple[GridRow, ...]], ...]
     models: Listing[str]  # how many models are drawn, of how many
-    legend: tuple[tuple[str, str], ...]  # symbol and meaning of the symbols that are used
-    names: tuple[tuple[str, str], ...]  # short and full name of the targets whose names were shortened
+    legend: tuple[
+        tuple[str, str], ...
+    ]  # symbol and meaning of the symbols that are used
+    names: tuple[
+        tuple[str, str], ...
+    ]  # short and full name of the targets whose names were shortened
     settled: bool  # nothing to see: all cells drawn are the same on both sides
 
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:
     """Draw the grid: targets that were measured nowhere have no column, and the worst models are drawn first."""
     drawn = sorted(facts.measured_targets)
-    deltas = [delta for delta in facts.report.deltas if delta.key.target in facts.measured_targets]
+    deltas = [
+        delta
+        for delta in facts.report.deltas
+        if delta.key.target in facts.measured_targets
+    ]
     worst: dict[str, int] = {}
     for delta in deltas:
-        place = _SEVERITY.index(delta.state) + (0 if facts.level(delta.key) else len(_SEVERITY))
+        place = _SEVERITY.index(delta.state) + (
+            0 if facts.level(delta.key) else len(_SEVERITY)
+        )
         worst[delta.key.model] = min(place, worst.get(delta.key.model, place))
-    models = sorted(sorted(worst, key=lambda model: (worst[model], model))[: limits.grid_models])
-    rows = [(clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn)) for m in models]
+    models = sorted(
+        sorted(worst, key=lambda model: (worst[model], model))[: limits.grid_models]
+    )
+    rows = [
+        (clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn))
+        for m in models
+    ]
     marks = {mark for _, cells in rows for cell in cells for mark in cell.marks}
-    names = tuple((facts.short[t], clip(t, NAME_LIMIT)) for t in drawn if facts.short[t] != clip(t, NAME_LIMIT))
+    names = tuple(
+        (facts.short[t], clip(t, NAME_LIMIT))
+        for t in drawn
+        if facts.short[t] != clip(t, NAME_LIMIT)
+    )
     return Grid(
-        tuple(cut_columns([facts.short[target] for target in drawn], rows, limits.grid_width)),
+        tuple(
+            cut_columns(
+                [facts.short[target] for target in drawn], rows, limits.grid_width
+            )
+        ),
         listing(models, len(worst), "model"),
-        tuple((symbol, _meaning(facts, mark)) for mark, (symbol, _) in _LEGEND.items() if mark in marks),
+        tuple(
+            (symbol, _meaning(facts, mark))
+            for mark, (symbol, _) in _LEGEND.items()
+            if mark in marks
+        ),
         names,
         all(delta.state == "same" for delta in deltas),
     )
@@ -109,10 +146,18 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
         return GridCell((), "", "")
     marks = tuple(_marks(facts, delta))
     sizes = delta.metrics["artifact_bytes"].sides
-    text = "".join(grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0] for mark in marks)
-    words = (f"code size {relative(*sizes)}" if mark == "number" else _meaning(facts, mark) for mark in marks)
+    text = "".join(
+        grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0]
+        for mark in marks
+    )
+    words = (
+        f"code size {relative(*sizes)}" if mark == "number" else _meaning(facts, mark)
+        for mark in marks
+    )
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
-    return GridCell(marks, text, facts.level(key), ", ".join(words), symbols, cell_address(key))
+    return GridCell(
+        marks, text, facts.level(key), ", ".join(words), symbols, cell_address(key)
+    )
 
 
 def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
@@ -124,7 +169,13 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
             yield "other"
     if delta.state == "changed":
         artifact = delta.metrics["artifact_bytes"]
-        yield "open" if artifact.is_open else "number" if artifact.change and artifact.ratio is not None else "bytes"
+        yield (
+            "open"
+            if artifact.is_open
+            else "number"
+            if artifact.change and artifact.ratio is not None
+            else "bytes"
+        )
     elif delta.state == "same":
         yield "identical" if delta.identical else "same"
     else:
@@ -145,7 +196,10 @@ def cut_columns(
         used += cost
     for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
         if headers:
-            yield tuple(headers[start:end]), tuple((model, cells[start:end]) for model, cells in rows)
+            yield (
+                tuple(headers[start:end]),
+                tuple((model, cells[start:end]) for model, cells in rows),
+            )
 
 
 def grid_tables(grid: Grid) -> Iterator[Block]:
@@ -154,12 +208,25 @@ def grid_tables(grid: Grid) -> Iterator[Block]:
         cells = [
             (
                 name_cell(model),
-                *(phrase(Span(one.text, kind_of(one.level), one.address if one.level else "")) for one in row),
+                *(
+                    phrase(
+                        Span(
+                            one.text,
+                            kind_of(one.level),
+                            one.address if one.level else "",
+                        )
+                    )
+                    for one in row
+                ),
             )
             for model, row in rows
         ]
         yield Table(("model", *headers), listed(cells, "model"), small=True)
     legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
-    names = joined([phrase(code(short), " is ", code(full)) for short, full in grid.names], ", ")
-    yield Sentence(phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True)
+    names = joined(
+        [phrase(code(short), " is ", code(full)) for short, full in grid.names], ", "
+    )
+    yield Sentence(
+        phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True
+    )
     yield more_of(grid.models)

@@ -6,20 +6,36 @@ from collections.abc import Iterator, Sequence
 
 from bot.core.growth import WARNING_EXPONENT, DepthGrowth, Growth
 from bot.core.metrics import METRIC_BY_ID
-from bot.show.blocks import Block, Phrase, Row, Table, by, first, joined, listed, more_of, phrase, strong
+from bot.show.blocks import (
+    Block,
+    Phrase,
+    Row,
+    Table,
+    by,
+    first,
+    joined,
+    listed,
+    more_of,
+    phrase,
+    strong,
+)
 from bot.show.filters import MINUS, UNKNOWN, amount
 from bot.show.lab_words import header, label, name
 
 VARIES = " (varies)"
 _ABOUT = (
-    "Values grow as layers^exponent. The interval holds the true exponent with 95 % probability. "
-    "The last step is the exponent between the two deepest models alone."
+    "Values grow as layers^exponent. The interval holds the true exponent with 95 %"
+    " probability. The last step is the exponent between the two deepest models alone."
 )
 
 
 def growth_answers(grown: Sequence[DepthGrowth]) -> list[Phrase]:
     """Warnings first, then one sentence for each build."""
-    warnings = [_warning(row, row.growth) for row in grown if row.growth and row.growth.is_warning]
+    warnings = [
+        _warning(row, row.growth)
+        for row in grown
+        if row.growth and row.growth.is_warning
+    ]
     return [*warnings, *map(_answer, _builds(grown))]
 
 
@@ -62,8 +78,17 @@ def _interval(growth: Growth) -> str:
 def _warning(row: DepthGrowth, growth: Growth) -> Phrase:
     before, last = sorted(set(row.depths))[-2:]
     what = strong(f"⚠️ {label(row.column)} grows faster than the number of layers")
-    fit = f": layers^{_fit(growth)}, and layers^{exponent_text(growth.last_step)} from {before} to {last} layers"
-    return phrase(what, " (", _build(row), ")", f"{fit}. The warning begins at {WARNING_EXPONENT}.")
+    fit = (
+        f": layers^{_fit(growth)}, and layers^{exponent_text(growth.last_step)} from"
+        f" {before} to {last} layers"
+    )
+    return phrase(
+        what,
+        " (",
+        _build(row),
+        ")",
+        f"{fit}. The warning begins at {WARNING_EXPONENT}.",
+    )
 
 
 def growth_tables(grown: Sequence[DepthGrowth], limit: int) -> list[Block]:
@@ -90,7 +115,11 @@ def _row(row: DepthGrowth) -> Row:
     fit = [UNKNOWN] * 3
     if row.growth is not None:
         growth = row.growth
-        fit = [exponent_text(growth.exponent), _interval(growth), exponent_text(growth.last_step)]
+        fit = [
+            exponent_text(growth.exponent),
+            _interval(growth),
+            exponent_text(growth.last_step),
+        ]
     return tuple(map(phrase, (f"{header(row.column)}{varies}", *values, *fit)))
 
 
@@ -99,4 +128,6 @@ def growth_notes(grown: Sequence[DepthGrowth]) -> Iterator[Phrase]:
     missing = [row for row in grown if row.growth is None]
     for rows in by(missing, lambda row: (row.key, row.variants, row.reason)).values():
         columns = ", ".join(label(row.column) for row in rows)
-        yield phrase(f"No exponent of {columns} (", _build(rows[0]), f"): {rows[0].reason}.")
+        yield phrase(
+            f"No exponent of {columns} (", _build(rows[0]), f"): {rows[0].reason}."
+        )

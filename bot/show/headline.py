@@ -27,23 +27,40 @@ _ALARMS = {  # a state has its own words
 
 def headline(facts: Facts) -> Phrase:
     """``❌ **Code size: 4 of 32 builds fail the check** · −123 B (−0.1 %) in all · 10 larger``."""
-    report, total, alarming = facts.report, everything(facts.report), list(_alarm_counts(facts))
-    status, subject, parts = report.verdict.status, "Code size:", [*alarming, _partly(facts)]
+    report, total, alarming = (
+        facts.report,
+        everything(facts.report),
+        list(_alarm_counts(facts)),
+    )
+    status, subject, parts = (
+        report.verdict.status,
+        "Code size:",
+        [*alarming, _partly(facts)],
+    )
     icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
     is_moved = total.larger or total.smaller or total.base != total.head
-    over = "in all" if total.cells == facts.planned else f"over the {plural(total.cells, 'build')} compared"
+    over = (
+        "in all"
+        if total.cells == facts.planned
+        else f"over the {plural(total.cells, 'build')} compared"
+    )
     net = f"{change(total.base, total.head)} {over}" if is_moved else ""
     if status == "unknown":
         parts = ["unknown, because nothing could be compared", *parts]
     elif report.adoption and report.adoption.no_compiler:
-        parts = [*parts, f"nothing compared, limits applied to head only: {_measured(report.head)}"]
+        parts = [
+            *parts,
+            f"nothing compared, limits applied to head only: {_measured(report.head)}",
+        ]
     elif report.adoption:
         icon, subject = "🆕", "Code size is"
         parts = [_measured_from_now(report.head), *parts]
     elif not alarming:
         net = ", ".join(filter(None, (_quiet(facts, total), net)))
     lead, *more = filter(None, (*parts, net, ", ".join(_ways(facts, total))))
-    return phrase(icon, " ", strong(f"{subject} {lead}"), *(f" · {one}" for one in more))
+    return phrase(
+        icon, " ", strong(f"{subject} {lead}"), *(f" · {one}" for one in more)
+    )
 
 
 def _measured_from_now(head: Snapshot) -> str:
@@ -54,14 +71,20 @@ def _measured_from_now(head: Snapshot) -> str:
 def _measured(head: Snapshot) -> str:
     """`4 models on 8 targets, 4,321,012 B`."""
     cells = [cell for cell in head.cells if cell.status != "unsupported"]
-    models, targets = {cell.key.model for cell in cells}, {cell.key.target for cell in cells}
+    models, targets = (
+        {cell.key.model for cell in cells},
+        {cell.key.target for cell in cells},
+    )
     size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
     return f"{where}, {amount(size)}"
 
 
 def _alarm_counts(facts: Facts) -> Iterator[str]:
-    """Yield `2 of 32 builds newly failing`, then `4 of 32 builds fail the check`; each build is in one of them."""
+    """Yield `2 of 32 builds newly failing`, then `4 of 32 builds fail the check`.
+
+    Each build is in one of them.
+    """
     counts = Counter[str]()
     for delta in facts.report.deltas:
         worst = facts.worst(delta.key)
@@ -73,9 +96,17 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
         elif worst and is_lost(delta, worst):
             kind = ""  # `_partly` has them
         counts[kind] += 1
-    kinds = {kind: words or facts.state_words[kind] for kind, words in _ALARMS.items() if counts[kind]}
+    kinds = {
+        kind: words or facts.state_words[kind]
+        for kind, words in _ALARMS.items()
+        if counts[kind]
+    }
     for kind, words in kinds.items():
-        verb = words.replace("fail the check", "fails the check") if counts[kind] == 1 else words
+        verb = (
+            words.replace("fail the check", "fails the check")
+            if counts[kind] == 1
+            else words
+        )
         yield f"{builds(facts, counts[kind])} {verb}"
 
 
@@ -85,10 +116,18 @@ def _quiet(facts: Facts, total: Total) -> str:
         is_still = all(map(broken_alike, facts.states["broken"]))
         if is_still and not facts.count("changed", "fixed", "new", "removed"):
             is_equal = all(delta.identical for delta in facts.states["same"])
-            is_whole = is_equal and not (facts.report.broke or _missing(facts) or total.unsure)
+            is_whole = is_equal and not (
+                facts.report.broke or _missing(facts) or total.unsure
+            )
             return "nothing changed" if is_whole else "no change seen"
         if total.larger or total.smaller:
-            way = "smaller" if total.smaller and not total.larger else "larger" if not total.smaller else "changed"
+            way = (
+                "smaller"
+                if total.smaller and not total.larger
+                else "larger"
+                if not total.smaller
+                else "changed"
+            )
             return f"{way} within the rules" if total.larger else way
     return "within the rules"
 
@@ -104,19 +143,31 @@ def _partly(facts: Facts) -> str:
     if not (lost := _missing(facts)):
         return ""
     reasons = Counter(map(_why_lost, lost))
-    counts = (f"{count:,} {clip(clean(why), _REASON_CHARS)}" for why, count in reasons.most_common(_REASONS))
-    return f"{builds(facts, facts.count('changed', 'same'))} compared: {plain(some(counts, len(reasons)))}"
+    counts = (
+        f"{count:,} {clip(clean(why), _REASON_CHARS)}"
+        for why, count in reasons.most_common(_REASONS)
+    )
+    return (
+        f"{builds(facts, facts.count('changed', 'same'))} compared:"
+        f" {plain(some(counts, len(reasons)))}"
+    )
 
 
 def _why_lost(delta: CellDelta) -> str:
-    if any(cell is not None and cell.status == "unsupported" for cell in (delta.base, delta.head)):
+    if any(
+        cell is not None and cell.status == "unsupported"
+        for cell in (delta.base, delta.head)
+    ):
         return "not supported"
     return delta.reason.partition(": ")[0] or delta.state
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[str]:
     """What moved, how; what is the same only where nothing moved."""
-    artifacts = {state: [one.metrics["artifact_bytes"] for one in facts.states[state]] for state in ("changed", "same")}
+    artifacts = {
+        state: [one.metrics["artifact_bytes"] for one in facts.states[state]]
+        for state in ("changed", "same")
+    }
     as_large = sum(one.change == 0 for one in artifacts["changed"])
     counts = {
         "larger": total.larger,

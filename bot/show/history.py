@@ -44,25 +44,42 @@ from bot.show.blocks import (
 from bot.show.deduplication import folded_shares, folded_words
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
-from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, sides, signed
+from bot.show.filters import (
+    UNKNOWN,
+    amount,
+    change,
+    percent,
+    plural,
+    relative,
+    sides,
+    signed,
+)
 from bot.show.renderers import data_element, write_answer
 from bot.show.slow_growth import growth_section
 from bot.show.why import cause_words
 
-HISTORY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
+HISTORY_LIMIT_BYTES = (
+    512 * 1024
+)  # Half of what GitHub takes as the summary of one step, in UTF-8
 _ARTIFACT = "artifact_bytes"
 _GAP = "–"  # What stands in the place of a value where there is no artifact
-_OVER, _REFUSED = "over-stack-limit", "above the compiler's stack limit, measured with the limit lifted"
+_OVER, _REFUSED = (
+    "over-stack-limit",
+    "above the compiler's stack limit, measured with the limit lifted",
+)
 _UNITS = {"bytes": ", bytes", "count": ""}
 _CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
-_ALL_ROWS = 30  # So many releases have a row each in a cell's table: of more, those in which nothing changed have none
+# So many releases have a row each in a cell's table: of more, those in which nothing
+# changed have none
+_ALL_ROWS = 30
 _CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
 """What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
 _LEGEND = (
-    "– is a gap: no artifact, with the reason in the footnote. n/a: unknown for this release. "
-    "Regions folded: the share of dispatch regions that deduplication folds, in the first and the last known release. "
-    "Changed most: the release with the largest change since the last measured release, and its cause. "
-    "A gap has no change. A number with several values has no change either."
+    "– is a gap: no artifact, with the reason in the footnote. n/a: unknown for this"
+    " release. Regions folded: the share of dispatch regions that deduplication folds,"
+    " in the first and the last known release. Changed most: the release with the"
+    " largest change since the last measured release, and its cause. A gap has no"
+    " change. A number with several values has no change either."
 )
 
 
@@ -71,28 +88,58 @@ def write_history(history: History, templates: Path | None, out: Path) -> list[P
 
     `templates`: the user's templates, searched before the default ones.
     """
-    styles, scripts, json = ("history/history.css",), ("history/history.js",), history_lines(history)
+    styles, scripts, json = (
+        ("history/history.css",),
+        ("history/history.js",),
+        history_lines(history),
+    )
     limit, blocks = HISTORY_LIMIT_BYTES, partial(history_blocks, history)
-    return write_answer("history", json, blocks, limit, templates, out, styles=styles, scripts=scripts)
+    return write_answer(
+        "history", json, blocks, limit, templates, out, styles=styles, scripts=scripts
+    )
 
 
 def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
     """The whole answer: cells are rows of tables, and on a page a fold each, with charts of all."""
     facts = _Facts(history)
     names = facts.names
-    columns = names if len(names) <= room.columns else (names[0], *names[len(names) - room.columns + 1 :])
+    columns = (
+        names
+        if len(names) <= room.columns
+        else (names[0], *names[len(names) - room.columns + 1 :])
+    )
     notes = list(_notes(history))
     shown = _shown_models(facts) if room.place == "page" else {}
-    charts = (("page:history", data_element("page:history", _chart_data(facts, shown))),) if shown else ()
+    charts = (
+        (("page:history", data_element("page:history", _chart_data(facts, shown))),)
+        if shown
+        else ()
+    )
     return (
         Sentence(_headline(facts)),
         Sentence(_counted(facts, columns), small=room.place == "page"),
-        section("What to know", List(listing(notes, len(notes), "note")), name="notes", address="page:notes"),
+        section(
+            "What to know",
+            List(listing(notes, len(notes), "note")),
+            name="notes",
+            address="page:notes",
+        ),
         Picture(charts, name="charts"),
-        section("Totals", *_totals(facts, columns), name="totals", address="page:totals"),
+        section(
+            "Totals", *_totals(facts, columns), name="totals", address="page:totals"
+        ),
         growth_section(history.growths),
-        section("Steps and their root causes", _steps(facts, room), name="steps", address="page:steps"),
-        *(_models(facts, shown) if room.place == "page" else _cells(facts, columns, room)),
+        section(
+            "Steps and their root causes",
+            _steps(facts, room),
+            name="steps",
+            address="page:steps",
+        ),
+        *(
+            _models(facts, shown)
+            if room.place == "page"
+            else _cells(facts, columns, room)
+        ),
     )
 
 
@@ -100,16 +147,31 @@ class _Facts:
     """A history, indexed."""
 
     def __init__(self, history: History) -> None:
-        self.history, self.rows = history, history.rows  # each cell that was tried, in the order of the releases
-        self.totals = by(history.totals, lambda total: total.target)  # of a target, or None for all, by release
-        self.names = tuple(one.name for one in history.study.variants)  # of all releases, gaps too
-        self.shown = tuple(one.name for one in history.study.measured)  # of those that measured anything
-        self.models = by(self.rows, lambda key: key.model)  # with the cells that have a row
+        self.history, self.rows = (
+            history,
+            history.rows,
+        )  # each cell that was tried, in the order of the releases
+        self.totals = by(
+            history.totals, lambda total: total.target
+        )  # of a target, or None for all, by release
+        self.names = tuple(
+            one.name for one in history.study.variants
+        )  # of all releases, gaps too
+        self.shown = tuple(
+            one.name for one in history.study.measured
+        )  # of those that measured anything
+        self.models = by(
+            self.rows, lambda key: key.model
+        )  # with the cells that have a row
         self.targets = tuple(sorted({key.target for key in self.rows}))
 
     def metrics_of(self, key: CellKey) -> tuple[str, ...]:
         """Tracked metrics that some release knows of the cell."""
-        return tuple(id_ for id_ in TRACKED if any(value_of(cell, id_) is not None for cell in self.rows[key]))
+        return tuple(
+            id_
+            for id_ in TRACKED
+            if any(value_of(cell, id_) is not None for cell in self.rows[key])
+        )
 
     def folded(self, key: CellKey) -> str:
         """`68 % → 61 %`: the share of regions that deduplication folds, in the first and the last release to know it.
@@ -123,7 +185,11 @@ class _Facts:
     def since(self, release: str, since: str) -> str:
         """`since 3.10.0` where that is not the neighbour; empty elsewhere."""
         at = self.names.index(release)
-        return "" if at and self.names[at - 1] == since else f"since {clean(since, NAME_LIMIT)}"
+        return (
+            ""
+            if at and self.names[at - 1] == since
+            else f"since {clean(since, NAME_LIMIT)}"
+        )
 
     def points(self, key: CellKey) -> list[tuple[str, Cell, Move | None]]:
         """A cell in each release, with what moved there."""
@@ -135,7 +201,9 @@ class _Facts:
         return (
             [
                 self.since(release, move.since),
-                ": ".join(filter(None, (move.cause and cause_words(move.cause), move.why))),
+                ": ".join(
+                    filter(None, (move.cause and cause_words(move.cause), move.why))
+                ),
             ]
             if move
             else []
@@ -143,14 +211,21 @@ class _Facts:
 
     def moved(self, key: CellKey) -> list[tuple[str, Cell, Move]]:
         """The releases in which the artifact of a cell moved."""
-        return [(name, cell, move) for name, cell, move in self.points(key) if move and _ARTIFACT in move.changes]
+        return [
+            (name, cell, move)
+            for name, cell, move in self.points(key)
+            if move and _ARTIFACT in move.changes
+        ]
 
     def moved_most(self, key: CellKey) -> str:
         """`3.11.0: +26,464 (+55.3 %), strategy`; empty where the artifact never moved."""
         if not (moved := self.moved(key)):
             return ""
         release, cell, move = max(moved, key=lambda one: abs(one[2].changes[_ARTIFACT]))
-        since, cause = self.since(release, move.since), f", {cause_words(move.cause)}" if move.cause else ""
+        since, cause = (
+            self.since(release, move.since),
+            (f", {cause_words(move.cause)}" if move.cause else ""),
+        )
         said = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
         return f"{_name(release)}{since and f' ({since})'}: {said}{clean(cause)}"
 
@@ -202,22 +277,40 @@ def _over(facts: _Facts, metric: str, target: str | None = None) -> str:
     """`15 of 33 builds`: how many a total is over."""
     totals = facts.totals.get(target, ())
     of = sum(target in (None, key.target) for key in facts.rows)
-    return f"{totals[0].cells.get(metric, 0) if totals else 0:,} of {plural(of, 'build')}"
+    return (
+        f"{totals[0].cells.get(metric, 0) if totals else 0:,} of {plural(of, 'build')}"
+    )
 
 
 def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
-    models, targets = plural(len(facts.models), "model"), plural(len(facts.targets), "target")
+    models, targets = (
+        plural(len(facts.models), "model"),
+        plural(len(facts.targets), "target"),
+    )
     measured = sum(cell.measured for row in facts.rows.values() for cell in row)
     gaps = len(facts.rows) * len(facts.names) - measured
-    points = plural(measured, "point") + (f", and {plural(gaps, 'gap')} with reasons" if gaps else "")
-    releases, left_out = plural(len(facts.names), "release"), len(facts.names) - len(columns)
+    points = plural(measured, "point") + (
+        f", and {plural(gaps, 'gap')} with reasons" if gaps else ""
+    )
+    releases, left_out = (
+        plural(len(facts.names), "release"),
+        len(facts.names) - len(columns),
+    )
     words = [
-        f"{plural(len(facts.rows), 'build')} of {models} on {targets} in {releases}: {points}.",
-        "Totals count only builds with exactly one value in every measured release. "
-        "So a gap never looks like a change.",
+        (
+            f"{plural(len(facts.rows), 'build')} of {models} on {targets} in"
+            f" {releases}: {points}."
+        ),
+        (
+            "Totals count only builds with exactly one value in every measured release."
+            " So a gap never looks like a change."
+        ),
     ]
     if left_out:
-        words.append(f"No column here for {plural(left_out, 'release')} between the first and the last ones.")
+        words.append(
+            f"No column here for {plural(left_out, 'release')} between the first and"
+            " the last ones."
+        )
     return phrase(" ".join(words))
 
 
@@ -226,7 +319,9 @@ def _notes(history: History) -> Iterator[Phrase]:
     for release in history.study.variants:
         name = phrase(strong(_name(release.name)), ": ")
         if release.reason:
-            yield phrase(name, "could not be measured: ", clip(clean(release.reason), _NOTE))
+            yield phrase(
+                name, "could not be measured: ", clip(clean(release.reason), _NOTE)
+            )
         for note in release.snapshot.notes if release.snapshot else ():
             yield phrase(name, clip(clean(note), _NOTE))
 
@@ -237,44 +332,106 @@ def _notes(history: History) -> Iterator[Phrase]:
 def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     """The artifacts of each target, and all metrics of all targets."""
     last = len(columns) + 2
-    headers, wanted = ("builds", *map(_name, columns), "change"), (last, 2, *range(last - 1, 2, -1), 1)
+    headers, wanted = (
+        ("builds", *map(_name, columns), "change"),
+        (
+            last,
+            2,
+            *range(last - 1, 2, -1),
+            1,
+        ),
+    )
     rows, sums = list[Row](), list[Row]()
     for at in facts.totals if facts.shown else ():
         name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
         rows.append(_total_row(facts, _ARTIFACT, at, columns, name))
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
-            over = "the largest" if METRIC_BY_ID[metric].over == "largest" else "all together"
-            sums.append(_total_row(facts, metric, None, columns, phrase(f"{_label(metric)}, {over}")))
-    yield Table(("target", *headers), listed(rows, "target"), caption="Artifacts of all models, bytes", wanted=wanted)
-    yield Table(("total", *headers), listed(sums, "metric"), caption="All targets together", wanted=wanted)
+            over = (
+                "the largest"
+                if METRIC_BY_ID[metric].over == "largest"
+                else "all together"
+            )
+            sums.append(
+                _total_row(
+                    facts, metric, None, columns, phrase(f"{_label(metric)}, {over}")
+                )
+            )
+    yield Table(
+        ("target", *headers),
+        listed(rows, "target"),
+        caption="Artifacts of all models, bytes",
+        wanted=wanted,
+    )
+    yield Table(
+        ("total", *headers),
+        listed(sums, "metric"),
+        caption="All targets together",
+        wanted=wanted,
+    )
 
 
-def _total_row(facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase) -> Row:
+def _total_row(
+    facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase
+) -> Row:
     by_name = {total.compiler: total.metrics[metric] for total in facts.totals[target]}
     values = [amount(by_name[at], "count") if at in by_name else _GAP for at in columns]
-    grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]]) if len(facts.shown) > 1 else UNKNOWN
+    grown = (
+        relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
+        if len(facts.shown) > 1
+        else UNKNOWN
+    )
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
 
 def _steps(facts: _Facts, room: Room) -> Table:
     """A row for each step that changed anything; with too few rows for all, the last ones."""
     most = 1 if room.place == "terminal" else _CAUSES
-    steps = [one for one in facts.history.steps if one.causes or one.larger or one.smaller or one.broken or one.fixed]
+    steps = [
+        one
+        for one in facts.history.steps
+        if one.causes or one.larger or one.smaller or one.broken or one.fixed
+    ]
     rows = []
     for step in steps[-max(1, room.rows // 4) :]:
-        causes = (f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})" for one in step.causes[:most])
-        moved = UNKNOWN if step.base_bytes is None else change(step.base_bytes, step.head_bytes)
-        counts = (f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed))
+        causes = (
+            f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})"
+            for one in step.causes[:most]
+        )
+        moved = (
+            UNKNOWN
+            if step.base_bytes is None
+            else change(step.base_bytes, step.head_bytes)
+        )
+        counts = (
+            f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)
+        )
         name = f"{_name(step.base)} → {_name(step.head)}"
-        rows.append((name, joined(causes, "; ") or _GAP, str(step.cells), moved, *counts))
+        rows.append(
+            (name, joined(causes, "; ") or _GAP, str(step.cells), moved, *counts)
+        )
     quiet = len(facts.history.steps) - len(steps)
-    words = f"; {plural(quiet, 'step')} without a change of size {'has' if quiet == 1 else 'have'} no row"
+    words = (
+        f"; {plural(quiet, 'step')} without a change of size"
+        f" {'has' if quiet == 1 else 'have'} no row"
+    )
     return Table(
-        ("step", "root causes", "builds", "artifacts", "larger", "smaller", "broken", "fixed"),
+        (
+            "step",
+            "root causes",
+            "builds",
+            "artifacts",
+            "larger",
+            "smaller",
+            "broken",
+            "fixed",
+        ),
         listing(rows, len(steps), "step"),
         numbers_from=2,
-        caption=f"From release to release, over the builds that are measured in both{words if quiet else ''}",
+        caption=(
+            "From release to release, over the builds that are measured in"
+            f" both{words if quiet else ''}"
+        ),
         sentences=1,
         wanted=(3, 6, 4, 5, 7, 2),
     )
@@ -284,42 +441,72 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
     """The artifacts of all cells, and why there are gaps in them."""
     footnotes, last = Footnotes(room.lines), len(columns) + 2
     shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
-    rows = listing([_cell(facts, key, columns, footnotes) for key in shown], len(facts.rows), "build")
-    headers = ("model", "target", *map(_name, columns), "regions folded", "changed most")
+    rows = listing(
+        [_cell(facts, key, columns, footnotes) for key in shown],
+        len(facts.rows),
+        "build",
+    )
+    headers = (
+        "model",
+        "target",
+        *map(_name, columns),
+        "regions folded",
+        "changed most",
+    )
     wanted = (last + 1, last - 1, last, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
-    yield section(title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells")
+    yield section(
+        title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells"
+    )
     yield List(footnotes.listed(), small=True, name="footnotes")
     yield Sentence(phrase(_LEGEND), small=True)
 
 
-def _cell(facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes) -> Row:
+def _cell(
+    facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes
+) -> Row:
     """The row of a cell: its artifacts in each column's release, and where they moved most."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
     for cell in (cells[at] for at in columns):
         if cell.measured:
-            values.append(f"{amount(value_of(cell, _ARTIFACT), 'count')}{footnotes.mark(_varies(cell))}")
+            values.append(
+                f"{amount(value_of(cell, _ARTIFACT), 'count')}{footnotes.mark(_varies(cell))}"
+            )
         else:
             values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
-    return (*names, *map(phrase, (*values, facts.folded(key), facts.moved_most(key) or _GAP)))
+    return (
+        *names,
+        *map(phrase, (*values, facts.folded(key), facts.moved_most(key) or _GAP)),
+    )
 
 
 # The page.
 
 
 def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
-    """Model → its chart lines, in order; where there is no room for all models, those that moved most."""
+    """Model → its chart lines, in order.
+
+    Where there is no room for all models, those that moved most.
+    """
     charts, room = dict[str, list[dict[str, Any]]](), _CELLS_BYTES
     moved = {
-        model: sum(abs(move.changes[_ARTIFACT]) for key in keys for *_, move in facts.moved(key))
+        model: sum(
+            abs(move.changes[_ARTIFACT])
+            for key in keys
+            for *_, move in facts.moved(key)
+        )
         for model, keys in facts.models.items()
     }
     for model in sorted(moved, key=lambda name: -moved[name]):
         lines = [_chart_cell(facts, key) for key in facts.models[model]]
         rows = sum(len(_told_rows(facts, key)) for key in facts.models[model])
-        room -= len(lines) * _CELL_BYTES + rows * _ROW_BYTES + len(canonical({"lines": lines}))
+        room -= (
+            len(lines) * _CELL_BYTES
+            + rows * _ROW_BYTES
+            + len(canonical({"lines": lines}))
+        )
         if room < 0 and charts:
             break
         charts[model] = lines
@@ -329,19 +516,34 @@ def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
 def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
     """A section for each model, in which each cell is folded."""
     if len(shown) < len(facts.models):
-        of = f"Of {plural(len(facts.models), 'model')} this page shows the {len(shown):,} whose artifacts changed most"
+        of = (
+            f"Of {plural(len(facts.models), 'model')} this page shows the"
+            f" {len(shown):,} whose artifacts changed most"
+        )
         yield Sentence(f"{of}; history.json and the totals have all models.")
     for model in shown:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
-        yield Fold(phrase(code(clip(model, NAME_LIMIT))), cells, is_open=True, address=segment(model))
+        yield Fold(
+            phrase(code(clip(model, NAME_LIMIT))),
+            cells,
+            is_open=True,
+            address=segment(model),
+        )
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
     """The releases that have a row in a cell's table."""
     cells, metrics = facts.rows[key], facts.metrics_of(key)
-    states = [(cell.status, cell.reason, *(value_of(cell, id_) for id_ in metrics)) for cell in cells]
+    states = [
+        (cell.status, cell.reason, *(value_of(cell, id_) for id_ in metrics))
+        for cell in cells
+    ]
     ends = 0, len(cells) - 1
-    return [at for at in range(len(cells)) if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]]
+    return [
+        at
+        for at in range(len(cells))
+        if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]
+    ]
 
 
 def _opened(facts: _Facts, key: CellKey) -> Fold:
@@ -350,17 +552,31 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     points = facts.points(key)
     rows = [_release(facts, metrics, *points[at]) for at in _told_rows(facts, key)]
     hidden = len(points) - len(rows)
-    quiet = f"{plural(hidden, 'release')} in which nothing changed {'has' if hidden == 1 else 'have'} no row."
+    quiet = (
+        f"{plural(hidden, 'release')} in which nothing changed"
+        f" {'has' if hidden == 1 else 'have'} no row."
+    )
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
     most = facts.moved_most(key)
-    caption = phrase(code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT)))
+    caption = phrase(
+        code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT))
+    )
     folded = ("regions folded",) if facts.folded(key) != UNKNOWN else ()
     headers = ("release", *map(_label, metrics), *folded, "why it changed")
     return Fold(
-        phrase(code(key.target), f" {_ends(cells)}", Span(f" · changed most in {most}" if most else "", "small")),
+        phrase(
+            code(key.target),
+            f" {_ends(cells)}",
+            Span(f" · changed most in {most}" if most else "", "small"),
+        ),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
-            Table(headers, listed(rows, "release"), caption=caption, sentences=len(headers) - 1),
+            Table(
+                headers,
+                listed(rows, "release"),
+                caption=caption,
+                sentences=len(headers) - 1,
+            ),
             Sentence(quiet if hidden else "", small=True),
             Code(command if len(command) <= _COMMAND else ""),
         ),
@@ -375,10 +591,16 @@ def _ends(cells: Sequence[Cell]) -> str:
         return "no artifact in any release"
     gaps = sum(not cell.measured for cell in cells)
     moved = f" ({relative(known[0], known[-1])})" if known[0] != known[-1] else ""
-    return sides(known[0], known[-1]) + moved + (f", {gaps} of {len(cells)} without an artifact" if gaps else "")
+    return (
+        sides(known[0], known[-1])
+        + moved
+        + (f", {gaps} of {len(cells)} without an artifact" if gaps else "")
+    )
 
 
-def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move: Move | None) -> Row:
+def _release(
+    facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move: Move | None
+) -> Row:
     """Values, each with its change, and why they moved; of a gap its reason alone."""
     if not cell.measured:
         return (phrase(name), phrase(_gap(cell)))
@@ -387,18 +609,36 @@ def _release(facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move:
         moved = ""
         if move is not None and metric in move.changes:
             moved = _change(move.changes[metric], cell.value(metric))
-        values.append(phrase(amount(value_of(cell, metric), "count"), Span(moved, "small")))
-    reasons = (*facts.why(name, move), _REFUSED if cell.status == _OVER else "", _varies(cell))
+        values.append(
+            phrase(amount(value_of(cell, metric), "count"), Span(moved, "small"))
+        )
+    reasons = (
+        *facts.why(name, move),
+        _REFUSED if cell.status == _OVER else "",
+        _varies(cell),
+    )
     if facts.folded(cell.key) != UNKNOWN:
         values.append(phrase(folded_words(cell)))
-    return (phrase(name), *values, phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)))
+    return (
+        phrase(name),
+        *values,
+        phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)),
+    )
 
 
 def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    """Releases, metrics, and for each chart the values of each target; nothing in it can end a script element."""
-    short = short_names(facts.targets, {name: facts.history.study.targets.get(name, "") for name in facts.targets})
+    """Releases, metrics, and for each chart the values of each target.
+
+    Nothing in it can end a script element.
+    """
+    short = short_names(
+        facts.targets,
+        {name: facts.history.study.targets.get(name, "") for name in facts.targets},
+    )
     marks, before = list[dict[str, Any]](), ""
-    for at, one in enumerate(facts.history.study.variants):  # where another compiler begins, and what it is
+    for at, one in enumerate(
+        facts.history.study.variants
+    ):  # where another compiler begins, and what it is
         if one.compiler and one.compiler.digest not in ("", before):
             text = "" if one.compiler.version.startswith(one.name) else one.spec
             marks.append({"at": at, "text": clean(text, 24)})
@@ -406,11 +646,22 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
     data = {
         "releases": [_name(name) for name in facts.names],
         "marks": marks,
-        "metrics": [{"id": id_, "label": _label(id_), "unit": METRIC_BY_ID[id_].unit} for id_ in TRACKED],
-        "targets": [{"name": _name(name), "short": clean(clip(short[name], NAME_LIMIT), 24)} for name in facts.targets],
-        "total": [_chart_total(facts, target) for target in facts.targets if target in facts.totals],
+        "metrics": [
+            {"id": id_, "label": _label(id_), "unit": METRIC_BY_ID[id_].unit}
+            for id_ in TRACKED
+        ],
+        "targets": [
+            {"name": _name(name), "short": clean(clip(short[name], NAME_LIMIT), 24)}
+            for name in facts.targets
+        ],
+        "total": [
+            _chart_total(facts, target)
+            for target in facts.targets
+            if target in facts.totals
+        ],
         "models": [
-            {"name": _name(model), "address": segment(model), "series": series} for model, series in shown.items()
+            {"name": _name(model), "address": segment(model), "series": series}
+            for model, series in shown.items()
         ],
     }
     return canonical(data).decode().replace("<", "\\u003c").replace("&", "\\u0026")
@@ -418,22 +669,36 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
 
 def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
     by_name = {total.compiler: total.metrics for total in facts.totals[target]}
-    rows = {id_: [by_name.get(name, {}).get(id_) for name in facts.names] for id_ in TRACKED}
-    values = {id_: _runs(row) for id_, row in rows.items() if any(value is not None for value in row)}
+    rows = {
+        id_: [by_name.get(name, {}).get(id_) for name in facts.names] for id_ in TRACKED
+    }
+    values = {
+        id_: _runs(row)
+        for id_, row in rows.items()
+        if any(value is not None for value in row)
+    }
     return {"target": facts.targets.index(target), "values": values}
 
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
     """Values, and what is said of a point when it is pointed at: why it changed, or why there is none."""
     said = [
-        "; ".join(clean(one) for one in (*facts.why(name, move), _varies(cell)) if one) if cell.measured else _gap(cell)
+        (
+            "; ".join(
+                clean(one) for one in (*facts.why(name, move), _varies(cell)) if one
+            )
+            if cell.measured
+            else _gap(cell)
+        )
         for name, cell, move in facts.points(key)
     ]
     return {
         "target": facts.targets.index(key.target),
         "address": cell_address(key),
         "values": {
-            id_: _runs(cell.value(id_) if cell.measured else None for cell in facts.rows[key])
+            id_: _runs(
+                cell.value(id_) if cell.measured else None for cell in facts.rows[key]
+            )
             for id_ in facts.metrics_of(key)
         },
         "told": _runs(clip(words, _CHART_WHY) for words in said),
@@ -442,4 +707,6 @@ def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
 
 def _runs(values: Iterable[object]) -> list[object]:
     """How often, and what, one after the other: most numbers stay as they are for many releases."""
-    return [item for value, run in groupby(values) for item in (sum(1 for _ in run), value)]
+    return [
+        item for value, run in groupby(values) for item in (sum(1 for _ in run), value)
+    ]

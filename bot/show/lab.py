@@ -42,10 +42,18 @@ from bot.show.filters import UNKNOWN, amount, plural, relative
 from bot.show.growth import growth_answers, growth_notes, growth_tables
 from bot.show.lab_words import header, label, name
 from bot.show.renderers import write_answer
-from bot.show.stack_gate import DEFAULT_GATE, OWN_GATE, gate_headers, gate_words, refused_words
+from bot.show.stack_gate import (
+    DEFAULT_GATE,
+    OWN_GATE,
+    gate_headers,
+    gate_words,
+    refused_words,
+)
 from bot.show.times import time_notes, time_tables
 
-LAB_LIMIT_BYTES = 256 * 1024  # A quarter of what GitHub takes as the summary of one step, in UTF-8
+LAB_LIMIT_BYTES = (
+    256 * 1024
+)  # A quarter of what GitHub takes as the summary of one step, in UTF-8
 _TIME = "CPU time"
 _COLUMNS, _CELLS = 4, 8
 _TEXT_LIMIT, _WHY_LIMIT = 400, 300
@@ -57,11 +65,16 @@ def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
 
     `templates`: the user's templates, searched before the default ones.
     """
-    return write_answer("lab", lab_lines(lab), partial(lab_blocks, lab), LAB_LIMIT_BYTES, templates, out)
+    return write_answer(
+        "lab", lab_lines(lab), partial(lab_blocks, lab), LAB_LIMIT_BYTES, templates, out
+    )
 
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
-    """The whole answer; a terminal, whose last lines are seen first, has the sentences below the tables."""
+    """The whole answer.
+
+    A terminal, whose last lines are seen first, has the sentences below the tables.
+    """
     every = sums(lab)
     leading, models = tables(lab, every, room.rows)
     grown = growths(lab.study, lab.experiment.columns)
@@ -71,15 +84,35 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     answered = section("Result", List(said), name="answers")
     measured = section("", *growth_tables(grown, room.names), *leading, name="tables")
     times = section("", *time_tables(lab, room.names), name="times")
-    variants = List(listing([_variant(lab, one) for one in lab.study.variants], len(lab.study.variants), "variant"))
+    variants = List(
+        listing(
+            [_variant(lab, one) for one in lab.study.variants],
+            len(lab.study.variants),
+            "variant",
+        )
+    )
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     return (
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment.name)}"), f". {question}")),
-        *((measured, times, answered) if room.place == "terminal" else (answered, measured, times)),
-        section("Not measured", List(unmeasured(lab, room.lines, room.names)), name="not-measured"),
-        section("What to know", List(remarks(lab, room.lines), small=True), name="remarks"),
+        *(
+            (measured, times, answered)
+            if room.place == "terminal"
+            else (answered, measured, times)
+        ),
+        section(
+            "Not measured",
+            List(unmeasured(lab, room.lines, room.names)),
+            name="not-measured",
+        ),
+        section(
+            "What to know", List(remarks(lab, room.lines), small=True), name="remarks"
+        ),
         Fold("Every model", tuple(models), name="models"),
-        Fold("Variants, and how to reproduce", (variants, Sentence(_made(lab))), name="variants"),
+        Fold(
+            "Variants, and how to reproduce",
+            (variants, Sentence(_made(lab))),
+            name="variants",
+        ),
     )
 
 
@@ -92,7 +125,13 @@ def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
     """A value, and how it differs from the reference's: `84,294 (+0.4 %)`, `54,168..55,288 (−0.6..+3.6 %)`."""
-    if is_first or value is None or not reference or value == reference or not ends(reference)[0]:
+    if (
+        is_first
+        or value is None
+        or not reference
+        or value == reference
+        or not ends(reference)[0]
+    ):
         return amount(value, "count")
     return f"{amount(value, 'count')} ({relative(reference, value)})"
 
@@ -115,13 +154,29 @@ def _answer(lab: Lab, one: Sums) -> Phrase:
     others = [variant.name for variant in one.variants if variant.name != one.reference]
     changes = {variant: differences(lab, one, variant) for variant in others}
     moved = [variant for variant in others if changes[variant]]
-    parts = [phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved]
+    parts = [
+        phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved
+    ]
     exact = _exact(lab)
     known = [column for column in exact if one.value(one.reference, column) is not None]
-    same = [name for name in others if not changes[name] and all(one.value(name, id_) is not None for id_ in known)]
+    same = [
+        name
+        for name in others
+        if not changes[name] and all(one.value(name, id_) is not None for id_ in known)
+    ]
     parts += [phrase("no change with ", _names(same))] if same and known else []
-    led = phrase("On ", name(one.target), f", {plural(len(one.models), 'model')}, against ", name(one.reference), ": ")
-    nothing = "no other variant was measured" if exact else "all shown numbers vary from run to run"
+    led = phrase(
+        "On ",
+        name(one.target),
+        f", {plural(len(one.models), 'model')}, against ",
+        name(one.reference),
+        ": ",
+    )
+    nothing = (
+        "no other variant was measured"
+        if exact
+        else "all shown numbers vary from run to run"
+    )
     return phrase(led, joined(parts, "; ") or phrase(nothing), ".")
 
 
@@ -131,8 +186,13 @@ def _exact(lab: Lab) -> list[str]:
 
 
 def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
-    """`artifact +0.4 %`, for the first columns that changed and hold still from run to run; and the time."""
-    changes = [words for column in _exact(lab) if (words := _difference(one, variant, column))][:_COLUMNS]
+    """`artifact +0.4 %`, for the first columns that changed and hold still from run to run.
+
+    And the time.
+    """
+    changes = [
+        words for column in _exact(lab) if (words := _difference(one, variant, column))
+    ][:_COLUMNS]
     mean = one.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
         return changes
@@ -143,7 +203,9 @@ def _mean(one: Sums, variant: str) -> str:
     """The mean ratio of CPU time, and over how many models where that are not all."""
     if (mean := one.time(variant)) is None:
         return UNKNOWN
-    over = f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
+    over = (
+        f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
+    )
     return f"× {mean.ratio:.2f}{over}"
 
 
@@ -159,35 +221,60 @@ def _difference(one: Sums, variant: str, column: str) -> str:
 
 def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
     """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
-    measured = [(name, cell) for one in every for (_, name), cell in one.cells.items() if cell.measured]
-    over = [(name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"]
+    measured = [
+        (name, cell)
+        for one in every
+        for (_, name), cell in one.cells.items()
+        if cell.measured
+    ]
+    over = [
+        (name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"
+    ]
     groups: dict[frozenset[CellKey], list[str]] = {}
     for variant in [one.name for one in lab.study.variants]:
         mine = frozenset(key for name, key in over if name == variant)
         if mine or (over and any(name == variant for name, _ in measured)):
             groups.setdefault(mine, []).append(variant)
     for mine, variants in groups.items():
-        needs = f" {plural(len(mine), 'build')} {'needs' if len(mine) == 1 else 'need'} the stack limit raised: "
-        said = phrase(needs, _where(mine, names)) if mine else phrase(" no build needs the stack limit raised")
+        needs = (
+            f" {plural(len(mine), 'build')} {'needs' if len(mine) == 1 else 'need'} the"
+            " stack limit raised: "
+        )
+        said = (
+            phrase(needs, _where(mine, names))
+            if mine
+            else phrase(" no build needs the stack limit raised")
+        )
         yield phrase("With ", _names(variants), said, ".")
 
 
 def _where(keys: Iterable[CellKey], names: int) -> Phrase:
     """Models by target."""
     targets = by(sorted(set(keys)), lambda key: key.target)
-    parts = ((phrase(_names([key.model for key in targets[at]], names), " on ", name(at))) for at in sorted(targets))
+    parts = (
+        (phrase(_names([key.model for key in targets[at]], names), " on ", name(at)))
+        for at in sorted(targets)
+    )
     return joined(parts, "; ")
 
 
 def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
     """Return what was not measured, and why: a line for each reason.
 
-    A build that no compiler can measure is not among them: `code-size-bot targets` shows its reason.
+    A build that no compiler can measure is not among them: `code-size-bot targets`
+    shows its reason.
     """
-    missing = [(variant, cell) for variant, cell in lab.cells if not cell.measured and not cell.is_never_measured]
+    missing = [
+        (variant, cell)
+        for variant, cell in lab.cells
+        if not cell.measured and not cell.is_never_measured
+    ]
     groups = by(
         missing,
-        lambda one: (one[1].status, clip(clean(one[1].reason or one[1].status), _WHY_LIMIT)),
+        lambda one: (
+            one[1].status,
+            clip(clean(one[1].reason or one[1].status), _WHY_LIMIT),
+        ),
     )
     lines = [
         phrase(
@@ -204,12 +291,31 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
     """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
     lines = list[Phrase]()
     if cells := [(variant, cell.key) for variant, cell in lab.cells if cell.others]:
-        varies = "These builds are non-deterministic, and are reported as the range of all results: "
+        varies = (
+            "These builds are non-deterministic, and are reported as the range of all"
+            " results: "
+        )
         lines.append(phrase(varies, _listed(cells), "."))
-    if cells := [(variant, cell.key) for variant, cell in lab.cells if lab.run(variant, cell).equal is False]:
+    if cells := [
+        (variant, cell.key)
+        for variant, cell in lab.cells
+        if lab.run(variant, cell).equal is False
+    ]:
         references = lab.study.references
-        than = joined(map(name, dict.fromkeys(references[key.target].name for _, key in cells)), " or ")
-        lines.append(phrase(strong("⚠️ Outputs differ"), " from those of ", than, ": ", _listed(cells), "."))
+        than = joined(
+            map(name, dict.fromkeys(references[key.target].name for _, key in cells)),
+            " or ",
+        )
+        lines.append(
+            phrase(
+                strong("⚠️ Outputs differ"),
+                " from those of ",
+                than,
+                ": ",
+                _listed(cells),
+                ".",
+            )
+        )
     lines += map(phrase, _ran(lab)) if lab.experiment.run else ()
     lines += growth_notes(growths(lab.study, lab.experiment.columns))
     lines += time_notes(lab)
@@ -218,13 +324,30 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
 
 
 def _ran(lab: Lab) -> Iterator[str]:
-    """In how many cells outputs are equal; and why times of cells are not known, each reason once."""
+    """In how many cells outputs are equal.
+
+    And why times of cells are not known, each reason once.
+    """
     runs = [lab.run(*pair) for pair in lab.cells]
-    unknown = _reasons(run.equal_note for run in runs if run.equal is None and run.equal_note != run.price_note)
-    if compared := [run for run in runs if run.price or (run.equal is not None and run.equal_note != SAME)]:
-        equal, were = sum(run.equal is True for run in compared), "was" if len(compared) == 1 else "were"
+    unknown = _reasons(
+        run.equal_note
+        for run in runs
+        if run.equal is None and run.equal_note != run.price_note
+    )
+    if compared := [
+        run
+        for run in runs
+        if run.price or (run.equal is not None and run.equal_note != SAME)
+    ]:
+        equal, were = (
+            sum(run.equal is True for run in compared),
+            ("was" if len(compared) == 1 else "were"),
+        )
         but = f" Not known: {unknown}." if unknown else ""
-        yield f"Outputs equal in {equal:,} of {plural(len(compared), 'build')} that {were} run.{but}"
+        yield (
+            f"Outputs equal in {equal:,} of {plural(len(compared), 'build')} that"
+            f" {were} run.{but}"
+        )
     elif unknown:
         yield f"Outputs not known to be equal: {unknown}."
     if untimed := _reasons(run.price_note for run in runs):
@@ -232,14 +355,19 @@ def _ran(lab: Lab) -> Iterator[str]:
 
 
 def _reasons(notes: Iterable[str]) -> str:
-    counts = Counter(text for note in notes if note != SAME and (text := clip(clean(note), _WHY_LIMIT)))
+    counts = Counter(
+        text
+        for note in notes
+        if note != SAME and (text := clip(clean(note), _WHY_LIMIT))
+    )
     by_count = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     return "; ".join(f"{text} ({plural(count, 'build')})" for text, count in by_count)
 
 
 def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
     shown = [
-        phrase(name(key.model), " on ", name(key.target), " with ", name(variant)) for variant, key in cells[:_CELLS]
+        phrase(name(key.model), " on ", name(key.target), " with ", name(variant))
+        for variant, key in cells[:_CELLS]
     ]
     more = [phrase(f"{len(cells) - _CELLS} more")] if len(cells) > _CELLS else []
     return joined([*shown, *more], ", ")
@@ -248,9 +376,13 @@ def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
 # Tables.
 
 
-def tables(lab: Lab, every: Sequence[Sums], limit: int) -> tuple[list[Table], list[Table]]:
+def tables(
+    lab: Lab, every: Sequence[Sums], limit: int
+) -> tuple[list[Table], list[Table]]:
     """Sums, to lead with; and every model."""
-    return [_total_table(lab, one) for one in every if one.models], [_model_table(lab, one, limit) for one in every]
+    return [_total_table(lab, one) for one in every if one.models], [
+        _model_table(lab, one, limit) for one in every
+    ]
 
 
 def _is_run(one: Sums) -> bool:
@@ -261,23 +393,45 @@ def _is_run(one: Sums) -> bool:
 def _on(one: Sums) -> Phrase:
     """The target, and the variant that changes and times are against."""
     against = phrase(", against ", code(clip(one.reference, NAME_LIMIT)))
-    return phrase("On ", code(clip(one.target, NAME_LIMIT)), against if len(one.variants) > 1 and one.reference else ())
+    return phrase(
+        "On ",
+        code(clip(one.target, NAME_LIMIT)),
+        against if len(one.variants) > 1 and one.reference else (),
+    )
 
 
 def _total_table(lab: Lab, one: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
-    columns, ratios, gate = lab.experiment.columns, [_TIME] * _is_run(one), gate_headers(one)
+    columns, ratios, gate = (
+        lab.experiment.columns,
+        [_TIME] * _is_run(one),
+        gate_headers(one),
+    )
     rows = []
     for variant in one.variants:
         is_first = variant.name == one.reference
         time = "× 1" if is_first else _mean(one, variant.name)
-        pairs = ((one.value(variant.name, column), one.value(one.reference, column)) for column in columns)
+        pairs = (
+            (one.value(variant.name, column), one.value(one.reference, column))
+            for column in columns
+        )
         values = [_valued(*pair, is_first=is_first) for pair in pairs]
         refused = [refused_words(one, variant.name) for _ in gate]
-        rows.append((name(variant.name), *map(phrase, (*values, *refused, *(time for _ in ratios)))))
-    missing = f" ({plural(one.more, 'model')} left out: not measured in every variant)" if one.more else ""
+        rows.append(
+            (
+                name(variant.name),
+                *map(phrase, (*values, *refused, *(time for _ in ratios))),
+            )
+        )
+    missing = (
+        f" ({plural(one.more, 'model')} left out: not measured in every variant)"
+        if one.more
+        else ""
+    )
     together = " together" if len(one.models) > 1 else ""
-    caption = phrase(_on(one), f", {plural(len(one.models), 'model')}{together}{missing}")
+    caption = phrase(
+        _on(one), f", {plural(len(one.models), 'model')}{together}{missing}"
+    )
     headers = ("variant", *map(header, columns), *gate, *ratios)
     return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
@@ -287,24 +441,42 @@ def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
     headers = ("model", "variant", *map(header, lab.experiment.columns), *more)
     order = {variant.name: place for place, variant in enumerate(one.variants)}
     keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
-    rows = [_model_row(one, *key, (*lab.experiment.columns, *more)) for key in keys[:limit]]
-    return Table(headers, listing(rows, len(keys), "row"), numbers_from=2, small=True, caption=_on(one))
+    rows = [
+        _model_row(one, *key, (*lab.experiment.columns, *more)) for key in keys[:limit]
+    ]
+    return Table(
+        headers,
+        listing(rows, len(keys), "row"),
+        numbers_from=2,
+        small=True,
+        caption=_on(one),
+    )
 
 
 def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> Row:
     cell, run = one.cells[model, variant], one.run(model, variant)
     names, is_first = (name(model), name(variant)), variant == one.reference
     if not cell.measured:
-        return (*names, phrase(strong(cell.status.replace("-", " "))), *[phrase(ABSENT)] * (len(columns) - 1))
+        return (
+            *names,
+            phrase(strong(cell.status.replace("-", " "))),
+            *[phrase(ABSENT)] * (len(columns) - 1),
+        )
     reference = one.cells.get((model, one.reference))
     same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
     time = "× 1" if is_first else _priced(run.price) if run.price else same
     ran = {_TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
     ran |= dict.fromkeys((DEFAULT_GATE, OWN_GATE), gate_words(cell))
     values = (
-        ran[column]
-        if column in ran
-        else _valued(value_of(cell, column), value_of(reference, column) if reference else None, is_first=is_first)
+        (
+            ran[column]
+            if column in ran
+            else _valued(
+                value_of(cell, column),
+                value_of(reference, column) if reference else None,
+                is_first=is_first,
+            )
+        )
         for column in columns
     )
     return (*names, *map(phrase, values))
@@ -321,7 +493,9 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
     if variant.flags:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
-        parts.append(phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else ""))
+        parts.append(
+            phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else "")
+        )
     for model, path in sorted(variant.models.items()):
         parts.append(phrase(name(model), " is ", _code(path)))
     if variant.layers is not None:
@@ -329,7 +503,13 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
     if variant.assume is not None:
         parts.append(phrase(f"dynamic dimensions: {variant.assume.words}"))
     if not parts:
-        parts.append(phrase("as the experiment has it" if lab.experiment.models else "as the configuration has it"))
+        parts.append(
+            phrase(
+                "as the experiment has it"
+                if lab.experiment.models
+                else "as the configuration has it"
+            )
+        )
     return phrase(name(variant.name), ": ", joined(parts, "; "))
 
 
@@ -338,9 +518,16 @@ def _code(text: str) -> Phrase:
 
 
 def _made(lab: Lab) -> Phrase:
-    versions = dict.fromkeys(variant.compiler.version for variant in lab.study.variants if variant.compiler)
+    versions = dict.fromkeys(
+        variant.compiler.version for variant in lab.study.variants if variant.compiler
+    )
     flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
     ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()
     return phrase(
-        "IREE ", joined(map(_code, versions), ", "), flags, ".", ran, " The commands of all builds are in lab.json."
+        "IREE ",
+        joined(map(_code, versions), ", "),
+        flags,
+        ".",
+        ran,
+        " The commands of all builds are in lab.json.",
     )

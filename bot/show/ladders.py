@@ -35,7 +35,11 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
         yield Sentence(f"bytes by phase: n/a, {clean(why or 'not measured')}")
         return
     parts, backward = attribution(ladder), reverse_attribution(ladder)
-    headers = ("phase", "base first") if backward is None else ("phase", "base first", "head first")
+    headers = (
+        ("phase", "base first")
+        if backward is None
+        else ("phase", "base first", "head first")
+    )
     rows = []
     for phase, part in parts.items():
         cells = [PHASE_WORDS[phase], signed(part)]
@@ -46,18 +50,27 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
     yield Sentence(_meaning(ladder), small=True)
     for phase, orders in interactions(ladder).items():
         forward, other = (signed(part) for part in orders)
-        words = f"{PHASE_WORDS[phase]} interacts with other phases: {forward} with base first, {other} with head first"
+        words = (
+            f"{PHASE_WORDS[phase]} interacts with other phases: {forward} with base"
+            f" first, {other} with head first"
+        )
         yield Sentence((strong(words),))
     for rung, reason in failed_rungs(ladder).items():
         yield Sentence(f"n/a: {_RUNG_WORDS[rung]}: {clip(clean(reason), _REASON)}")
     for side, is_same in (("base", ladder.base_same), ("head", ladder.head_same)):
         if is_same is False:
-            yield Sentence(f"{side}: compiled alone, the dispatch has other code than in the artifact")
+            yield Sentence(
+                f"{side}: compiled alone, the dispatch has other code than in the"
+                " artifact"
+            )
 
 
 def _meaning(ladder: Ladder) -> str:
     """Say what the numbers are, and what error the experiment with LLVM has."""
-    words = "bytes of the change that each phase carries; base first: base's IR up to a phase, head's compiler after it"
+    words = (
+        "bytes of the change that each phase carries; base first: base's IR up to a"
+        " phase, head's compiler after it"
+    )
     control, base = ladder.climb.control, ladder.base
     if control is None or control.code_bytes is None or base.code_bytes is None:
         return words
@@ -75,7 +88,9 @@ def ladder_json(ladder: Ladder | None, why: str) -> Mapping[str, Any]:
     return {
         "attribution": attribution(ladder),
         "reverse_attribution": reverse_attribution(ladder),
-        "interactions": {phase: list(orders) for phase, orders in interactions(ladder).items()},
+        "interactions": {
+            phase: list(orders) for phase, orders in interactions(ladder).items()
+        },
         "ladder": {
             "head": ladder.head,
             "base": ladder.base,

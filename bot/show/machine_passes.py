@@ -29,9 +29,13 @@ def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
         )
         for stage in measured.stages
     ]
-    yield Table(("after", "base", "head", "difference", "what differs"), listed(rows, "pass"))
+    yield Table(
+        ("after", "base", "head", "difference", "what differs"), listed(rows, "pass")
+    )
     yield Sentence(
-        f"instructions of the function with {measured.bitcode}'s bitcode in both code generators", small=True
+        f"instructions of the function with {measured.bitcode}'s bitcode in both code"
+        " generators",
+        small=True,
     )
     first = measured.first_apart
     said = "after each of these passes both code generators have the same instructions"
@@ -47,7 +51,12 @@ def machine_pass_json(measured: MachinePasses | None) -> Mapping[str, Any] | Non
     return {
         "bitcode": measured.bitcode or None,
         "stages": [
-            {"name": stage.name, "base": stage.base, "head": stage.head, "changes": stage.changes}
+            {
+                "name": stage.name,
+                "base": stage.base,
+                "head": stage.head,
+                "changes": stage.changes,
+            }
             for stage in measured.stages
         ],
         "first_apart": measured.first_apart.name if measured.first_apart else None,

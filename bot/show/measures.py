@@ -57,7 +57,9 @@ class TargetMeasures:
 
     name: str  # the short name of the target; empty for all targets
     size: Total
-    executables: tuple[Value, Value] | None  # base and head, over the builds that have both; None where none has
+    executables: (
+        tuple[Value, Value] | None
+    )  # base and head, over the builds that have both; None where none has
     memory: tuple[LargestChange, ...] = ()
 
     @property
@@ -68,19 +70,28 @@ class TargetMeasures:
             return False
         if not size.moves:
             return True
-        if not isinstance(size.base, int) or not isinstance(size.head, int) or not size.base:
+        if (
+            not isinstance(size.base, int)
+            or not isinstance(size.head, int)
+            or not size.base
+        ):
             return False
         return abs(size.head - size.base) / size.base < TOLERANCE
 
     @property
     def executables_changed(self) -> bool:
         """True where the number of executables is another one on head."""
-        return self.executables is not None and self.executables[0] != self.executables[1]
+        return (
+            self.executables is not None and self.executables[0] != self.executables[1]
+        )
 
 
 def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     """Return the table of the targets that changed, and one line about the other targets."""
-    every = [_measures(facts, target, deltas) for target, deltas in target_deltas(facts).items()]
+    every = [
+        _measures(facts, target, deltas)
+        for target, deltas in target_deltas(facts).items()
+    ]
     shown = [measures for measures in every if not measures.is_within_tolerance]
     if not any(measures.size.cells for measures in every):
         shown = []
@@ -88,21 +99,34 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     has_sum = len(shown) > 1
     if has_sum:
         rows.append(_sum_row(facts))
-    is_partial = any(0 < measures.size.cells < measures.size.planned for measures in shown)
+    is_partial = any(
+        0 < measures.size.cells < measures.size.planned for measures in shown
+    )
     headers = [
         "target (builds compared)" if is_partial else "target",
         "code size",
         "largest change of stack or registers",
         "executables",
     ]
-    words = _quiet_words([measures for measures in every if measures.is_within_tolerance], is_alone=not shown)
+    words = _quiet_words(
+        [measures for measures in every if measures.is_within_tolerance],
+        is_alone=not shown,
+    )
     if shown and not any(measures.executables_changed for measures in shown):
         headers.pop()
         rows = [row[:-1] for row in rows]
         words = joined(filter(None, (_same_executables(facts), words)), " ")
-    drawn_rows: list[Row | Marked] = [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
+    drawn_rows: list[Row | Marked] = (
+        [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
+    )
     listed_rows = listed(drawn_rows, "target")
-    table = Table(tuple(headers), listed_rows, numbers_from=len(headers), css="measures", stacks=_STACKS)
+    table = Table(
+        tuple(headers),
+        listed_rows,
+        numbers_from=len(headers),
+        css="measures",
+        stacks=_STACKS,
+    )
     return table, words
 
 
@@ -115,7 +139,11 @@ def _same_executables(facts: Facts) -> Phrase:
     """Return how many executables there are, where their number did not change on any target."""
     deltas = _every_delta(facts)
     both = _executables(deltas)
-    return phrase(f"Executables: {sides(*both, 'count')} in all, no change on any target.") if both else ()
+    return (
+        phrase(f"Executables: {sides(*both, 'count')} in all, no change on any target.")
+        if both
+        else ()
+    )
 
 
 def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
@@ -208,7 +236,12 @@ def _row(facts: Facts, measures: TargetMeasures) -> Row:
     if 0 < size.cells < size.planned:
         name = phrase(name, f" ({size.cells:,} of {size.planned:,})")
     memory = _memory_words(facts, measures.memory)
-    return name, _size_words(size), memory or phrase("no change"), _executables_words(measures.executables)
+    return (
+        name,
+        _size_words(size),
+        memory or phrase("no change"),
+        _executables_words(measures.executables),
+    )
 
 
 def _sum_row(facts: Facts) -> Row:
@@ -229,7 +262,9 @@ def _size_words(size: Total) -> Phrase:
     if size.base != size.head:
         words = f"({relative(size.base, size.head)})"
         grown = phrase(" ", Span(words, "up") if moved > 0 else Span(words, "down"))
-    return phrase(sides_phrase(sides(size.base, size.head)), grown, f", {lost}" if lost else "")
+    return phrase(
+        sides_phrase(sides(size.base, size.head)), grown, f", {lost}" if lost else ""
+    )
 
 
 def _executables_words(both: tuple[Value, Value] | None) -> Phrase:
@@ -243,7 +278,9 @@ def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
     builds = by(changes, lambda change: change.delta.key)
     parts = []
     for key, of_build in builds.items():
-        values = joined((_change_words(facts, change) for change in of_build), phrase(",", BREAK))
+        values = joined(
+            (_change_words(facts, change) for change in of_build), phrase(",", BREAK)
+        )
         parts.append(phrase(values, " in ", facts.names(key)[0]))
     return joined(parts, phrase(";", BREAK))
 
@@ -252,13 +289,23 @@ def _change_words(facts: Facts, change: LargestChange) -> Phrase:
     """Return `frame 376 → 1,176 B`, with the mark of a finding about this very number."""
     metric = change.metric
     findings = facts.findings.get(change.delta.key, ())
-    marks = [mark_of(finding) for finding in findings if finding.metric == metric.id and not finding.known]
-    label = {_STACK: "frame", _ALLOCATIONS: "allocations"}.get(metric.id, metric.quantity.label)
+    marks = [
+        mark_of(finding)
+        for finding in findings
+        if finding.metric == metric.id and not finding.known
+    ]
+    label = {_STACK: "frame", _ALLOCATIONS: "allocations"}.get(
+        metric.id, metric.quantity.label
+    )
     values = sides_phrase(sides(*metric.sides, metric.quantity.unit))
     words = phrase(f"{label} ", values)
     if marks:
         words = phrase(f"{MARKS[marks[0]]} ", words)
     head = metric.sides[1]
-    if metric.id == _ALLOCATIONS and head is not None and ends(head)[1] > STACK_LIMIT_BYTES:
+    if (
+        metric.id == _ALLOCATIONS
+        and head is not None
+        and ends(head)[1] > STACK_LIMIT_BYTES
+    ):
         words = phrase(words, f" (the compiler allows {amount(STACK_LIMIT_BYTES)})")
     return words

@@ -1,6 +1,7 @@
 """Tables that fit a narrow screen: several columns share one cell, and long names are broken into lines.
 
-GitHub's tables scroll sideways where the longest unbreakable words of the columns are wider than the screen.
+GitHub's tables scroll sideways where the longest unbreakable words of the columns are
+wider than the screen.
 """
 
 from __future__ import annotations
@@ -11,10 +12,22 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from bot.show.blocks import ABSENT, BREAK, Phrase, Row, Span, Stacked, Table, Words, phrase, plain
+from bot.show.blocks import (
+    ABSENT,
+    BREAK,
+    Phrase,
+    Row,
+    Span,
+    Stacked,
+    Table,
+    Words,
+    phrase,
+    plain,
+)
 from bot.show.escape import clean
 
-# Pixels of a comment on a screen of 375 pixels, with a wide font. The names are of GitHub's style sheet.
+# Pixels of a comment on a screen of 375 pixels, with a wide font. The names are of
+# GitHub's style sheet.
 _COMMENT_WIDTH = 309
 _CELL_PADDING = 28  # with the border
 _TEXT_CHARACTER = 9.0
@@ -38,12 +51,20 @@ def narrowed(table: Table) -> NarrowTable:
     """Return the table with its stacked columns in one cell; a table without stacks as it is."""
     if not table.stacks:
         return NarrowTable(tuple(table.headers), table.texts, table.marks)
-    stacks = [[part for part in stack if part.column < len(table.headers)] for stack in table.stacks]
-    headers = [phrase(" · ".join(table.headers[part.column] for part in stack)) for stack in stacks]
+    stacks = [
+        [part for part in stack if part.column < len(table.headers)]
+        for stack in table.stacks
+    ]
+    headers = [
+        phrase(" · ".join(table.headers[part.column] for part in stack))
+        for stack in stacks
+    ]
     rows = [[_stacked_cell(row, stack) for stack in stacks] for row in table.texts]
     limits = _column_limits([headers, *rows])
     broken_rows = [_broken_row(row, limits) for row in rows]
-    return NarrowTable(_broken_row(headers, limits), tuple(broken_rows), (":--",) * len(stacks))
+    return NarrowTable(
+        _broken_row(headers, limits), tuple(broken_rows), (":--",) * len(stacks)
+    )
 
 
 def _stacked_cell(row: Row, stack: Sequence[Stacked]) -> Phrase:
@@ -101,7 +122,9 @@ def _runs(span: Span) -> list[str]:
 
 
 def _broken_row(row: Sequence[Words], limits: Sequence[float]) -> Row:
-    return tuple(_broken(words, limit) for words, limit in zip(row, limits, strict=True))
+    return tuple(
+        _broken(words, limit) for words, limit in zip(row, limits, strict=True)
+    )
 
 
 def _broken(words: Words, limit: float) -> Phrase:
@@ -118,7 +141,10 @@ def _broken(words: Words, limit: float) -> Phrase:
 
 
 def _lines(span: Span, limit: float) -> Iterator[Span]:
-    """Yield the span, or its lines where it has a run that is too wide. One character is left for what follows."""
+    """Yield the span, or its lines where it has a run that is too wide.
+
+    One character is left for what follows.
+    """
     if span == BREAK or span.kind in ("number", "up", "down"):
         yield span
         return
@@ -155,9 +181,15 @@ def _cut(word: str, most: int) -> list[str]:
     """Return the word in pieces of at most so many columns, cut behind a separator where there is one."""
     pieces = list[str]()
     while cell_len(word) > most:
-        fitting = next(count for count in range(len(word), 0, -1) if cell_len(word[:count]) <= most or count == 1)
+        fitting = next(
+            count
+            for count in range(len(word), 0, -1)
+            if cell_len(word[:count]) <= most or count == 1
+        )
         separators = [at + 1 for at in range(fitting) if word[at] in _SEPARATORS]
-        end = separators[-1] if separators and separators[-1] > fitting // 3 else fitting
+        end = (
+            separators[-1] if separators and separators[-1] > fitting // 3 else fitting
+        )
         pieces.append(word[:end])
         word = word[end:]
     return [*pieces, word] if word or not pieces else pieces

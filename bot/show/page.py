@@ -46,34 +46,82 @@ from bot.show.blocks import (
     section,
     strong,
 )
-from bot.show.change_map import EMPTY, change_map, least_shown, map_json, map_table, map_words
+from bot.show.change_map import (
+    EMPTY,
+    change_map,
+    least_shown,
+    map_json,
+    map_table,
+    map_words,
+)
 from bot.show.escape import clip
-from bot.show.facts import MARKS, NAME_LIMIT, STACK_LIMIT_BYTES, Facts, build_facts, mark_of
+from bot.show.facts import (
+    MARKS,
+    NAME_LIMIT,
+    STACK_LIMIT_BYTES,
+    Facts,
+    build_facts,
+    mark_of,
+)
 from bot.show.failures import failure_words, trimmed
-from bot.show.filters import UNKNOWN, amount, change, percent, plural, relative, share, sides, signed
+from bot.show.filters import (
+    UNKNOWN,
+    amount,
+    change,
+    percent,
+    plural,
+    relative,
+    share,
+    sides,
+    signed,
+)
 from bot.show.grid import GridCell, build_grid, grid_cell
 from bot.show.page_room import PageRoom, fitting
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
 from bot.show.root_causes import example_address
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
-from bot.show.why import NUMBERS, component_row, diffs, dispatch_line, family_lines, rest, waterfall, why_words
+from bot.show.why import (
+    NUMBERS,
+    component_row,
+    diffs,
+    dispatch_line,
+    family_lines,
+    rest,
+    waterfall,
+    why_words,
+)
 
-_LIMITS = Limits(400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True)
-LARGEST_BYTES = 5_000_000  # Of a page: what does not fit is counted, and named with the file that has it
+_LIMITS = Limits(
+    400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True
+)
+# Of a page: what does not fit is counted, and named with the file that has it
+LARGEST_BYTES = 5_000_000
 _FRAME_BYTES, _LINE_BYTES = 400_000, 260
 """What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""
 TEMPLATE = "report.html.j2"
-STYLE, SCRIPTS = "report/report.css", ("page/treemap.js", "report/cells.js", "report/pictures.js")
+STYLE, SCRIPTS = (
+    "report/report.css",
+    (
+        "page/treemap.js",
+        "report/cells.js",
+        "report/pictures.js",
+    ),
+)
 # All cells, worst first, each with its blocks.
 _ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
 CARDS = 1_500  # The most cells of a page that are told one by one; what is left out is counted
-_WHOLE = 20  # the first builds, which share the page's room however many others there are
+_WHOLE = (
+    20  # the first builds, which share the page's room however many others there are
+)
 _PART_BYTES = 20_000  # what each of them keeps, whatever the builds before it take
 _BARE_BYTES, _WHOLE_BYTES = 700, 300_000
 """What a build takes whose first lines alone are shown, and the room that any other build needs to show more."""
-_NO_ROOM = "This page has no room for more of this build: report.json, base.json and head.json have everything."
+_NO_ROOM = (
+    "This page has no room for more of this build: report.json, base.json and head.json"
+    " have everything."
+)
 _FINDINGS, _CAUSES, _LINES, _REASON, _NAME = 12, 3, 12, 200, 120
 _ALWAYS = ("code", "stack frame")
 
@@ -94,9 +142,22 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         least_shown(facts),
     )
     tree = change_map(facts, least_bytes)
-    data, table = data_element("change-data", map_json(tree, least_bytes)) if tree.inside else "", map_table(tree)
-    lines = sum(len(rows) * len(headers) for headers, rows in grid.blocks) + len(table.rows.items)
-    lines += sum(len(one.rows.items) for one in every_block(parts["sections"]) if isinstance(one, Table))
+    data, table = (
+        (
+            data_element("change-data", map_json(tree, least_bytes))
+            if tree.inside
+            else ""
+        ),
+        map_table(tree),
+    )
+    lines = sum(len(rows) * len(headers) for headers, rows in grid.blocks) + len(
+        table.rows.items
+    )
+    lines += sum(
+        len(one.rows.items)
+        for one in every_block(parts["sections"])
+        if isinstance(one, Table)
+    )
     room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
     yield from drawn(
         template,
@@ -123,19 +184,24 @@ def _unlisted(chosen: Selection) -> str:
         return ""
     shown = len(chosen.shown)
     return (
-        f"Of {shown + chosen.left_out:,} builds this page shows the {shown:,} most important ones. The other "
-        f"{chosen.left_out:,} are in report.json; the sums and pictures above include them."
+        f"Of {shown + chosen.left_out:,} builds this page shows the {shown:,} most"
+        f" important ones. The other {chosen.left_out:,} are in report.json; the sums"
+        " and pictures above include them."
     )
 
 
-def _choices(facts: Facts, chosen: Selection) -> Mapping[str, Sequence[tuple[str, str]]]:
+def _choices(
+    facts: Facts, chosen: Selection
+) -> Mapping[str, Sequence[tuple[str, str]]]:
     """What cells can be filtered by: value and words of each."""
     models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen.shown)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
     return {
         "models": [(name or EMPTY, name or EMPTY) for name in models],
         "targets": [(name, name) for name in targets],
-        "states": [(state, facts.state_words[state]) for state in STATES if facts.count(state)],
+        "states": [
+            (state, facts.state_words[state]) for state in STATES if facts.count(state)
+        ],
         "levels": [("fail", "fails the check"), ("warn", "warning")],
     }
 
@@ -156,14 +222,17 @@ class Card:
     # size, moved: of head (or base without one) and the change, in bytes, for who sorts
     size: int
     moved: int
-    anchors: tuple[str, ...]  # addresses that root causes link to and that no row of the cell has
+    anchors: tuple[
+        str, ...
+    ]  # addresses that root causes link to and that no row of the cell has
     blocks: tuple[Block, ...]
 
 
 class Selection(NamedTuple):
     """The cells of a page, worst first."""
 
-    # those that are told one by one: the worst, and those that a root cause names as its largest
+    # those that are told one by one: the worst, and those that a root cause names as
+    # its largest
     shown: tuple[CellDelta, ...]
     left_out: int  # how many others there are
     addresses: frozenset[str]  # of those that are shown
@@ -172,7 +241,8 @@ class Selection(NamedTuple):
 def selection(facts: Facts) -> Selection:
     """The cells that a page has room for.
 
-    What does most to the verdict first, then by state and changed bytes; what says nothing of a change last.
+    What does most to the verdict first, then by state and changed bytes; what says
+    nothing of a change last.
     """
 
     def rank(delta: CellDelta) -> tuple[bool, int, int, int]:
@@ -182,15 +252,26 @@ def selection(facts: Facts) -> Selection:
         return is_idle, level, STATES.index(delta.state), -moved
 
     deltas = sorted(facts.report.deltas, key=rank)
-    examples = {root.example.key for root in facts.roots} if len(deltas) > CARDS else set()
-    shown = tuple(delta for at, delta in enumerate(deltas) if at < CARDS or delta.key in examples)
-    return Selection(shown, len(deltas) - len(shown), frozenset(cell_address(delta.key) for delta in shown))
+    examples = (
+        {root.example.key for root in facts.roots} if len(deltas) > CARDS else set()
+    )
+    shown = tuple(
+        delta for at, delta in enumerate(deltas) if at < CARDS or delta.key in examples
+    )
+    return Selection(
+        shown,
+        len(deltas) - len(shown),
+        frozenset(cell_address(delta.key) for delta in shown),
+    )
 
 
-def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Iterator[Card]:
+def cards(
+    facts: Facts, chosen: Selection, causes: int, room: PageRoom
+) -> Iterator[Card]:
     """One at a time: a page of 5,000 cells is not held in memory twice.
 
-    `causes`: how many root causes the page has; `room`: without it a cell has its first lines alone.
+    `causes`: how many root causes the page has; `room`: without it a cell has its first
+    lines alone.
     """
     traced, linked = largest_traced(facts), defaultdict[CellKey, set[str]](set)
     for root in facts.roots:
@@ -204,19 +285,34 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
         said = facts.state_words[delta.state] + ("; non-deterministic" * delta.unstable)
         if delta.state == "same" and not delta.unstable:
             said = "bit-identical" if delta.identical else "equal in every metric"
-        blocks: list[Block] = [Sentence(f"Not measured: {delta.reason}" if delta.reason else "")]
+        blocks: list[Block] = [
+            Sentence(f"Not measured: {delta.reason}" if delta.reason else "")
+        ]
         for one in facts.findings.get(delta.key, ())[:_FINDINGS]:
-            blocks.append(Sentence(phrase(f"{MARKS[mark_of(one)]} ", finding_words(facts, one, named=False))))
+            blocks.append(
+                Sentence(
+                    phrase(
+                        f"{MARKS[mark_of(one)]} ",
+                        finding_words(facts, one, named=False),
+                    )
+                )
+            )
         room_bytes = room.left_bytes - (len(chosen.shown) - at) * _BARE_BYTES
         others = min(_WHOLE, len(chosen.shown)) - at - 1
         if others > 0:
             room_bytes -= others * min(_PART_BYTES, room_bytes // (others + 1))
         is_whole = False
         if at < _WHOLE or room_bytes > _WHOLE_BYTES:
-            told, is_whole = fitting(_whole(facts, delta, _dispatches(facts, delta), traced, causes), room_bytes)
+            told, is_whole = fitting(
+                _whole(facts, delta, _dispatches(facts, delta), traced, causes),
+                room_bytes,
+            )
             blocks += told
             linked[delta.key] -= {
-                marked(row).address for block in every_block(told) if isinstance(block, Table) for row in block.rows
+                marked(row).address
+                for block in every_block(told)
+                if isinstance(block, Table)
+                for row in block.rows
             }
         if not is_whole:
             blocks.append(Sentence(_NO_ROOM, small=True))
@@ -227,7 +323,9 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
             said,
             grid_cell(facts, delta.key),
             artifact=sides(base, head),
-            ratio=relative(base, head) if artifact and (moved or artifact.is_open) else "",
+            ratio=(
+                relative(base, head) if artifact and (moved or artifact.is_open) else ""
+            ),
             css=css_of(moved),
             size=ends(largest)[1] if largest is not None else 0,
             moved=moved,
@@ -237,42 +335,83 @@ def cards(facts: Facts, chosen: Selection, causes: int, room: PageRoom) -> Itera
 
 
 def _whole(
-    facts: Facts, delta: CellDelta, tables: tuple[Table, Table], traced: Collection[TracedDispatch], causes: int
+    facts: Facts,
+    delta: CellDelta,
+    tables: tuple[Table, Table],
+    traced: Collection[TracedDispatch],
+    causes: int,
 ) -> Iterator[Block]:
     """What a cell is made of; `tables`: of the dispatches that changed, and of all."""
-    backend, both = facts.backends.get(delta.key.target, ""), {"base": delta.base, "head": delta.head}
+    backend, both = (
+        facts.backends.get(delta.key.target, ""),
+        {
+            "base": delta.base,
+            "head": delta.head,
+        },
+    )
     why, (changed, every) = facts.report.explanations.get(delta.key), tables
     for side, cell in both.items():
         if cell and cell.failure:
             said = phrase(strong(side), ": ", failure_words(cell))
             message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
-            yield Fold(said, (message,), is_open=side == "head" and delta.state == "newly-broken")
+            yield Fold(
+                said,
+                (message,),
+                is_open=side == "head" and delta.state == "newly-broken",
+            )
     traces = list(trace_folds(delta, why, traced)) if why else []
     if why:
         sizes = facts.causes.get(delta.key, ())
         total = sum(size for size, _ in sizes)
         parts = [
-            phrase(Span(f"cause {number}", to=cause_address(number)), f" ({share(size / total)})")
+            phrase(
+                Span(f"cause {number}", to=cause_address(number)),
+                f" ({share(size / total)})",
+            )
             for size, number in sizes[:_CAUSES]
             if 0 < number <= causes
         ]
         of = phrase("Of this build's change: ", joined(parts, ", ")) if parts else ()
-        yield Sentence(joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " "))
-        if untold := sum(one.passed is not None for one in why.dispatches) - len(traces):
-            passes = f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
+        yield Sentence(
+            joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " ")
+        )
+        if untold := sum(one.passed is not None for one in why.dispatches) - len(
+            traces
+        ):
+            passes = (
+                f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
+            )
             yield Sentence(f"This page has no room for {passes}.", small=True)
-    beside = section("", *_stack(delta.metrics.get("stack_alloca_bytes"), backend), *_falls(why), css="beside")
+    beside = section(
+        "",
+        *_stack(delta.metrics.get("stack_alloca_bytes"), backend),
+        *_falls(why),
+        css="beside",
+    )
     metrics = section("", *_metrics(facts, delta))
     if metrics or beside:
         yield section("", metrics, beside, css="sides")
-    yield section(f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed)
+    yield section(
+        f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed
+    )
     yield from traces
     for name, text, more in diffs(why.dispatches if why else (), *_DIFFS):
-        cut = Sentence(f"and {plural(more, 'more line')}, in report.json" if more else "", small=True)
-        yield Fold(phrase("The smallest piece of ", code(name), " that differs"), (Code(text, "diff"), cut), css="diff")
+        cut = Sentence(
+            f"and {plural(more, 'more line')}, in report.json" if more else "",
+            small=True,
+        )
+        yield Fold(
+            phrase("The smallest piece of ", code(name), " that differs"),
+            (Code(text, "diff"), cut),
+            css="diff",
+        )
     if why:
         yield from _made_of(delta, why, backend)
-    yield Fold(f"All dispatches ({plural(len(every.rows.items), 'entry point')})", (every,), css="entries")
+    yield Fold(
+        f"All dispatches ({plural(len(every.rows.items), 'entry point')})",
+        (every,),
+        css="entries",
+    )
     commands = {side: cell.command if cell else "" for side, cell in both.items()}
     if commands["base"] == commands["head"]:
         commands = {"both": commands["head"]}
@@ -283,32 +422,60 @@ def _whole(
 
 def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     """The metrics of a build that changed; those that did not, and why others are not known."""
-    known = [one for one in delta.metrics.values() if (one.base, one.head) != (None, None)]
+    known = [
+        one for one in delta.metrics.values() if (one.base, one.head) != (None, None)
+    ]
     changed, equal = list[Marked](), list[Row]()
     for value in known:
         metric = value.quantity
-        label, (base, head) = facts.label(metric, delta.key), (amount(side, metric.unit) for side in value.sides)
+        label, (base, head) = (
+            facts.label(metric, delta.key),
+            (amount(side, metric.unit) for side in value.sides),
+        )
         if value.base != value.head or value.is_open:
             texts = label, base, head, change(*value.sides, metric.unit)
-            changed.append(Marked(texts, css=css_of(value.change) if metric.exact else ""))
+            changed.append(
+                Marked(texts, css=css_of(value.change) if metric.exact else "")
+            )
         else:
             equal.append((label, head))
     yield Table(("metric", "base", "head", "change"), listed(changed), css="metrics")
     table = Table(("metric", "both sides"), listed(equal), css="metrics")
-    absent = (Sentence(f"n/a: {labels} ({reason})", small=True) for labels, reason in _absent(delta, known))
-    title = f"{plural(len(equal), 'metric')} with the same value on both sides" if equal else "Unknown metrics"
-    yield Fold(title, (table, *(absent if known else ())), is_open=delta.state == "same" or not changed)
+    absent = (
+        Sentence(f"n/a: {labels} ({reason})", small=True)
+        for labels, reason in _absent(delta, known)
+    )
+    title = (
+        f"{plural(len(equal), 'metric')} with the same value on both sides"
+        if equal
+        else "Unknown metrics"
+    )
+    yield Fold(
+        title,
+        (table, *(absent if known else ())),
+        is_open=delta.state == "same" or not changed,
+    )
 
 
-def _absent(delta: CellDelta, known: Sequence[MetricDelta]) -> Iterator[tuple[str, str]]:
+def _absent(
+    delta: CellDelta, known: Sequence[MetricDelta]
+) -> Iterator[tuple[str, str]]:
     """Labels of all other metrics, of a cell that has any, with the reason: those together that have the same."""
     every = METRIC_BY_ID | {one.id: one.quantity for one in delta.metrics.values()}
-    reasons = dict.fromkeys(every.keys() - {one.id for one in known}, "not in the snapshot")
+    reasons = dict.fromkeys(
+        every.keys() - {one.id for one in known}, "not in the snapshot"
+    )
     for cell in (delta.base, delta.head):
-        reasons |= {name: why for name, why in cell.reasons.items() if name in reasons} if cell else {}
+        reasons |= (
+            {name: why for name, why in cell.reasons.items() if name in reasons}
+            if cell
+            else {}
+        )
     reasons = {name: reasons[name] for name in every if name in reasons}
     for reason in dict.fromkeys(reasons.values()):
-        labels = ", ".join(every[name].label for name, why in reasons.items() if why == reason)
+        labels = ", ".join(
+            every[name].label for name, why in reasons.items() if why == reason
+        )
         yield labels, clip(reason, _REASON)
 
 
@@ -317,12 +484,20 @@ def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
     if value is None or not backend_of(backend).has_stack_gate:
         return
     lines = [
-        f"{side}: {amount(size)}, {percent(ends(size)[1] / STACK_LIMIT_BYTES).removeprefix('+')} of the limit"
+        f"{side}: {amount(size)},"
+        f" {percent(ends(size)[1] / STACK_LIMIT_BYTES).removeprefix('+')} of the limit"
         for side, size in zip(SIDES, value.sides, strict=True)
         if size is not None
     ]
-    about = f"Largest sum of stack allocations in one function; the compiler allows {amount(STACK_LIMIT_BYTES)}."
-    yield section("Stack against the limit", List(listed(lines)), Sentence(about if lines else "", small=True))
+    about = (
+        "Largest sum of stack allocations in one function; the compiler allows"
+        f" {amount(STACK_LIMIT_BYTES)}."
+    )
+    yield section(
+        "Stack against the limit",
+        List(listed(lines)),
+        Sentence(about if lines else "", small=True),
+    )
 
 
 def _falls(why: Explanation | None) -> Iterator[Block]:
@@ -338,45 +513,117 @@ def _falls(why: Explanation | None) -> Iterator[Block]:
 
 
 def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
-    """The tables of dispatches that are not the same on both sides, and of all entry points; an address has one row."""
-    why, backend = facts.report.explanations.get(delta.key), facts.backends.get(delta.key.target, "")
+    """The tables of dispatches that are not the same on both sides, and of all entry points.
+
+    An address has one row.
+    """
+    why, backend = (
+        facts.report.explanations.get(delta.key),
+        facts.backends.get(delta.key.target, ""),
+    )
     addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
     changed = _changed(why, backend, addresses) if why else Table(("",))
-    return changed, _entries(delta, backend, addresses, {marked(row).address for row in changed.rows})
+    return changed, _entries(
+        delta, backend, addresses, {marked(row).address for row in changed.rows}
+    )
 
 
-def _changed(why: Explanation, backend: str, addresses: Mapping[EntryPoint, str]) -> Table:
+def _changed(
+    why: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
+) -> Table:
     lines, two = [dispatch_line(one) for one in why.dispatches[:_ROWS]], len(_ALWAYS)
     others = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
-    labels = [*_ALWAYS, *(label for label in others if any(line.numbers[label].differs for line in lines))]
-    names = [code_words(label, backend) if label == "code" else label for label in labels]
-    headers = ("dispatch", "change", *names[:two], "what differs", "cause", "component", *names[two:], "matched by")
+    labels = [
+        *_ALWAYS,
+        *(
+            label
+            for label in others
+            if any(line.numbers[label].differs for line in lines)
+        ),
+    ]
+    names = [
+        code_words(label, backend) if label == "code" else label for label in labels
+    ]
+    headers = (
+        "dispatch",
+        "change",
+        *names[:two],
+        "what differs",
+        "cause",
+        "component",
+        *names[two:],
+        "matched by",
+    )
     rows, left = list[Marked](), dict(addresses)
     for one, line in zip(why.dispatches, lines, strict=False):
-        numbers, size, known = [line.numbers[label].text for label in labels], code_change(one), one.head or one.base
+        numbers, size, known = (
+            [line.numbers[label].text for label in labels],
+            code_change(one),
+            one.head or one.base,
+        )
         note = "; ".join(filter(None, (line.note, line.passed)))
         grown = UNKNOWN if size is None else signed(size)
-        texts = (line.name, grown, *numbers[:two], note, line.cause, line.component, *numbers[two:], line.matched)
-        rows.append(Marked(texts, left.pop((known.executable, known.name), "") if known else "", css_of(size)))
+        texts = (
+            line.name,
+            grown,
+            *numbers[:two],
+            note,
+            line.cause,
+            line.component,
+            *numbers[two:],
+            line.matched,
+        )
+        rows.append(
+            Marked(
+                texts,
+                left.pop((known.executable, known.name), "") if known else "",
+                css_of(size),
+            )
+        )
     shown = listing(rows, len(why.dispatches), "dispatch")
-    return Table(headers, shown, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told")
+    return Table(
+        headers, shown, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told"
+    )
 
 
-def _entries(delta: CellDelta, backend: str, addresses: Mapping[EntryPoint, str], elsewhere: Collection[str]) -> Table:
+def _entries(
+    delta: CellDelta,
+    backend: str,
+    addresses: Mapping[EntryPoint, str],
+    elsewhere: Collection[str],
+) -> Table:
     """Each entry point on both sides; `elsewhere`: addresses that have another row."""
     both = (delta.base, delta.head)
-    left, right = ({(d.executable, d.name): d for d in cell.dispatches} if cell else {} for cell in both)
+    left, right = (
+        {(d.executable, d.name): d for d in cell.dispatches} if cell else {}
+        for cell in both
+    )
     pairs = [(left.get(point), right.get(point)) for point in addresses]
-    columns = [number for number in NUMBERS if any(getattr(d, number[0], None) is not None for p in pairs for d in p)]
+    columns = [
+        number
+        for number in NUMBERS
+        if any(getattr(d, number[0], None) is not None for p in pairs for d in p)
+    ]
     rows = []
     for address, (base, head) in zip(addresses.values(), pairs, strict=True):
         old, new = base or head, head or base  # values of one side alone are of both
         only = "" if base and head else f" (only on {'head' if head else 'base'})"
-        values = (sides(getattr(old, field), getattr(new, field), unit) for field, _, unit in columns)
+        values = (
+            sides(getattr(old, field), getattr(new, field), unit)
+            for field, _, unit in columns
+        )
         names = (clip(new.name, 100) + only, clip(new.kind, 40)) if new else ("", "")
         rows.append(Marked((*names, *values), "" if address in elsewhere else address))
-    headers = (code_words(label, backend) if label == "code" else label for _, label, _ in columns)
-    return Table(("entry point", "kind", *headers), listed(rows, "entry point"), numbers_from=2, css="dispatches")
+    headers = (
+        code_words(label, backend) if label == "code" else label
+        for _, label, _ in columns
+    )
+    return Table(
+        ("entry point", "kind", *headers),
+        listed(rows, "entry point"),
+        numbers_from=2,
+        css="dispatches",
+    )
 
 
 def css_of(size: int | None) -> str:
@@ -386,14 +633,39 @@ def css_of(size: int | None) -> str:
 
 def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block]:
     """Components down to the model's own names, and what deduplication left."""
-    head, names, tree = delta.head or delta.base, {part.name for part in why.tree}, list[Marked]()
-    for part in why.tree[:_ROWS]:  # below a component that has a row of its own it loses the name that they share
-        above = [end for end, char in enumerate(part.name) if char == "." and part.name[:end] in names]
-        tail, (_, *sizes) = part.name[above[-1] + 1 :] if above else part.name, component_row(part)
-        at, css = component_address(delta.key, part.name), css_of(part.change("code_bytes"))
-        tree.append(Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), at, css))
-    headers = "component", "dispatch sites", f"{code_words('code', backend)}, base → head", "stack frame, base → head"
+    head, names, tree = (
+        delta.head or delta.base,
+        {part.name for part in why.tree},
+        list[Marked](),
+    )
+    for part in why.tree[
+        :_ROWS
+    ]:  # below a component that has a row of its own it loses the name that they share
+        above = [
+            end
+            for end, char in enumerate(part.name)
+            if char == "." and part.name[:end] in names
+        ]
+        tail, (_, *sizes) = (
+            (part.name[above[-1] + 1 :] if above else part.name),
+            component_row(part),
+        )
+        at, css = (
+            component_address(delta.key, part.name),
+            css_of(part.change("code_bytes")),
+        )
+        tree.append(
+            Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), at, css)
+        )
+    headers = (
+        "component",
+        "dispatch sites",
+        f"{code_words('code', backend)}, base → head",
+        "stack frame, base → head",
+    )
     table = Table(headers, listing(tree, len(why.tree), "component"), css="tree")
     yield Fold(f"Components ({len(why.tree):,})", (table,))
     families = family_lines(head.families if head else (), _ROWS, roomy=True)
-    yield Fold(f"What deduplication left behind ({families.total:,})", (List(families),))
+    yield Fold(
+        f"What deduplication left behind ({families.total:,})", (List(families),)
+    )

@@ -48,8 +48,9 @@ class PageRoom:
 def fitting(blocks: Iterable[Block], room_bytes: int) -> tuple[tuple[Block, ...], bool]:
     """Return the blocks that fit into the room, and whether all of them do.
 
-    The first blocks get their room first. A table or a list that does not fit keeps its first rows, and counts the
-    others. What a block takes is an upper bound, as it is not drawn yet.
+    The first blocks get their room first. A table or a list that does not fit keeps its
+    first rows, and counts the others. What a block takes is an upper bound, as it is
+    not drawn yet.
     """
     kept, is_whole = list[Block](), True
     for block in blocks:
@@ -78,7 +79,9 @@ def _part_of(block: Block, room_bytes: int) -> Block | None:
         rows = _first(block.rows, [_row_bytes(row) for row in block.rows], inner_bytes)
         return replace(block, rows=rows) if rows.items else None
     if isinstance(block, List):
-        lines = _first(block.lines, [_line_bytes(line) for line in block.lines], inner_bytes)
+        lines = _first(
+            block.lines, [_line_bytes(line) for line in block.lines], inner_bytes
+        )
         return replace(block, lines=lines) if lines.items else None
     return None
 
@@ -114,12 +117,18 @@ def _head_bytes(block: Block) -> int:
         return _BLOCK_BYTES + _words_bytes(block.title) + _escaped_bytes(block.address)
     if isinstance(block, Table):
         # the first headers and the caption name the table once more
-        named = sum(2 * _words_bytes(header) for header in block.headers) + 2 * _words_bytes(block.caption)
+        named = sum(
+            2 * _words_bytes(header) for header in block.headers
+        ) + 2 * _words_bytes(block.caption)
         return _BLOCK_BYTES + named + _words_bytes(block.about)
     if isinstance(block, Sentence):
         return _BLOCK_BYTES + _words_bytes(block.said)
     if isinstance(block, Code):
-        return _BLOCK_BYTES + _escaped_bytes(block.text) + _DIFF_LINE_BYTES * (block.text.count("\n") + 1)
+        return (
+            _BLOCK_BYTES
+            + _escaped_bytes(block.text)
+            + _DIFF_LINE_BYTES * (block.text.count("\n") + 1)
+        )
     if isinstance(block, Picture):
         texts = (text for drawing in block.data for text in drawing)
         return _BLOCK_BYTES + sum(_ROW_BYTES + _escaped_bytes(text) for text in texts)
@@ -128,7 +137,9 @@ def _head_bytes(block: Block) -> int:
 
 def _row_bytes(row: Row | Marked) -> int:
     known = marked(row)
-    return _ROW_BYTES + _escaped_bytes(known.address) + sum(map(_words_bytes, known.texts))
+    return (
+        _ROW_BYTES + _escaped_bytes(known.address) + sum(map(_words_bytes, known.texts))
+    )
 
 
 def _line_bytes(line: Words | Line) -> int:

@@ -14,7 +14,8 @@ from bot.show.proofs import STATUS_WORDS, changed_noun, untried_words
 
 _PASS, _REASON, _NAMED = 64, 200, 3
 _CUTS = (
-    "code bytes with base's passes up to a cut and head's passes after it; control: head's own IR gives head's own code"
+    "code bytes with base's passes up to a cut and head's passes after it; control:"
+    " head's own IR gives head's own code"
 )
 _SIDES = {BASE_ALONE: ", which only base runs", HEAD_ALONE: ", which only head runs"}
 
@@ -31,8 +32,12 @@ def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
         after = clip(clean(cut.after), _PASS) or "no pass"
         rows.append((after, amount(cut.code_bytes), change))
         last_bytes = cut.code_bytes
-    yield Table(("base's passes up to", "code", "since the cut above"), listed(rows, "cut"))
-    yield Sentence(f"{_CUTS}; {plural(proof.compiles, 'compile')} of one executable", small=True)
+    yield Table(
+        ("base's passes up to", "code", "since the cut above"), listed(rows, "cut")
+    )
+    yield Sentence(
+        f"{_CUTS}; {plural(proof.compiles, 'compile')} of one executable", small=True
+    )
 
 
 def pass_proof_line(proof: PassProof) -> str:
@@ -49,8 +54,9 @@ def pass_proof_words(proof: PassProof) -> str:
     after = _disappearing(proof, proof.bytes_after)
     before = _disappearing(proof, proof.bytes_before)
     words = (
-        f"{STATUS_WORDS[proof.status]}: with base's IR after {it} in head's passes, {after} of the "
-        f"{abs(proof.moved_bytes):,} B {noun} of the MLIR part disappear; with base's IR before {it}, {before}"
+        f"{STATUS_WORDS[proof.status]}: with base's IR after {it} in head's passes,"
+        f" {after} of the {abs(proof.moved_bytes):,} B {noun} of the MLIR part"
+        f" disappear; with base's IR before {it}, {before}"
     )
     if proof.why:
         words += f"; {proof.why}"
@@ -71,7 +77,9 @@ def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
 def _named(proof: PassProof) -> str:
     if not proof.passes:
         return "MLIR pass"
-    first, last = (clip(clean(name), _PASS) for name in (proof.first_pass, proof.last_pass))
+    first, last = (
+        clip(clean(name), _PASS) for name in (proof.first_pass, proof.last_pass)
+    )
     if proof.is_one_pass:
         side = _SIDES.get(proof.runs_on, "")
         other = proof.base_passes[0] if proof.base_passes else first
@@ -112,5 +120,12 @@ def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:
         "bytes_after": proof.bytes_after,
         "is_smallest": proof.is_smallest,
         "compiles": proof.compiles,
-        "cuts": [{"place": cut.place, "after": cut.after or None, "code_bytes": cut.code_bytes} for cut in proof.cuts],
+        "cuts": [
+            {
+                "place": cut.place,
+                "after": cut.after or None,
+                "code_bytes": cut.code_bytes,
+            }
+            for cut in proof.cuts
+        ],
     }

@@ -30,7 +30,10 @@ def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
     if proof.no_bytes:
         yield Sentence(f"bytes of the program: n/a, {clean(proof.no_bytes)}")
     what = "only regions that one side alone has are counted"
-    yield Sentence(f"{what}; the experiment ran a compiler or its passes {proof.compiles:,} times", small=True)
+    yield Sentence(
+        f"{what}; the experiment ran a compiler or its passes {proof.compiles:,} times",
+        small=True,
+    )
 
 
 def phase_words(proof: ProgramProof) -> str:
@@ -39,7 +42,10 @@ def phase_words(proof: ProgramProof) -> str:
     regions = f"{restored:,} of {plural(proof.regions, 'region')}"
     words = f"with base's IR of this phase, head forms {regions} as base does"
     if proof.moved_bytes is not None:
-        words += f"; all code of the program: {signed(proof.moved_bytes)} with head's regions"
+        words += (
+            f"; all code of the program: {signed(proof.moved_bytes)} with head's"
+            " regions"
+        )
     return f"phase {proof.phase}: {STATUS_WORDS[proof.status]}: {words}"
 
 
@@ -52,7 +58,10 @@ def pass_words(passed: ProgramPassProof, proof: ProgramProof) -> str:
         what = "without this pass, which base does not have"
     elif passed.runs_on == BASE_ONLY:
         what = "with this pass, which only base has"
-    words = f"{what}, head forms {passed.restored_regions:,} of {plural(proof.regions, 'region')} as base does"
+    words = (
+        f"{what}, head forms {passed.restored_regions:,} of"
+        f" {plural(proof.regions, 'region')} as base does"
+    )
     if passed.restored_bytes is not None:
         words += f", and changes the program's code by {signed(-passed.restored_bytes)}"
     return f"pass {passed.name}: {STATUS_WORDS[passed.status]}: {words}"
@@ -70,16 +79,18 @@ def program_json(proof: ProgramProof | None) -> Mapping[str, Any] | None:
         "regions": proof.regions,
         "restored_regions": proof.restored_regions,
         "moved_bytes": proof.moved_bytes,
-        "pass": None
-        if passed is None
-        else {
-            "name": passed.name,
-            "runs_on": passed.runs_on,
-            "status": passed.status,
-            "restored_regions": passed.restored_regions,
-            "restored_bytes": passed.restored_bytes,
-            "why": passed.why,
-        },
+        "pass": (
+            None
+            if passed is None
+            else {
+                "name": passed.name,
+                "runs_on": passed.runs_on,
+                "status": passed.status,
+                "restored_regions": passed.restored_regions,
+                "restored_bytes": passed.restored_bytes,
+                "why": passed.why,
+            }
+        ),
         "no_pass": proof.no_pass,
         "compiles": proof.compiles,
     }

@@ -21,8 +21,9 @@ _MOST_NAMES = 2
 class MeasureProgress:
     """Builds done, running, failed, and the time left; use as a context manager.
 
-    The methods may be called from any thread. A build that is compiled again is counted once: no more can be done,
-    nor fail, than the last plan had to do. A later stage, such as tracing, has its own count.
+    The methods may be called from any thread. A build that is compiled again is counted
+    once: no more can be done, nor fail, than the last plan had to do. A later stage,
+    such as tracing, has its own count.
     """
 
     def __init__(self, console: Console) -> None:
@@ -38,7 +39,9 @@ class MeasureProgress:
             TimeRemainingColumn(compact=True),
             TextColumn("{task.description}"),
         )
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._bar = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
         self._task = self._bar.add_task("", total=None, counts="")
 
     def __enter__(self) -> MeasureProgress:
@@ -47,7 +50,10 @@ class MeasureProgress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Remove the bar, whatever happened."""
         self._bar.stop()
@@ -108,23 +114,41 @@ class MeasureProgress:
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
         """Say what measuring all cells of the last plan took."""
-        seconds, cpu_seconds = time.monotonic() - self._planned_at, sum(cpu_ms.values()) / 1000
+        seconds, cpu_seconds = (
+            time.monotonic() - self._planned_at,
+            sum(cpu_ms.values()) / 1000,
+        )
         if cpu_seconds:
             share = cpu_seconds / (seconds * jobs)
-            self.say(f"compiled: {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of {plural(jobs, 'thread')}")
+            self.say(
+                f"compiled: {cpu_seconds:.1f} CPU s in {seconds:.1f} s, {share:.0%} of"
+                f" {plural(jobs, 'thread')}"
+            )
 
     def _say_sometimes(self) -> None:
         """Print the counts where there is no bar, and the last line is old enough."""
-        if not self._console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS:
+        if (
+            not self._console.is_terminal
+            and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS
+        ):
             self._last_line = time.monotonic()
             self.say(self._counts())
 
     def _counts(self) -> str:
         if self._stage:
-            return f"{self._stage}: {self._done}/{plural(self._total, self._noun)}, {len(self._running)} running"
-        # of several sides, most may have failed before: what is new is the report's to say
-        failed = f", {self._failed} failed" if self._failed and self._noun == "build" else ""
-        return f"{self._done}/{plural(self._total, self._noun)}, {len(self._running)} running{failed}"
+            return (
+                f"{self._stage}: {self._done}/{plural(self._total, self._noun)},"
+                f" {len(self._running)} running"
+            )
+        # of several sides, most may have failed before: what is new is the report's to
+        # say
+        failed = (
+            f", {self._failed} failed" if self._failed and self._noun == "build" else ""
+        )
+        return (
+            f"{self._done}/{plural(self._total, self._noun)}, {len(self._running)}"
+            f" running{failed}"
+        )
 
     def _refresh(self) -> None:
         shown = ", ".join(self._running[:_MOST_NAMES])

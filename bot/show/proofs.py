@@ -25,7 +25,9 @@ def knob_proof_words(proof: KnobProof) -> str:
     if proof.restored_bytes is None or not proof.moved_bytes:
         return untried_words(proof.why)
     noun = changed_noun(proof.moved_bytes)
-    restored_bytes = proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
+    restored_bytes = (
+        proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
+    )
     effect = _effect(restored_bytes, abs(proof.moved_bytes), len(proof.knobs), noun)
     words = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.is_exact:
@@ -41,7 +43,9 @@ def knob_proof_words(proof: KnobProof) -> str:
 def proof_line(proof: KnobProof) -> str:
     """Return the knobs of one dispatch with their proof: `configuration vector_reduction: refuted: …`."""
     names = ", ".join(clean(knob) for knob in proof.knobs)
-    return f"configuration{f' {names}' if names else ''}: {clean(knob_proof_words(proof))}"
+    return (
+        f"configuration{f' {names}' if names else ''}: {clean(knob_proof_words(proof))}"
+    )
 
 
 def proof_json(proof: KnobProof) -> Mapping[str, Any]:
@@ -56,10 +60,13 @@ def proof_json(proof: KnobProof) -> Mapping[str, Any]:
     }
 
 
-def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
+def cause_proof_words(
+    proof: Proof, knobs: int, dispatches: int, net_bytes: int, absolute_bytes: int
+) -> str:
     """Return what the experiments on the dispatches of a root cause say, and how many were tried.
 
-    It is empty for an experiment that counts dispatch regions: the root cause itself says what it showed.
+    It is empty for an experiment that counts dispatch regions: the root cause itself
+    says what it showed.
 
     Args:
         knobs: how many knobs were set to base's values.
@@ -71,12 +78,19 @@ def cause_proof_words(proof: Proof, knobs: int, dispatches: int, net_bytes: int,
         return ""
     if not proof.members:
         return untried_words(proof.why)
-    effect = _effect(proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes))
+    effect = _effect(
+        proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes)
+    )
     return f"{STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
 
 
 def root_proof_words(
-    proof: Proof, what: str, parts: Mapping[str, int], pass_name: str | None, dispatches: int, total: Tally
+    proof: Proof,
+    what: str,
+    parts: Mapping[str, int],
+    pass_name: str | None,
+    dispatches: int,
+    total: Tally,
 ) -> str:
     """Return what the experiments say of a root cause; empty for one that counts dispatch regions.
 
@@ -88,14 +102,20 @@ def root_proof_words(
     net_bytes, absolute_bytes = total.net_bytes, total.absolute_bytes
     if parts and pass_name is None:
         is_mixture = what.startswith(SEVERAL_PHASES)
-        return phase_proof_words(proof, is_mixture, dispatches, net_bytes, absolute_bytes)
+        return phase_proof_words(
+            proof, is_mixture, dispatches, net_bytes, absolute_bytes
+        )
     knobs = 2 if ", with " in what else 1
     words = cause_proof_words(proof, knobs, dispatches, net_bytes, absolute_bytes)
     return f"{words}; by phase: {parts_words(parts)}" if parts else words
 
 
-def phase_proof_words(proof: Proof, is_mixture: bool, dispatches: int, net_bytes: int, absolute_bytes: int) -> str:
-    """Return how much of a root cause its phase carries; of several phases only how many dispatches were tried.
+def phase_proof_words(
+    proof: Proof, is_mixture: bool, dispatches: int, net_bytes: int, absolute_bytes: int
+) -> str:
+    """Return how much of a root cause its phase carries.
+
+    Of several phases only how many dispatches were tried.
 
     Args:
         is_mixture: whether several phases carry the change together.
@@ -107,7 +127,10 @@ def phase_proof_words(proof: Proof, is_mixture: bool, dispatches: int, net_bytes
         return f"the experiment ran for each phase{_of(proof, dispatches)}"
     percent = 100 * proof.restored_bytes // proof.moved_bytes
     noun = _noun(net_bytes, absolute_bytes)
-    return f"{STATUS_WORDS[proof.status]}: this phase carries {percent} % of the {noun}{_of(proof, dispatches)}"
+    return (
+        f"{STATUS_WORDS[proof.status]}: this phase carries {percent} % of the"
+        f" {noun}{_of(proof, dispatches)}"
+    )
 
 
 def _noun(net_bytes: int, absolute_bytes: int) -> str:
@@ -135,7 +158,9 @@ def untried_words(why: str) -> str:
 
 def _named(knobs: tuple[str, ...]) -> str:
     names = [f"`{knob}`" for knob in knobs]
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    return (
+        " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    )
 
 
 def _effect(restored_bytes: int, moved_bytes: int, knobs: int, noun: str) -> str:
@@ -146,9 +171,14 @@ def _effect(restored_bytes: int, moved_bytes: int, knobs: int, noun: str) -> str
     if restored_bytes < 0:
         return f"{values} the {noun} is {-restored_bytes:,} B larger"
     percent = 100 * restored_bytes // moved_bytes
-    if 100 * restored_bytes > 110 * moved_bytes:  # rounded up, as it is more than a proof allows
+    if (
+        100 * restored_bytes > 110 * moved_bytes
+    ):  # rounded up, as it is more than a proof allows
         percent = -(-100 * restored_bytes // moved_bytes)
-        return f"{values} {percent:,} % of the {noun} disappears, which is more than all of it"
+        return (
+            f"{values} {percent:,} % of the {noun} disappears, which is more than all"
+            " of it"
+        )
     if percent == 0:
         return f"{values} less than 1 % of the {noun} disappears"
     return f"{values} {percent} % of the {noun} disappears"

@@ -52,8 +52,17 @@ _NUMBERS = (
     *(filters.relative, filters.sides, filters.change, filters.plural),
 )
 _BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
-# A template may hold an error of any of these kinds; an error of another kind is one of ours.
-_FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+# A template may hold an error of any of these kinds; an error of another kind is one of
+# ours.
+_FAULTS = (
+    jinja2.TemplateError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+)
 
 
 def templates_dir() -> Path:
@@ -68,32 +77,57 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
         return "<br>"
     if span.kind == "code":
         return code(span.text)
-    edge = [" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])]  # some controls are blanks, too
+    edge = [
+        " " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])
+    ]  # some controls are blanks, too
     words = escape.md_text(span.text)
     if span.kind in ("number", "up", "down"):
         return words.replace(" ", "&nbsp;")
-    return f"**{words}**" if span.kind == "strong" else f"{edge[0]}{words}{edge[1]}" if words else edge[0]
+    return (
+        f"**{words}**"
+        if span.kind == "strong"
+        else f"{edge[0]}{words}{edge[1]}"
+        if words
+        else edge[0]
+    )
 
 
 def md_words(words: Words, code: Callable[[str], str], page: str = "") -> str:
-    """A phrase as Markdown; what has an address on the page is a link where the page is known. `code`: draws code."""
-    return "".join(_md_link(_md_span(span, code), page, span.to) for span in phrase(words))
+    """A phrase as Markdown; what has an address on the page is a link where the page is known.
+
+    `code`: draws code.
+    """
+    return "".join(
+        _md_link(_md_span(span, code), page, span.to) for span in phrase(words)
+    )
 
 
 def _md_phrase(code: Callable[[str], str]) -> Callable[[Context, Words], Markup]:
-    return jinja2.pass_context(lambda context, words: Markup(md_words(words, code, context.get("page") or "")))
+    return jinja2.pass_context(
+        lambda context, words: Markup(md_words(words, code, context.get("page") or ""))
+    )
 
 
 def _md_link(words: str, page: str, address: str) -> str:
     url = f"{page}#{address}" if address and words else ""
     if address.startswith("https://"):
-        # A plain address of a commit or an issue leaves a back-reference there, from each comment that names it.
+        # A plain address of a commit or an issue leaves a back-reference there, from
+        # each comment that names it.
         named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
-        url = address.replace("https://github.com/", "https://redirect.github.com/", 1) if named else address
+        url = (
+            address.replace("https://github.com/", "https://redirect.github.com/", 1)
+            if named
+            else address
+        )
     return f"[{words}](<{url}>)" if escape.is_link(url) else words
 
 
-_TAGS = {"text": "{}", "code": "<code>{}</code>", "strong": "<strong>{}</strong>", "small": "<small>{}</small>"}
+_TAGS = {
+    "text": "{}",
+    "code": "<code>{}</code>",
+    "strong": "<strong>{}</strong>",
+    "small": "<small>{}</small>",
+}
 _TAGS |= {"number": "{}", "break": "<br>"} | {
     kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")
 }
@@ -105,7 +139,9 @@ def html_phrase(words: Words) -> Markup:
         return Markup.escape(escape.visible(words))
     texts = []
     for span in words:
-        text = _TAGS[span.kind].format(Markup.escape(escape.visible(span.text) or "(empty)"))
+        text = _TAGS[span.kind].format(
+            Markup.escape(escape.visible(span.text) or "(empty)")
+        )
         to = span.to if escape.is_link(span.to) else f"#{span.to}"
         texts.append(f'<a href="{Markup.escape(to)}">{text}</a>' if span.to else text)
     return Markup("".join(texts))
@@ -114,11 +150,14 @@ def html_phrase(words: Words) -> Markup:
 def html_diff(text: str) -> Markup:
     """The lines of a unified diff for a `pre` element: added and removed ones as such."""
     lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
-    return Markup("\n").join(Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines)
+    return Markup("\n").join(
+        Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines
+    )
 
 
 _DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
-_PIECES = 100  # How many pieces are drawn before they are handed on: one may be a whole cell of a page
+# How many pieces are drawn before they are handed on: one may be a whole cell of a page
+_PIECES = 100
 
 
 def _safe(escaped: Callable[..., str]) -> Callable[..., Markup]:
@@ -139,7 +178,9 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
 }
 _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
-    "block": lambda text: Markup.escape(escape.clean_block(text)),  # several lines, for a `pre` element
+    "block": lambda text: Markup.escape(
+        escape.clean_block(text)
+    ),  # several lines, for a `pre` element
     "diff": html_diff,
     "rows": lambda table: html_rows(table),
 }
@@ -155,17 +196,27 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         known = self._known.get((type(obj), attr))
         if known is None:
-            known = self._known[type(obj), attr] = super().is_safe_attribute(obj, attr, value)
+            known = self._known[type(obj), attr] = super().is_safe_attribute(
+                obj, attr, value
+            )
         return known
 
 
 @lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
-def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxedEnvironment:
+def _environment(
+    user_dir: Path | None, *, markdown: bool
+) -> ImmutableSandboxedEnvironment:
     searched = [path for path in (user_dir, templates_dir()) if path is not None]
-    made_safe: Callable[[str], str] = _safe(escape.md_text) if markdown else escape.visible
+    made_safe: Callable[[str], str] = (
+        _safe(escape.md_text) if markdown else escape.visible
+    )
 
     def finalize(value: Any) -> Any:
-        return made_safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        return (
+            made_safe(value)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        )
 
     made = _Sandbox(
         loader=jinja2.FileSystemLoader(searched),
@@ -175,7 +226,9 @@ def _environment(user_dir: Path | None, *, markdown: bool) -> ImmutableSandboxed
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update({one.__name__: _safe(one) if markdown else one for one in _NUMBERS})
+    made.filters.update(
+        {one.__name__: _safe(one) if markdown else one for one in _NUMBERS}
+    )
     made.filters.update(_MARKDOWN if markdown else _HTML)
     return made
 
@@ -187,22 +240,33 @@ def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
         TemplateError: it does not parse, or `user_dir` is no directory.
     """
     if user_dir is not None and not user_dir.is_dir():
-        raise TemplateError("is not a directory", where=str(user_dir), hint="name a directory of templates")
+        raise TemplateError(
+            "is not a directory",
+            where=str(user_dir),
+            hint="name a directory of templates",
+        )
     wanted = [names] if isinstance(names, str) else [*names]
     name = wanted[-1]
     try:
-        return _environment(user_dir, markdown=not name.endswith(".html.j2")).select_template([*wanted])
+        return _environment(
+            user_dir, markdown=not name.endswith(".html.j2")
+        ).select_template([*wanted])
     except jinja2.TemplateSyntaxError as error:
         where = f"{error.filename or error.name}:{error.lineno}"
-        raise TemplateError(f"template does not parse: {error.message}", where=where) from None
+        raise TemplateError(
+            f"template does not parse: {error.message}", where=where
+        ) from None
     except (jinja2.TemplateError, OSError, ValueError) as error:
         raise TemplateError(
-            f"template cannot be read: {error}", where=f"{user_dir or templates_dir()}/{name}"
+            f"template cannot be read: {error}",
+            where=f"{user_dir or templates_dir()}/{name}",
         ) from None
 
 
 def asset(name: str, user_dir: Path | None) -> str:
-    """A style or script as it stands in a page: the user's before the default one; no template, and not escaped.
+    """A style or script as it stands in a page: the user's before the default one.
+
+    No template, and not escaped.
 
     Raises:
         TemplateError: there is none, or it cannot be read.
@@ -214,7 +278,9 @@ def asset(name: str, user_dir: Path | None) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise TemplateError(f"cannot be read: {error}", where=str(path)) from None
-    return _BLANK_LINES.sub("\n\n", text).strip()  # as `drawn` leaves it: pages tell its digest
+    return _BLANK_LINES.sub(
+        "\n\n", text
+    ).strip()  # as `drawn` leaves it: pages tell its digest
 
 
 def draw(template: jinja2.Template, **values: Any) -> str:
@@ -238,8 +304,14 @@ def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
             yield _BLANK_LINES.sub("\n\n", body)
         yield "\n"
     except _FAULTS as error:
-        kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
-        raise TemplateError(f"template failed: {kind}{error}", where=_place(error, template)) from error
+        kind = (
+            ""
+            if isinstance(error, jinja2.TemplateError)
+            else f"{type(error).__name__}: "
+        )
+        raise TemplateError(
+            f"template failed: {kind}{error}", where=_place(error, template)
+        ) from error
 
 
 def _place(error: Exception, template: jinja2.Template) -> str:
@@ -249,7 +321,10 @@ def _place(error: Exception, template: jinja2.Template) -> str:
     place, trace = str(template.filename or template.name), error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        place, trace = f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place, trace.tb_next
+        place, trace = (
+            (f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place),
+            trace.tb_next,
+        )
     return place
 
 
@@ -271,8 +346,9 @@ def first_fitting(
 ) -> str:
     """The first room that fits; a user's template of which none does gives way to the default one.
 
-    `names`: the first template of these that there is is drawn; `values`: with what it is drawn, by the room there is;
-    `check`: raises TemplateError for a text that cannot be used; `str` is the template's file.
+    `names`: the first template of these that there is is drawn; `values`: with what it
+    is drawn, by the room there is; `check`: raises TemplateError for a text that cannot
+    be used; `str` is the template's file.
 
     Raises:
         TemplateError: a template does not work.
@@ -294,17 +370,28 @@ def utf8_bytes(text: str) -> int:
 
 
 def html_rows(table: Table) -> Markup:
-    """The rows of a table, each led by its name; what stands in place of the last columns is as wide as they."""
+    """The rows of a table, each led by its name.
+
+    What stands in place of the last columns is as wide as they.
+    """
     lines, width = list[str](), len(table.headers)
-    scope = "" if table.headers[0] else ' scope="row"'  # a column without a header is no column of names by itself
+    scope = (
+        "" if table.headers[0] else ' scope="row"'
+    )  # a column without a header is no column of names by itself
     for row in map(marked, table.rows):
         about = {"id": row.address, "class": row.css}
-        attributes = "".join(f' {name}="{value}"' for name, value in about.items() if value)  # of ours: not escaped
+        attributes = "".join(
+            f' {name}="{value}"' for name, value in about.items() if value
+        )  # of ours: not escaped
         name, *texts = map(html_phrase, row.texts)
-        css = {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
+        css = (
+            {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
+        )
         if len(row.texts) < width:
             css[len(texts) - 1] = f' colspan="{width - len(texts)}" class="gap"'
-        cells = "".join(f"<td{css.get(at, '')}>{text}</td>" for at, text in enumerate(texts))
+        cells = "".join(
+            f"<td{css.get(at, '')}>{text}</td>" for at, text in enumerate(texts)
+        )
         lines.append(f"<tr{attributes}><th{scope}>{name}</th>{cells}</tr>")
     return Markup("\n".join(lines))
 
@@ -323,57 +410,92 @@ def text_of(words: Words) -> Text:
     """A phrase; of the blanks at the ends of a span one stays."""
     shown = Text()
     for span in phrase(words):
-        left, right = (" " if end.isspace() else "" for end in (span.text[:1], span.text[-1:]))
-        shown.append(f"{left}{clean(span.text)}{right}" if span.text.strip() else span.text and " ", _STYLES[span.kind])
+        left, right = (
+            " " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])
+        )
+        shown.append(
+            (
+                f"{left}{clean(span.text)}{right}"
+                if span.text.strip()
+                else span.text and " "
+            ),
+            _STYLES[span.kind],
+        )
     return shown
 
 
 def chart_library() -> str:
-    """The text of the library that draws charts, led by its licence as a comment; `make vendor` fetches both."""
+    """The text of the library that draws charts, led by its licence as a comment.
+
+    `make vendor` fetches both.
+    """
     directory = templates_dir() / "vendor"
     licence = (directory / "chart.LICENSE.md").read_text(encoding="utf-8").strip()
-    return f"/*!\n{licence}\n*/\n" + (directory / "chart.js").read_text(encoding="utf-8").strip()
+    return (
+        f"/*!\n{licence}\n*/\n"
+        + (directory / "chart.js").read_text(encoding="utf-8").strip()
+    )
 
 
 def data_element(name: str, json: str) -> Markup:
-    """JSON for a script, as an element with this id; raises TemplateError for text that would end its element."""
-    return _elements([json], f'<script type="application/json" id="{name}">', "</script>")
+    """JSON for a script, as an element with this id.
+
+    Raises TemplateError for text that would end its element.
+    """
+    return _elements(
+        [json], f'<script type="application/json" id="{name}">', "</script>"
+    )
 
 
 def sources(texts: Sequence[str]) -> str:
     """The value of `script-src` or `style-src` that allows these texts alone (CSP level 3, hash sources)."""
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return " ".join(
+        f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests
+    )
 
 
 def _elements(texts: Sequence[str], begin: str, end: str) -> Markup:
     for text in texts:
         if end[:-1] in text.lower() or "<!--" in text:
-            raise TemplateError(f"contains {end!r} or the beginning of a comment, which a page cannot have")
+            raise TemplateError(
+                f"contains {end!r} or the beginning of a comment, which a page cannot"
+                " have"
+            )
     return Markup("\n".join(f"{begin}{text}{end}" for text in texts))
 
 
-_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {}; script-src {}"
+_POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {};"
+    " script-src {}"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
     """What `page/skeleton.html.j2` draws."""
 
-    policy: str  # the Content-Security-Policy: everything that the page carries, by its digest, and nothing else
+    # the Content-Security-Policy: everything that the page carries, by its digest, and
+    # nothing else
+    policy: str
     # style, scripts: as elements
     style: Markup
     scripts: Markup
 
 
 def skeleton(
-    templates_dir: Path | None = None, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), charts: bool = False
+    templates_dir: Path | None = None,
+    *,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+    charts: bool = False,
 ) -> Skeleton:
     """The frame of a page with the shared style, addresses and sortable tables, and what it has of its own.
 
-    `templates_dir`: the user's templates, whose files are searched before the default ones; `styles`, `scripts`: names
-    of files below the templates, added after the shared ones; `charts`: True where a script draws charts: the library
-    is carried as text, which `page/charts.js` runs when it is needed.
+    `templates_dir`: the user's templates, whose files are searched before the default
+    ones; `styles`, `scripts`: names of files below the templates, added after the
+    shared ones; `charts`: True where a script draws charts: the library is carried as
+    text, which `page/charts.js` runs when it is needed.
 
     Raises:
         TemplateError: a file is not there, or cannot stand inside a page.
@@ -388,8 +510,12 @@ def skeleton(
     )
     own = [asset(name, templates_dir) for name in (*shared, *scripts)]
     library = [chart_library()] if charts else []
-    text_only = _elements(library, '<script type="text/plain" class="library">', "</script>")  # run when it is needed
-    elements = Markup("\n").join([*filter(None, [text_only]), _elements(own, "<script>", "</script>")])
+    text_only = _elements(
+        library, '<script type="text/plain" class="library">', "</script>"
+    )  # run when it is needed
+    elements = Markup("\n").join(
+        [*filter(None, [text_only]), _elements(own, "<script>", "</script>")]
+    )
     policy = _POLICY.format(sources([style]), sources([*library, *own]))
     return Skeleton(policy, _elements([style], "<style>", "</style>"), elements)
 
@@ -401,12 +527,16 @@ for all of so many."""
 
 
 def markdown(
-    answer: str, blocks: Callable[[Room], Sequence[Block]], limit_bytes: int, templates_dir: Path | None = None
+    answer: str,
+    blocks: Callable[[Room], Sequence[Block]],
+    limit_bytes: int,
+    templates_dir: Path | None = None,
 ) -> str:
     """The Markdown, at most `limit_bytes` in UTF-8, with as much as there is room for.
 
-    `answer`: what it is called: a user's `lab.md.j2` draws all of the answer `lab`, `lab.answers.md.j2` one block;
-    `templates_dir`: the user's templates, searched before the default ones.
+    `answer`: what it is called: a user's `lab.md.j2` draws all of the answer `lab`,
+    `lab.answers.md.j2` one block; `templates_dir`: the user's templates, searched
+    before the default ones.
 
     Raises:
         TemplateError: a template does not work.
@@ -416,7 +546,13 @@ def markdown(
     def drawn_with(room: Room) -> Mapping[str, object]:
         return {"answer": answer, "blocks": blocks(room)}
 
-    return first_fitting(names, FILE_TIERS, drawn_with, lambda text: utf8_bytes(text) <= limit_bytes, templates_dir)
+    return first_fitting(
+        names,
+        FILE_TIERS,
+        drawn_with,
+        lambda text: utf8_bytes(text) <= limit_bytes,
+        templates_dir,
+    )
 
 
 def write_answer(
@@ -432,22 +568,31 @@ def write_answer(
 ) -> list[Path]:
     """Write the JSON of an answer, its Markdown and its page into `out`.
 
-    The first block is the page's heading. `styles`, `scripts`: names of files below the templates, beside those of all
-    pages; a page with scripts has charts. The other arguments: as of `markdown`.
+    The first block is the page's heading. `styles`, `scripts`: names of files below the
+    templates, beside those of all pages; a page with scripts has charts. The other
+    arguments: as of `markdown`.
 
     Raises:
         TemplateError: a template does not work.
     """
     files = [out / f"{answer}.json", out / f"{answer}.md", out / f"{answer}.html"]
     write_atomically(files[0], json)
-    write_atomically(files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode())
+    write_atomically(
+        files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode()
+    )
     shown = blocks(PAGE)
     values = {
         "answer": answer,
         "blocks": shown,
         "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
-        "parts": [block for block in shown if isinstance(block, Fold) and block.is_open and block.title and block],
-        "skeleton": skeleton(templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)),
+        "parts": [
+            block
+            for block in shown
+            if isinstance(block, Fold) and block.is_open and block.title and block
+        ],
+        "skeleton": skeleton(
+            templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)
+        ),
     }
     template = load((f"{answer}.html.j2", "blocks.html.j2"), templates_dir)
     write_atomically(files[2], (piece.encode() for piece in drawn(template, **values)))
@@ -458,7 +603,9 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
     """Print what a person in front of a terminal wants to know; the files have the rest."""
     for block in blocks:
         for part in _parts(block, console.width) if block else ():
-            console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
+            console.print(
+                part, soft_wrap=isinstance(part, Text) and part.no_wrap is True
+            )
 
 
 def _parts(block: Block, width: int) -> Iterator[RenderableType]:
@@ -467,14 +614,29 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     elif isinstance(block, Code) and block.language == "sh":
         yield Text(clean_block(block.text), no_wrap=True)  # to be copied whole
     elif isinstance(block, Code):
-        styles, text = _DIFF_STYLES if block.language == "diff" else {}, clean_block(block.text)
+        styles, text = (
+            _DIFF_STYLES if block.language == "diff" else {},
+            clean_block(block.text),
+        )
         lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
         yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
     elif isinstance(block, List):
         for number, line in enumerate(block.lines, block.numbered):
-            said, *below = (line.said, line.detail, line.below) if isinstance(line, Line) else (line,)
-            yield Padding(text_of(phrase(f"{number}. ", said) if block.numbered else said), (0, 0, 0, 2), expand=False)
-            yield from (Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False) for part in below if part)
+            said, *below = (
+                (line.said, line.detail, line.below)
+                if isinstance(line, Line)
+                else (line,)
+            )
+            yield Padding(
+                text_of(phrase(f"{number}. ", said) if block.numbered else said),
+                (0, 0, 0, 2),
+                expand=False,
+            )
+            yield from (
+                Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False)
+                for part in below
+                if part
+            )
         yield from _more(block.lines)
     elif isinstance(block, Table):
         yield from _fitted(block, width)
@@ -488,17 +650,29 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
-    """The table, or those of its columns that there is room for, the names first; only what has blanks is broken."""
+    """The table, or those of its columns that there is room for, the names first.
+
+    Only what has blanks is broken.
+    """
     last = len(table.headers) - 1
-    begin = table.numbers_from if table.numbers_from <= last else 1  # a table of words is led by its first column
+    begin = (
+        table.numbers_from if table.numbers_from <= last else 1
+    )  # a table of words is led by its first column
     texts = list(zip(table.headers, *table.texts, strict=True))
     words = [[clean(plain(text)) for text in column] for column in texts]
     longest = [max(map(cell_len, column)) for column in words]
-    unbroken = [max(cell_len(word) for text in column for word in text.split(" ")) for column in words]
+    unbroken = [
+        max(cell_len(word) for text in column for word in text.split(" "))
+        for column in words
+    ]
     changes = (at for at in range(begin, last + 1) if table.headers[at] == "change")
     widths, room = dict[int, int](), width
-    for at in dict.fromkeys((*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))):
-        least = _NUMBER if table.is_number(at) else max(_BREAKABLE[0], longest[at] * 2 // 3)
+    for at in dict.fromkeys(
+        (*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))
+    ):
+        least = (
+            _NUMBER if table.is_number(at) else max(_BREAKABLE[0], longest[at] * 2 // 3)
+        )
         needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], least))
         if at < begin or len(widths) == begin or needed + 2 <= room:
             widths[at] = needed
@@ -511,17 +685,29 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         widths[at], room = widths[at] + more, room - more
     columns = sorted(widths)
     title = Text(f"\n{clean(plain(table.caption))}", "bold") if table.caption else None
-    result = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    result = RichTable(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     for at in columns:
         side: Literal["right", "left"] = "right" if table.is_number(at) else "left"
-        result.add_column(table.headers[at], overflow="fold", justify=side, width=widths[at])
+        result.add_column(
+            table.headers[at], overflow="fold", justify=side, width=widths[at]
+        )
     for row in table.texts:
         result.add_row(*(text_of(row[at]) for at in columns))
     yield result
-    if missing := [header for at, header in enumerate(table.headers) if at not in widths]:
+    if missing := [
+        header for at, header in enumerate(table.headers) if at not in widths
+    ]:
         yield Text(f"{width} columns have no room for {', '.join(missing)}", "dim")
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything
     if listed.more:
-        yield Text(f"…and {plural(listed.more, f'more {listed.noun}')}, in the files", "dim")
+        yield Text(
+            f"…and {plural(listed.more, f'more {listed.noun}')}, in the files", "dim"
+        )

@@ -1,6 +1,7 @@
 """A comparison as blocks: one screen that says what is allowed, what changed, how much, why and what now; then folds.
 
-The comment, the job summary, the check, the page and the terminal are these blocks, each with its own room.
+The comment, the job summary, the check, the page and the terminal are these blocks,
+each with its own room.
 """
 
 from __future__ import annotations
@@ -56,7 +57,15 @@ from bot.show.changes import changes, compiler_name
 from bot.show.compared import baseline_words, compared, reproduce
 from bot.show.deduplication import deduplication_table, folded_line
 from bot.show.escape import clean, clip, is_link
-from bot.show.facts import NAME_LIMIT, Facts, build_facts, cells_phrase, counted, mark_of, notes
+from bot.show.facts import (
+    NAME_LIMIT,
+    Facts,
+    build_facts,
+    cells_phrase,
+    counted,
+    mark_of,
+    notes,
+)
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural, share
 from bot.show.grid import build_grid, grid_tables
@@ -69,36 +78,78 @@ from bot.show.totals import everything
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
 Blocks = tuple[Block, ...]
 _NAMED = 2  # builds that each part of the next step names
-_SIZED = ("artifact_bytes", "executables", "stack_max_bytes")  # What the first report has of every build
+_SIZED = (
+    "artifact_bytes",
+    "executables",
+    "stack_max_bytes",
+)  # What the first report has of every build
 
 
 def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
-    """Everything, in the order in which it is read; `where` a reader finds what this size leaves out."""
+    """Everything, in the order in which it is read.
+
+    `where` a reader finds what this size leaves out.
+    """
     grid = build_grid(facts, limits)
-    size = f"{plural(grid.models.total, 'model')} × {plural(len(facts.measured_targets), 'target')}"
-    every = Fold(phrase(f"Every build: {size}"), (*grid_tables(grid), *_unmeasured(facts, limits)), name="grid")
-    folds = [every, changed_builds(facts, limits), findings(facts, limits), compared(facts, limits)]
+    size = (
+        f"{plural(grid.models.total, 'model')} ×"
+        f" {plural(len(facts.measured_targets), 'target')}"
+    )
+    every = Fold(
+        phrase(f"Every build: {size}"),
+        (*grid_tables(grid), *_unmeasured(facts, limits)),
+        name="grid",
+    )
+    folds = [
+        every,
+        changed_builds(facts, limits),
+        findings(facts, limits),
+        compared(facts, limits),
+    ]
     if facts.report.adoption:
         folds[0] = _measured_first(facts, limits)
     if limits.details:
-        folds[0] = replace(folds[0], blocks=(*folds[0].blocks, deduplication_table(facts, limits)))
-    counts = Counter[str]()  # what lists and tables have no room for; the parts of a story are the largest alone
+        folds[0] = replace(
+            folds[0], blocks=(*folds[0].blocks, deduplication_table(facts, limits))
+        )
+    counts = Counter[
+        str
+    ]()  # what lists and tables have no room for; the parts of a story are the largest alone
     screen = first_screen(facts, limits)
-    closed = [block for block in screen if isinstance(block, Fold) and not block.is_open]
+    closed = [
+        block for block in screen if isinstance(block, Fold) and not block.is_open
+    ]
     for one in every_block([*closed, *folds]):
-        if shown := one.lines if isinstance(one, List) else one.rows if isinstance(one, Table) else None:
+        if shown := (
+            one.lines
+            if isinstance(one, List)
+            else one.rows
+            if isinstance(one, Table)
+            else None
+        ):
             counts[shown.noun] += shown.more
     missing = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
-    said = phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.") if missing and where else ()
-    last = replace(folds[-1], blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")))
+    said = (
+        phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.")
+        if missing and where
+        else ()
+    )
+    last = replace(
+        folds[-1],
+        blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")),
+    )
     return (*screen, *folds[:-1], last)
 
 
 def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     """What a page has beside pictures, grid and cells, by where it stands."""
-    compilers = (side.compiler.metrics for side in (facts.report.base, facts.report.head))
+    compilers = (
+        side.compiler.metrics for side in (facts.report.base, facts.report.head)
+    )
     metrics = (*METRICS, *own_metrics(*compilers).values())
-    meanings = List(listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics))
+    meanings = List(
+        listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics)
+    )
     below = replace(compared(facts, limits), is_open=True)
     groups = alarms(facts, limits)
     return {
@@ -106,7 +157,11 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
         "alarms": (*_failing(facts, groups, limits), *_warnings(facts, groups, limits)),
         "totals": (_measures(facts, limits), folded_line(facts, limits)),
         "why": (_why(facts, limits),),
-        "next": (*_remarks(facts, limits), _next(facts, groups, limits), reproduce(facts, limits)),
+        "next": (
+            *_remarks(facts, limits),
+            _next(facts, groups, limits),
+            reproduce(facts, limits),
+        ),
         "unmeasured": _unmeasured(facts, limits),
         "sections": (
             findings(facts, limits),
@@ -118,8 +173,13 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
 
 
 def print_report(report: Report, console: Console, *, quiet: bool = False) -> None:
-    """Print what a person in front of a terminal wants to know; the files have the rest. `quiet`: the verdict alone."""
-    limits = Limits(40, max(console.width, 40) * 13 // 10, 4, 6, 10, 10, 1, 12, 1, 4, terminal=True)
+    """Print what a person in front of a terminal wants to know; the files have the rest.
+
+    `quiet`: the verdict alone.
+    """
+    limits = Limits(
+        40, max(console.width, 40) * 13 // 10, 4, 6, 10, 10, 1, 12, 1, 4, terminal=True
+    )
     facts = build_facts(report)
     if quiet:
         print_blocks((_verdict(facts),), console)
@@ -127,10 +187,19 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
     grid = build_grid(facts, limits)
     blocks = (
         *first_screen(facts, limits),
-        section("", *(() if grid.settled else grid_tables(grid)), *_unmeasured(facts, limits), name="grid"),
+        section(
+            "",
+            *(() if grid.settled else grid_tables(grid)),
+            *_unmeasured(facts, limits),
+            name="grid",
+        ),
         failed_builds(facts, "newly-broken", limits),
         failed_builds(facts, "broken", limits),
-        section("Notes", List(listed(map(phrase, notes(facts.report, limits)))), name="notes"),
+        section(
+            "Notes",
+            List(listed(map(phrase, notes(facts.report, limits)))),
+            name="notes",
+        ),
     )
     print_blocks(blocks, console)
 
@@ -141,8 +210,8 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
     """Return verdict, what changed, failing builds, measures, deduplication, causes, what to do, warnings, commands.
 
-    What to do about failing builds stands directly below them. On a terminal it stands at the end,
-    where a reader looks.
+    What to do about failing builds stands directly below them. On a terminal it stands
+    at the end, where a reader looks.
     """
     groups = alarms(facts, limits)
     next_step = (_next(facts, groups, limits),)
@@ -164,30 +233,69 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
 
 def _verdict(facts: Facts) -> Fold:
     broke = clip(clean(facts.report.broke), _BROKE_CHARS)
-    broken = phrase("⚠️ ", strong("The analysis broke:"), " ", code(broke), ". What is known so far:") if broke else ()
-    resolved = "Resolved: the earlier alarm on this pull request is gone." if facts.report.resolved else ""
+    broken = (
+        phrase(
+            "⚠️ ",
+            strong("The analysis broke:"),
+            " ",
+            code(broke),
+            ". What is known so far:",
+        )
+        if broke
+        else ()
+    )
+    resolved = (
+        "Resolved: the earlier alarm on this pull request is gone."
+        if facts.report.resolved
+        else ""
+    )
     said = Sentence(headline(facts), name="headline")
-    return section("", Sentence(broken), said, Sentence(phrase(resolved)), name="verdict")
+    return section(
+        "", Sentence(broken), said, Sentence(phrase(resolved)), name="verdict"
+    )
 
 
 def _changes(facts: Facts) -> Fold:
-    """What is not the same on both sides; of the first report, which configuration it is, and the compiler."""
-    report, nothing = facts.report, "nothing: both sides have the same compiler, flags and models"
-    said = phrase(strong("What changed:"), " ", joined(changes(facts), " | ") or nothing)
+    """What is not the same on both sides.
+
+    Of the first report, which configuration it is, and the compiler.
+    """
+    report, nothing = (
+        facts.report,
+        "nothing: both sides have the same compiler, flags and models",
+    )
+    said = phrase(
+        strong("What changed:"), " ", joined(changes(facts), " | ") or nothing
+    )
     if report.adoption:
         file = clip(report.adoption.file, NAME_LIMIT)
-        brought = phrase("the configuration ", code(file)) if file else "a configuration"
+        brought = (
+            phrase("the configuration ", code(file)) if file else "a configuration"
+        )
         rule = ", which the base commit does not have. Nothing was compared. Compiler: "
-        said = phrase("This pull request brings ", brought, rule, compiler_name(report.head.compiler))
+        said = phrase(
+            "This pull request brings ",
+            brought,
+            rule,
+            compiler_name(report.head.compiler),
+        )
         if report.adoption.no_compiler:
             reason = clean(report.adoption.no_compiler)
-            rule = f"Nothing was compared: {reason}. The limits apply to head only. Compiler: "
+            rule = (
+                f"Nothing was compared: {reason}. The limits apply to head only."
+                " Compiler: "
+            )
             said = phrase(rule, compiler_name(report.head.compiler))
-    untrusted = "Measured by the pull request's own workflow run; this report cannot check its numbers."
+    untrusted = (
+        "Measured by the pull request's own workflow run; this report cannot check its"
+        " numbers."
+    )
     return section(
         "",
         Sentence(said),
-        Sentence(baseline_words(report) if report.baseline.distance else (), small=True),
+        Sentence(
+            baseline_words(report) if report.baseline.distance else (), small=True
+        ),
         Sentence(untrusted if report.untrusted else "", small=True),
         name="adoption" if report.adoption else "changes",
     )
@@ -199,13 +307,23 @@ def _measures(facts: Facts, limits: Limits) -> Fold:
     is_measured = everything(facts.report).cells or quiet or facts.report.adoption
     if not is_measured:
         quiet = phrase("No artifact to compare: no build was measured on both sides.")
-    return section("Measures by target" if limits.every else "", table, Sentence(quiet, small=True), name="totals")
+    return section(
+        "Measures by target" if limits.every else "",
+        table,
+        Sentence(quiet, small=True),
+        name="totals",
+    )
 
 
 def _why(facts: Facts, limits: Limits) -> Fold:
-    """Return the causes; on a page the few that hold most of the bytes, and the others below them."""
+    """Return the causes.
+
+    On a page the few that hold most of the bytes, and the others below them.
+    """
     lines, roots = root_lines(facts, limits), facts.roots
-    shares = [root.share for root in roots[: len(lines.items)] if root.share is not None]
+    shares = [
+        root.share for root in roots[: len(lines.items)] if root.share is not None
+    ]
     of_all = f"{share(sum(shares))} of the total change" if shares else ""
     unexplained = Sentence(unexplained_words(facts), small=True, name="unexplained")
     if not limits.every:
@@ -216,17 +334,27 @@ def _why(facts: Facts, limits: Limits) -> Fold:
         return section(title if lines else "", causes, unexplained, name="causes")
     most = min(_LEADING, leading(facts))
     others = listing(lines.items[most:], len(roots) - most, "cause")
-    below = Fold(plural(others.total, "more cause"), (List(others, numbered=most + 1),), name="more")
+    below = Fold(
+        plural(others.total, "more cause"),
+        (List(others, numbered=most + 1),),
+        name="more",
+    )
     first = List(listed(lines.items[:most]), numbered=1, name="leading")
     return section("Causes", first, below, unexplained, name="causes")
 
 
-def _failing(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
+def _failing(
+    facts: Facts, groups: Sequence[AlarmGroup], limits: Limits
+) -> Iterator[Block]:
     """Yield a table of builds that newly fail to compile, one of findings that fail the check, and acceptances."""
     for group in groups:
         if group.title in (BROKEN, OVER):
             name = "not-compiling" if group.title == BROKEN else "alarms"
-            yield section(counted(group.title, group.cells, facts), *_alarm_blocks(group, limits), name=name)
+            yield section(
+                counted(group.title, group.cells, facts),
+                *_alarm_blocks(group, limits),
+                name=name,
+            )
     yield Sentence(accepted_words(facts, limits), name="accepted")
     yield Sentence(grown_words(facts, limits), name="grown")
 
@@ -234,17 +362,28 @@ def _failing(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iter
 def _alarm_blocks(group: AlarmGroup, limits: Limits) -> Blocks:
     """Return the table of a group, and what its footnote means where there is one."""
     table = alarm_table(group, limits)
-    has_unconfirmed = any(plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row)
-    footnote = f"{UNCONFIRMED} not confirmed by a second compile" if has_unconfirmed else ""
+    has_unconfirmed = any(
+        plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row
+    )
+    footnote = (
+        f"{UNCONFIRMED} not confirmed by a second compile" if has_unconfirmed else ""
+    )
     return table, Sentence(footnote, small=True)
 
 
-def _warnings(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Iterator[Block]:
+def _warnings(
+    facts: Facts, groups: Sequence[AlarmGroup], limits: Limits
+) -> Iterator[Block]:
     """Yield the folded table of warnings: they block nothing."""
     for group in groups:
         if group.title in (WARNED, ACCEPTED):
             title = plain(counted(group.title, group.cells, facts))
-            yield Fold(title, _alarm_blocks(group, limits), is_open=limits.every or limits.terminal, name="warnings")
+            yield Fold(
+                title,
+                _alarm_blocks(group, limits),
+                is_open=limits.every or limits.terminal,
+                name="warnings",
+            )
 
 
 def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
@@ -254,7 +393,10 @@ def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
         said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")
         yield section("Notes", said, name="notes")
     else:
-        yield from (Sentence(phrase(f"Note: {note}"), small=True, name="note") for note in remarks.items[:_LOUD])
+        yield from (
+            Sentence(phrase(f"Note: {note}"), small=True, name="note")
+            for note in remarks.items[:_LOUD]
+        )
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
@@ -263,13 +405,25 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     step: Phrase = ()
     if report.verdict.status == "fail":
         step = phrase(_to_do(facts, groups), _or_accept(report))
-    elif report.verdict.status == "warn" and not report.adoption and any(group.title == WARNED for group in groups):
+    elif (
+        report.verdict.status == "warn"
+        and not report.adoption
+        and any(group.title == WARNED for group in groups)
+    ):
         step = phrase("read the warnings; they do not block the merge")
     elif report.verdict.status == "pass" and not report.adoption and not report.broke:
         step = phrase("nothing to do")
     if not step:
-        return section("", Sentence(() if limits.terminal else more, small=True), name="next")
-    said = phrase(strong("Next:"), " ", step, ".", *(phrase(" ", more) if more and not limits.terminal else ()))
+        return section(
+            "", Sentence(() if limits.terminal else more, small=True), name="next"
+        )
+    said = phrase(
+        strong("Next:"),
+        " ",
+        step,
+        ".",
+        *(phrase(" ", more) if more and not limits.terminal else ()),
+    )
     return section("", Sentence(said), name="next")
 
 
@@ -283,9 +437,17 @@ def _or_accept(report: Report) -> str | Phrase:
 def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
     """Return ``shrink `m` on `x86_64` by 29,456 B``: the first builds by name, the others by their number."""
     steps = list[Phrase]()
-    broken = [key for group in groups if group.title == BROKEN for line in group.lines for key in line.cells]
+    broken = [
+        key
+        for group in groups
+        if group.title == BROKEN
+        for line in group.lines
+        for key in line.cells
+    ]
     if broken:
-        steps.append(phrase("make ", cells_phrase(facts, broken, _NAMED), " compile again"))
+        steps.append(
+            phrase("make ", cells_phrase(facts, broken, _NAMED), " compile again")
+        )
     failing = _worst_findings(facts, set(broken))
     shrinking = [finding for finding in failing if finding.metric == "artifact_bytes"]
     others = [finding for finding in failing if finding.metric != "artifact_bytes"]
@@ -300,7 +462,9 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 
 def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
     """Return one failing finding for each build that compiles: that of its code size where there is one."""
-    failing = [finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"]
+    failing = [
+        finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"
+    ]
     worst = dict[CellKey, Finding]()
     for finding in failing:
         if finding.key in broken:
@@ -314,7 +478,11 @@ def _excess(finding: Finding) -> str:
     """Return by how much a value is over its limit, with its unit; empty where it has no figure."""
     if finding.head is None or finding.allowed is None:
         return ""
-    most = finding.allowed if finding.kind == "limit" else (finding.base or 0) + finding.allowed
+    most = (
+        finding.allowed
+        if finding.kind == "limit"
+        else (finding.base or 0) + finding.allowed
+    )
     return amount(finding.head - most, finding.quantity.unit)
 
 
@@ -330,18 +498,31 @@ def _other_step(facts: Facts, finding: Finding) -> Phrase:
     excess = _excess(finding) if finding.metric else ""
     if not excess:
         return phrase("see the finding for ", named)
-    return phrase(f"reduce {facts.label(finding.quantity, finding.key)} of ", named, f" by {excess}")
+    return phrase(
+        f"reduce {facts.label(finding.quantity, finding.key)} of ",
+        named,
+        f" by {excess}",
+    )
 
 
 def _links(facts: Facts) -> Phrase:
     """Where to read on: the page, and what the event gave; empty where there is neither."""
     links = [(Span(label, to=url),) for label, url in facts.report.links]
-    links = [*([(Span("the page", to=facts.report.page),)] if is_link(facts.report.page) else []), *links]
+    links = [
+        *(
+            [(Span("the page", to=facts.report.page),)]
+            if is_link(facts.report.page)
+            else []
+        ),
+        *links,
+    ]
     return phrase("More: ", joined(links, " · ")) if links else ()
 
 
 def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
-    return (section("Not measured", List(unmeasured(facts, limits)), name="unmeasured"),)
+    return (
+        section("Not measured", List(unmeasured(facts, limits)), name="unmeasured"),
+    )
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -33,8 +33,9 @@ def site_page(
 ) -> str:
     """The page.
 
-    `made`: of the newest baseline and the one before; `commits`: that have a baseline, the oldest first; `files`: of
-    the site, beside the page; `growths`: of the branch since older baselines.
+    `made`: of the newest baseline and the one before; `commits`: that have a baseline,
+    the oldest first; `files`: of the site, beside the page; `growths`: of the branch
+    since older baselines.
 
     Raises:
         TemplateError: a template does not work.
@@ -45,7 +46,10 @@ def site_page(
         skeleton=skeleton(templates_dir),
         commit=commits[-1][:_SHOWN_DIGITS],
         compiler=titled(made.head.compiler.version),
-        said=f"{plural(len(commits), 'baseline')}, {plural(len(made.head.cells), 'build')} in the newest",
+        said=(
+            f"{plural(len(commits), 'baseline')},"
+            f" {plural(len(made.head.cells), 'build')} in the newest"
+        ),
         total=total,
         answer="site",
         blocks=(growth_section(growths),),

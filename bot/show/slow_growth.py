@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from bot.core.history import TRACKED
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.slow_growth import WINDOW_DAYS, Growth
-from bot.show.blocks import Block, Footnotes, List, Phrase, Row, Sentence, Table, listed, phrase, section
+from bot.show.blocks import (
+    Block,
+    Footnotes,
+    List,
+    Phrase,
+    Row,
+    Sentence,
+    Table,
+    listed,
+    phrase,
+    section,
+)
 from bot.show.escape import clean, clip
 from bot.show.filters import UNKNOWN, change, plural
 
@@ -19,31 +30,45 @@ _TITLES = {
 _UNITS = {"bytes": ", bytes", "count": ""}
 _SHOWN_DIGITS, _WORDS = 10, 200
 _ABOUT = (
-    "Growth below the thresholds adds up over many pushes. Each column compares the newest baseline with an older one. "
-    "It counts the builds with one value in both."
+    "Growth below the thresholds adds up over many pushes. Each column compares the"
+    " newest baseline with an older one. It counts the builds with one value in both."
 )
 
 
 def growth_section(growths: Sequence[Growth]) -> Block:
     """Return the section; empty without any."""
     notes = Footnotes(len(growths) * 2)
-    headers = ("measure", *(f"{_TITLES[growth.since]}{notes.mark(_about(growth))}" for growth in growths))
+    headers = (
+        "measure",
+        *(f"{_TITLES[growth.since]}{notes.mark(_about(growth))}" for growth in growths),
+    )
     rows = [_row(metric, growths) for metric in TRACKED if _is_known(metric, growths)]
     if growths and not rows:
         rows = [("all measures", *(UNKNOWN for _ in growths))]
     footnotes = List(notes.listed(), small=True)
     about = Sentence(_ABOUT if growths else "", small=True)
-    return section("Slow growth", Table(headers, listed(rows, "measure")), footnotes, about, name="growth")
+    return section(
+        "Slow growth",
+        Table(headers, listed(rows, "measure")),
+        footnotes,
+        about,
+        name="growth",
+    )
 
 
 def _is_known(metric: str, growths: Sequence[Growth]) -> bool:
-    return any(metric in growth.metrics and growth.metrics[metric].builds for growth in growths)
+    return any(
+        metric in growth.metrics and growth.metrics[metric].builds for growth in growths
+    )
 
 
 def _row(metric: str, growths: Sequence[Growth]) -> Row:
     quantity = METRIC_BY_ID[metric]
     over = "the largest" if quantity.over == "largest" else "all together"
-    return (f"{quantity.label}{_UNITS[quantity.unit]}, {over}", *(_value(metric, growth) for growth in growths))
+    return (
+        f"{quantity.label}{_UNITS[quantity.unit]}, {over}",
+        *(_value(metric, growth) for growth in growths),
+    )
 
 
 def _value(metric: str, growth: Growth) -> Phrase:
@@ -59,4 +84,7 @@ def _about(growth: Growth) -> str:
         return f"{_TITLES[growth.since]}: {UNKNOWN}, because {growth.reason}"
     what = clip(clean(growth.what), _WORDS)
     builds = max((grown.builds for grown in growth.metrics.values()), default=0)
-    return f"{_TITLES[growth.since]}: baseline of {growth.base[:_SHOWN_DIGITS]} ({what}), {plural(builds, 'build')}"
+    return (
+        f"{_TITLES[growth.since]}: baseline of {growth.base[:_SHOWN_DIGITS]} ({what}),"
+        f" {plural(builds, 'build')}"
+    )

@@ -41,7 +41,10 @@ def gate_words(cell: Cell) -> str:
 
 
 def refused_words(sums: Sums, variant: str) -> str:
-    """Return `refuses 1 of 4 builds`, of a variant's builds in the sums; `n/a` where one is unknown."""
+    """Return `refuses 1 of 4 builds`, of a variant's builds in the sums.
+
+    `n/a` where one is unknown.
+    """
     keys = [(model, variant) for model in sums.models]
     cells = [sums.cells[key] for key in keys if key in sums.cells]
     words = [gate_words(cell) for cell in cells]

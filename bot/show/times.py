@@ -9,13 +9,27 @@ from bot.core.lab import Lab
 from bot.core.snapshot import CellKey
 from bot.core.study import Variant
 from bot.core.times import CompileTimes, growth_of
-from bot.show.blocks import Block, Phrase, Row, Table, by, first, joined, listing, more_of, phrase
+from bot.show.blocks import (
+    Block,
+    Phrase,
+    Row,
+    Table,
+    by,
+    first,
+    joined,
+    listing,
+    more_of,
+    phrase,
+)
 from bot.show.escape import clean, clip
 from bot.show.filters import UNKNOWN
 from bot.show.growth import exponent_text
 from bot.show.lab_words import name
 
-_ABOUT = "Wall times of one compile on one thread, in ms. They vary, and other load on the machine adds to them."
+_ABOUT = (
+    "Wall times of one compile on one thread, in ms. They vary, and other load on the"
+    " machine adds to them."
+)
 _PASSES = 8
 _WHY_LIMIT = 300
 Times = Mapping[str, CompileTimes]  # variant → times of one build
@@ -31,27 +45,42 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
     is_layered = len(lab.study.variants) in map(len, series(lab.study))
     for key, times in builds:
         variants = [variant for variant in lab.study.variants if variant.name in times]
-        phases = dict.fromkeys(name for found in times.values() for name in found.phases)
+        phases = dict.fromkeys(
+            name for found in times.values() for name in found.phases
+        )
         passes = _longest_passes(variants, times)
         for noun, names in (("phase", list(phases)), ("pass", passes)):
             if names:
-                tables.append(_table(key, noun, names, variants, times, is_layered=is_layered))
+                tables.append(
+                    _table(key, noun, names, variants, times, is_layered=is_layered)
+                )
     return [*tables, more_of(builds)]
 
 
 def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:
     """The longest passes of the last variant that has any."""
-    found = [times[variant.name].passes for variant in variants if times[variant.name].passes]
+    found = [
+        times[variant.name].passes for variant in variants if times[variant.name].passes
+    ]
     return list(found[-1])[:_PASSES] if found else []
 
 
 def _by_build(lab: Lab) -> dict[CellKey, Times]:
     builds = by(lab.times, lambda pair: pair[1])
-    return {key: {variant: lab.times[variant, key] for variant, _ in builds[key]} for key in sorted(builds)}
+    return {
+        key: {variant: lab.times[variant, key] for variant, _ in builds[key]}
+        for key in sorted(builds)
+    }
 
 
 def _table(
-    key: CellKey, noun: str, names: Sequence[str], variants: Sequence[Variant], times: Times, *, is_layered: bool
+    key: CellKey,
+    noun: str,
+    names: Sequence[str],
+    variants: Sequence[Variant],
+    times: Times,
+    *,
+    is_layered: bool,
 ) -> Table:
     grown = ("exponent", "last step") if is_layered else ()
     rows = [_row(noun, row_name, variants, times, is_layered) for row_name in names]
@@ -62,11 +91,20 @@ def _table(
     return Table(headers, listing(rows, len(rows), noun), caption=caption, about=_ABOUT)
 
 
-def _row(noun: str, row_name: str, variants: Sequence[Variant], times: Times, is_layered: bool) -> Row:
+def _row(
+    noun: str,
+    row_name: str,
+    variants: Sequence[Variant],
+    times: Times,
+    is_layered: bool,
+) -> Row:
     found = [_time(times[variant.name], noun, row_name) for variant in variants]
     shown = [_milliseconds(time) for time in found]
     if is_layered:
-        points = [(variant.layers or 0, time) for variant, time in zip(variants, found, strict=True)]
+        points = [
+            (variant.layers or 0, time)
+            for variant, time in zip(variants, found, strict=True)
+        ]
         growth = growth_of(points)
         fit = [UNKNOWN] * 2
         if growth is not None:
@@ -88,7 +126,17 @@ def _time(times: CompileTimes, noun: str, row_name: str) -> int | None:
 
 def time_notes(lab: Lab) -> Iterator[Phrase]:
     """Yield why times are missing: a line for each reason."""
-    missing = [(pair, times.reason) for pair, times in lab.times.items() if times.reason]
+    missing = [
+        (pair, times.reason) for pair, times in lab.times.items() if times.reason
+    ]
     for reason, rows in by(missing, lambda row: row[1]).items():
-        builds = joined([phrase(name(str(key)), " with ", name(variant)) for (variant, key), _ in rows], ", ")
-        yield phrase(f"Compile times n/a: {clip(clean(reason), _WHY_LIMIT)}: ", builds, ".")
+        builds = joined(
+            [
+                phrase(name(str(key)), " with ", name(variant))
+                for (variant, key), _ in rows
+            ],
+            ", ",
+        )
+        yield phrase(
+            f"Compile times n/a: {clip(clean(reason), _WHY_LIMIT)}: ", builds, "."
+        )

@@ -26,17 +26,23 @@ class Total:
     unsure: int = 0  # of how many that is open, as the compiler does not repeat itself
     planned: int = 0  # how many there are, but for those that are left out on purpose
     broken: int = 0  # how many of them are newly broken
-    states_changed: bool = False  # True where a build is new, gone, fixed, newly failing or not measured
+    states_changed: bool = (
+        False  # True where a build is new, gone, fixed, newly failing or not measured
+    )
 
     @property
     def moves(self) -> bool:
         """True where some artifact has another size."""
-        return bool(self.larger or self.smaller or self.unsure or self.base != self.head)
+        return bool(
+            self.larger or self.smaller or self.unsure or self.base != self.head
+        )
 
 
 def target_deltas(facts: Facts) -> dict[str, list[CellDelta]]:
     """Return the builds of each measured target, in order."""
-    targets: dict[str, list[CellDelta]] = {target: [] for target in sorted(facts.measured_targets)}
+    targets: dict[str, list[CellDelta]] = {
+        target: [] for target in sorted(facts.measured_targets)
+    }
     for delta in facts.report.deltas:
         if delta.key.target in targets:
             targets[delta.key.target].append(delta)
@@ -45,21 +51,49 @@ def target_deltas(facts: Facts) -> dict[str, list[CellDelta]]:
 
 def everything(report: Report) -> Total:
     """The sum over all targets that were measured."""
-    measured = {delta.key.target for delta in report.deltas if delta.state != "unmeasured"}
-    return sum_of("", [delta for delta in report.deltas if delta.key.target in measured])
+    measured = {
+        delta.key.target for delta in report.deltas if delta.state != "unmeasured"
+    }
+    return sum_of(
+        "", [delta for delta in report.deltas if delta.key.target in measured]
+    )
 
 
 def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
     """What has the same artifact on both sides among those that were seen adds that: it moves no sum."""
-    sizes = [(delta.metrics["artifact_bytes"], delta.state == "same") for delta in deltas]
-    both = [(one, one.base, one.head) if same else (one, *one.sides) for one, same in sizes]
-    known = [(one, base, head) for one, base, head in both if base is not None and head is not None]
-    larger, smaller = (sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1))
+    sizes = [
+        (delta.metrics["artifact_bytes"], delta.state == "same") for delta in deltas
+    ]
+    both = [
+        (one, one.base, one.head) if same else (one, *one.sides) for one, same in sizes
+    ]
+    known = [
+        (one, base, head)
+        for one, base, head in both
+        if base is not None and head is not None
+    ]
+    larger, smaller = (
+        sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1)
+    )
     sums = total(base for _, base, _ in known), total(head for _, _, head in known)
-    planned, broken = sum(not d.excused for d in deltas), sum(d.state == "newly-broken" for d in deltas)
+    planned, broken = (
+        sum(not d.excused for d in deltas),
+        sum(d.state == "newly-broken" for d in deltas),
+    )
     unsure = sum(one.is_open for one, _, _ in known)
     compared = ("same", "changed")
     states_changed = any(
-        delta.state not in compared and not delta.excused and not broken_alike(delta) for delta in deltas
+        delta.state not in compared and not delta.excused and not broken_alike(delta)
+        for delta in deltas
     )
-    return Total(target, len(known), *sums, larger, smaller, unsure, planned, broken, states_changed)
+    return Total(
+        target,
+        len(known),
+        *sums,
+        larger,
+        smaller,
+        unsure,
+        planned,
+        broken,
+        states_changed,
+    )

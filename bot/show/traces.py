@@ -43,11 +43,24 @@ TRACES, TRACE_ROWS = 40, 120
 """The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
 _NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 32
 _ALIKE = "whose dispatches all have the same IR on both sides"
-_LEVELS = {"program": "program", "mlir": "MLIR", "llvm": "LLVM IR", "machine": "machine code"}
-_PASSES = ("after the pass", "of", "base", "head", "difference", "what differs, largest first")
+_LEVELS = {
+    "program": "program",
+    "mlir": "MLIR",
+    "llvm": "LLVM IR",
+    "machine": "machine code",
+}
+_PASSES = (
+    "after the pass",
+    "of",
+    "base",
+    "head",
+    "difference",
+    "what differs, largest first",
+)
 _MEANING = (
-    "Operations of the function after each pass; – where it does not run on that side, or changes nothing. "
-    "Difference: the share of the larger side's operations that the other side does not have."
+    "Operations of the function after each pass; – where it does not run on that side,"
+    " or changes nothing. Difference: the share of the larger side's operations that"
+    " the other side does not have."
 )
 
 TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
@@ -64,7 +77,9 @@ def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
     return frozenset((key, name) for _, key, name in sizes[:TRACES])
 
 
-def trace_folds(delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]) -> Iterator[Fold]:
+def trace_folds(
+    delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]
+) -> Iterator[Fold]:
     """The chosen dispatches of a cell through the passes of both compilers, in the order in which it tells of them."""
     for one in explanation.dispatches:
         if (delta.key, one.name) in chosen and delta.base and delta.head:
@@ -72,7 +87,14 @@ def trace_folds(delta: CellDelta, explanation: Explanation, chosen: Collection[T
             traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
             apart = parting(*traces)
             if apart.row is not None:
-                printed_for = next((trace.printed_for for trace in traces if trace and trace.printed_for), "")
+                printed_for = next(
+                    (
+                        trace.printed_for
+                        for trace in traces
+                        if trace and trace.printed_for
+                    ),
+                    "",
+                )
                 yield _trace_fold(clip(one.name, _NAME), apart, printed_for)
 
 
@@ -83,18 +105,48 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
     marks, rows = {at: "the sides diverge"}, list[Marked]()
     for place in (place for place in apart.shown if place in places):
         row, mark = apart.rows[place], marks.get(place, "")
-        base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
+        base, head = (
+            "–" if state is None else f"{state.total:,}"
+            for state in (row.base, row.head)
+        )
         share = percent(row.share).removeprefix("+") if row.share else "0 %"
         what = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
         named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
-        rows.append(Marked((named, _LEVELS.get(row.level, ""), base, head, share, what), css="parts" if mark else ""))
+        rows.append(
+            Marked(
+                (named, _LEVELS.get(row.level, ""), base, head, share, what),
+                css="parts" if mark else "",
+            )
+        )
     alike, far = len(places) - len(rows), len(apart.rows) - len(places)
-    hidden = f" Not in the table: {plural(alike, 'pass')} that did not change the difference." if alike else ""
-    no_room = f" The table leaves out {plural(far, 'pass')} before or after these rows." if far else ""
-    program = f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. " if printed_for else ""
-    commands = phrase(program, code("code-size-bot trace"), " shows the commands that print the IR after each pass.")
+    hidden = (
+        f" Not in the table: {plural(alike, 'pass')} that did not change the"
+        " difference."
+        if alike
+        else ""
+    )
+    no_room = (
+        f" The table leaves out {plural(far, 'pass')} before or after these rows."
+        if far
+        else ""
+    )
+    program = (
+        f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. "
+        if printed_for
+        else ""
+    )
+    commands = phrase(
+        program,
+        code("code-size-bot trace"),
+        " shows the commands that print the IR after each pass.",
+    )
     return Fold(
-        phrase("Passes of ", code(name), ": the sides diverge after ", code(_pass(apart.rows[at].name))),
+        phrase(
+            "Passes of ",
+            code(name),
+            ": the sides diverge after ",
+            code(_pass(apart.rows[at].name)),
+        ),
         (
             Picture((("", json.dumps(_picture(apart, places, marks))),)),
             Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
@@ -105,10 +157,13 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
     )
 
 
-def _picture(apart: Parting, places: range, marks: Mapping[int, str]) -> Mapping[str, str]:
+def _picture(
+    apart: Parting, places: range, marks: Mapping[int, str]
+) -> Mapping[str, str]:
     """What each pass has, parted by `|`: its name, the operations on both sides, and how it is marked.
 
-    One without a name stands between levels. A side on which a pass changes nothing is as it was after the one before.
+    One without a name stands between levels. A side on which a pass changes nothing is
+    as it was after the one before.
     """
     lines: list[tuple[str, int | None, int | None, str]] = []
     level, base, head = "", None, None
@@ -117,10 +172,19 @@ def _picture(apart: Parting, places: range, marks: Mapping[int, str]) -> Mapping
         if level not in ("", row.level):
             base = head = None
             lines.append(("", None, None, ""))
-        level, base, head = row.level, row.base.total if row.base else base, row.head.total if row.head else head
+        level, base, head = (
+            row.level,
+            row.base.total if row.base else base,
+            row.head.total if row.head else head,
+        )
         lines.append((_pass(row.name), base, head, marks.get(place, "")))
     columns = zip(*lines, strict=True)
-    texts = ("|".join("" if value is None else str(value).replace("|", "/") for value in column) for column in columns)
+    texts = (
+        "|".join(
+            "" if value is None else str(value).replace("|", "/") for value in column
+        )
+        for column in columns
+    )
     return dict(zip(("passes", "base", "head", "marks"), texts, strict=True))
 
 
@@ -131,7 +195,10 @@ def _pass(name: str) -> str:
 def trace_blocks(traced: Traced) -> Iterator[Block]:
     """The passes after which another difference stands, the one that parts the sides marked, and how to see all."""
     found = {name: traced.rows.get(name) for name in SIDES}
-    sizes = ("n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}" for row in found.values())
+    sizes = (
+        "n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}"
+        for row in found.values()
+    )
     name = next(row.name for row in (found["head"], found["base"]) if row)
     yield Sentence((strong(f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"),))
     yield from ladder_blocks(traced.ladder, traced.no_ladder)
@@ -139,35 +206,64 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         yield Sentence((strong(proof_line(traced.proof)),))
     if traced.pass_proof is not None:
         yield from pass_proof_blocks(traced.pass_proof)
-    if traced.ladder is not None and is_large_part(attribution(traced.ladder), LLVM_OPTIMIZER):
-        yield Sentence("LLVM optimizer: not divided: there is no experiment for its passes")
+    if traced.ladder is not None and is_large_part(
+        attribution(traced.ladder), LLVM_OPTIMIZER
+    ):
+        yield Sentence(
+            "LLVM optimizer: not divided: there is no experiment for its passes"
+        )
     if traced.machine is not None:
         yield from machine_pass_blocks(traced.machine)
     yield from program_blocks(traced.formed)
     apart, rows = traced.parting, list[Row]()
     for row in (apart.rows[place] for place in apart.shown):
-        base, head = ("–" if state is None else f"{state.total:,}" for state in (row.base, row.head))
+        base, head = (
+            "–" if state is None else f"{state.total:,}"
+            for state in (row.base, row.head)
+        )
         apart_by = share(row.share).replace(" ", "")
-        words = (clip(row.name, _PASS_COLUMNS), base, head, apart_by, operation_words(row.apart, 1))
+        words = (
+            clip(row.name, _PASS_COLUMNS),
+            base,
+            head,
+            apart_by,
+            operation_words(row.apart, 1),
+        )
         kind: Kind = "strong" if row is apart.row else "text"
         rows.append(tuple((Span(word, kind),) for word in words))
     compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)
     yield Table(
-        ("after", *compilers, "difference", "what differs"), listed(rows, "pass"), wanted=(1, 2, 4, 3), unnumbered=(4,)
+        ("after", *compilers, "difference", "what differs"),
+        listed(rows, "pass"),
+        wanted=(1, 2, 4, 3),
+        unnumbered=(4,),
     )
     more = len(apart.rows) - len(rows)
-    meaning = f"operations of the function after each pass; {more} more passes do not change the difference"
+    meaning = (
+        f"operations of the function after each pass; {more} more passes do not change"
+        " the difference"
+    )
     yield Sentence(meaning if rows else "", small=True)
     said = f"{'no pass is named' if apart.rows else 'not traced'}: {apart.why}"
     if apart.row is not None:
-        said = f"the sides diverge after {apart.row.name}: {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
+        said = (
+            f"the sides diverge after {apart.row.name}:"
+            f" {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
+        )
     yield Sentence((strong(clean(said)),))
     for name, side in traced.traces.items():
         if side.same_code is not None:
-            is_same = "the same code as the artifact" if side.same_code else "other code than the artifact"
+            is_same = (
+                "the same code as the artifact"
+                if side.same_code
+                else "other code than the artifact"
+            )
             yield Sentence(f"{name}: the traced compile gives {is_same}")
     for name, commands in traced.commands.items():
-        yield section(f"Shown by, {name}", Code("\n".join(clean(command, 4_000) for command in commands)))
+        yield section(
+            f"Shown by, {name}",
+            Code("\n".join(clean(command, 4_000) for command in commands)),
+        )
 
 
 def trace_json(traced: Traced) -> Mapping[str, Any]:

@@ -28,29 +28,42 @@ from bot.show.renderers import markdown, write_answer
 from bot.show.root_causes import cause_title
 from bot.show.slow_growth import growth_section
 
-WEEKLY_LIMIT_BYTES = 512 * 1024  # Half of what GitHub takes as the summary of one step, in UTF-8
+WEEKLY_LIMIT_BYTES = (
+    512 * 1024
+)  # Half of what GitHub takes as the summary of one step, in UTF-8
 _SHOWN_DIGITS, _NOTE = 10, 400
 
 
 def write_weekly(weekly: Weekly, templates: Path | None, out: Path) -> list[Path]:
     """Write `weekly.json`, `weekly.md` and `weekly.html`."""
     blocks = partial(weekly_blocks, weekly)
-    return write_answer("weekly", weekly_lines(weekly), blocks, WEEKLY_LIMIT_BYTES, templates, out)
+    return write_answer(
+        "weekly", weekly_lines(weekly), blocks, WEEKLY_LIMIT_BYTES, templates, out
+    )
 
 
 def weekly_markdown(weekly: Weekly, templates: Path | None) -> str:
     """Return the summary for the run's page."""
-    return markdown("weekly", partial(weekly_blocks, weekly), WEEKLY_LIMIT_BYTES, templates)
+    return markdown(
+        "weekly", partial(weekly_blocks, weekly), WEEKLY_LIMIT_BYTES, templates
+    )
 
 
 def weekly_blocks(weekly: Weekly, _room: Room) -> tuple[Block, ...]:
     """The largest drifts, and each measure of the branch since older baselines."""
-    ends = phrase(code(weekly.base[:_SHOWN_DIGITS]), " to ", code(weekly.head[:_SHOWN_DIGITS]))
-    counted = f"{plural(weekly.grown, 'build')} of {weekly.compared:,} grew over {plural(weekly.days, 'day')}"
+    ends = phrase(
+        code(weekly.base[:_SHOWN_DIGITS]), " to ", code(weekly.head[:_SHOWN_DIGITS])
+    )
+    counted = (
+        f"{plural(weekly.grown, 'build')} of {weekly.compared:,} grew over"
+        f" {plural(weekly.days, 'day')}"
+    )
     notes = [phrase(clip(clean(note), _NOTE)) for note in weekly.notes]
     headers = ("build", "code size", "last 7 days", "mainly because", "largest steps")
     rows = [_row(drift) for drift in weekly.drifts]
-    table = Table(headers, listed(rows, "build"), numbers_from=1, unnumbered=(3, 4), sentences=3)
+    table = Table(
+        headers, listed(rows, "build"), numbers_from=1, unnumbered=(3, 4), sentences=3
+    )
     nothing = "" if rows else "No build grew."
     return (
         Sentence(phrase("Slow growth: ", strong(counted))),
@@ -62,10 +75,21 @@ def weekly_blocks(weekly: Weekly, _room: Room) -> tuple[Block, ...]:
 
 
 def _row(drift: Drift) -> Row:
-    model, target = (code(clip(name, NAME_LIMIT)) for name in (drift.key.model, drift.key.target))
+    model, target = (
+        code(clip(name, NAME_LIMIT)) for name in (drift.key.model, drift.key.target)
+    )
     size = f"{sides(drift.base, drift.head)}, {change(drift.base, drift.head)}"
-    steps = [phrase(code(step.commit[:_SHOWN_DIGITS]), f" {signed(step.change_bytes)}") for step in drift.steps]
-    return (phrase(model, " on ", target), size, signed(drift.week), _why(drift), joined(steps, ", ") or UNKNOWN)
+    steps = [
+        phrase(code(step.commit[:_SHOWN_DIGITS]), f" {signed(step.change_bytes)}")
+        for step in drift.steps
+    ]
+    return (
+        phrase(model, " on ", target),
+        size,
+        signed(drift.week),
+        _why(drift),
+        joined(steps, ", ") or UNKNOWN,
+    )
 
 
 def _why(drift: Drift) -> Phrase:

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bot.core.explanation import CAUSE_WORDS, UNATTRIBUTED, ComponentDelta, DispatchDelta, Explanation
+from bot.core.explanation import (
+    CAUSE_WORDS,
+    UNATTRIBUTED,
+    ComponentDelta,
+    DispatchDelta,
+    Explanation,
+)
 from bot.core.metrics import METRICS
 from bot.core.program import Family
 from bot.core.program_proof import EXPERIMENT_WORDS
-from bot.show.blocks import ABSENT, Listing, Phrase, code, joined, listing, phrase, strong
+from bot.show.blocks import (
+    ABSENT,
+    Listing,
+    Phrase,
+    code,
+    joined,
+    listing,
+    phrase,
+    strong,
+)
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import amount, plural, sides, signed
@@ -19,7 +34,11 @@ _PARTS, _OPERATIONS = 6, 1
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
-    *((metric.of_entry, metric.label, metric.unit) for metric in METRICS if metric.of_entry),
+    *(
+        (metric.of_entry, metric.label, metric.unit)
+        for metric in METRICS
+        if metric.of_entry
+    ),
 )
 """The numbers of an entry point: field, label and unit."""
 _FIRST_COMPILES = (
@@ -43,7 +62,9 @@ class DispatchLine(NamedTuple):
     cause: str
     component: str
     note: str
-    passed: str  # what the compiler's pass did to it, where that was traced and the note does not say it
+    # what the compiler's pass did to it, where that was traced and the note does not
+    # say it
+    passed: str
     matched: str
     numbers: Mapping[str, Number]  # with all labels of NUMBERS
 
@@ -61,47 +82,87 @@ def why_words(explanation: Explanation) -> Phrase:
     And of which compiles all this is, where the compiler does not repeat itself.
     """
     component = explanation.component
-    place = code(clean(component, NAME_LIMIT)) if component and component != UNATTRIBUTED else None
+    place = (
+        code(clean(component, NAME_LIMIT))
+        if component and component != UNATTRIBUTED
+        else None
+    )
     why = clip(clean(explanation.why).rstrip(".: "), _WHY)
     cause, told = strong(cause_words(explanation.cause)), f": {why}" if why else ""
-    where = phrase(" in " if explanation.cause else "; most changed in ", place) if place else ()
-    reason = phrase(cause, where, told) if explanation.cause else phrase(cause, told, where)
+    where = (
+        phrase(" in " if explanation.cause else "; most changed in ", place)
+        if place
+        else ()
+    )
+    reason = (
+        phrase(cause, where, told) if explanation.cause else phrase(cause, told, where)
+    )
     first = clip(clean(explanation.phase), 40) if explanation.phase else ""
     differ = f"; the sides first differ in {first}" if first else ""
-    return phrase(reason, differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else "")
+    return phrase(
+        reason, differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else ""
+    )
 
 
 def rest(explanation: Explanation) -> str:
-    """The dispatches that there is nothing to tell of, in a sentence; empty where there are none."""
+    """The dispatches that there is nothing to tell of, in a sentence.
+
+    Empty where there are none.
+    """
     same, moved = explanation.unchanged, explanation.rebased
     parts = [f"{plural(same, 'other dispatch')} did not change"] if same else []
     if moved:
         what = "the same numbers, but the program binds other buffers"
-        parts.append(f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'} {what}")
+        parts.append(
+            f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'}"
+            f" {what}"
+        )
     return f"{'; '.join(parts)}." if parts else ""
 
 
-def waterfall(explanation: Explanation) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Cause, change of the artifact by it, and its parts that are no dispatch's code; the largest first, then all."""
-    for cause, size in sorted(explanation.waterfall.items(), key=lambda one: -abs(one[1])):
-        parts = [(clean(one.what), signed(one.change_bytes)) for one in explanation.parts if one.cause == cause]
+def waterfall(
+    explanation: Explanation,
+) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Cause, change of the artifact by it, and its parts that are no dispatch's code.
+
+    The largest first, then all.
+    """
+    for cause, size in sorted(
+        explanation.waterfall.items(), key=lambda one: -abs(one[1])
+    ):
+        parts = [
+            (clean(one.what), signed(one.change_bytes))
+            for one in explanation.parts
+            if one.cause == cause
+        ]
         yield cause_words(cause), signed(size), parts
     if explanation.waterfall:
         yield "all", signed(sum(explanation.waterfall.values())), []
 
 
 def by_cause(explanation: Explanation) -> str:
-    """The bytes of each cause: `strategy +57,000 B, VM bytecode +12 B`; empty where there are fewer than two causes.
+    """The bytes of each cause: `strategy +57,000 B, VM bytecode +12 B`.
 
-    Bytes that no dispatch's code explains are named by the part of the artifact that they are in.
+    Empty where there are fewer than two causes.
+
+    Bytes that no dispatch's code explains are named by the part of the artifact that
+    they are in.
     """
     sizes: dict[str, int] = {}
     for cause, size in explanation.waterfall.items():
-        parts = {clean(part.what): part.change_bytes for part in explanation.parts if part.cause == cause}
+        parts = {
+            clean(part.what): part.change_bytes
+            for part in explanation.parts
+            if part.cause == cause
+        }
         sizes |= parts if sum(parts.values()) == size else {cause_words(cause): size}
     ordered = sorted(sizes.items(), key=lambda one: -abs(one[1]))
     more = f" and {len(ordered) - _PARTS} more" if len(ordered) > _PARTS else ""
-    return ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS]) + more if len(ordered) > 1 else ""
+    return (
+        ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS]) + more
+        if len(ordered) > 1
+        else ""
+    )
 
 
 def dispatch_line(delta: DispatchDelta) -> DispatchLine:
@@ -112,51 +173,86 @@ def dispatch_line(delta: DispatchDelta) -> DispatchLine:
         if delta.base is None:
             text = f"{ABSENT} → {amount(right, unit)}"
         else:
-            text = f"{amount(left, unit)} → {ABSENT}" if delta.head is None else sides(left, right, unit)
-        numbers[label] = Number(text, left is not None or right is not None, left != right)
-    names = (clean(delta.name, _NAME), cause_words(delta.cause), clean(delta.component, _NAME))
+            text = (
+                f"{amount(left, unit)} → {ABSENT}"
+                if delta.head is None
+                else sides(left, right, unit)
+            )
+        numbers[label] = Number(
+            text, left is not None or right is not None, left != right
+        )
+    names = (
+        clean(delta.name, _NAME),
+        cause_words(delta.cause),
+        clean(delta.component, _NAME),
+    )
     matched = clean(delta.matched, 60).replace("-", " ")
-    return DispatchLine(*names, clean(delta.note, _NOTE), passed_words(delta), matched, numbers)
+    return DispatchLine(
+        *names, clean(delta.note, _NOTE), passed_words(delta), matched, numbers
+    )
 
 
 def passed_words(delta: DispatchDelta) -> str:
     """`after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12 more)`."""
     if delta.passed is None or delta.passed.name in delta.note:
         return ""
-    printed_for = f" (printed for {delta.passed.printed_for})" if delta.passed.printed_for else ""
+    printed_for = (
+        f" (printed for {delta.passed.printed_for})" if delta.passed.printed_for else ""
+    )
     words = f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}"
     experiment = EXPERIMENT_WORDS.get(delta.passed.experiment, "")
     return clean(f"{words}, {experiment}" if experiment else words, _NOTE)
 
 
-def diffs(dispatches: Sequence[DispatchDelta], most: int, most_lines: int) -> Iterator[tuple[str, str, int]]:
+def diffs(
+    dispatches: Sequence[DispatchDelta], most: int, most_lines: int
+) -> Iterator[tuple[str, str, int]]:
     """The smallest differing pieces of dispatches, each text once: name, first lines, and how many more there are."""
     first: dict[tuple[str, ...], str] = {}
     for delta in dispatches if most_lines else ():
         first.setdefault(delta.diff, delta.name)
     for diff, name in [(diff, name) for diff, name in first.items() if diff][:most]:
-        lines = [clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]]
+        lines = [
+            clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]
+        ]
         yield clean(name, NAME_LIMIT), "\n".join(lines), max(0, len(diff) - most_lines)
 
 
 def component_row(delta: ComponentDelta) -> tuple[str, str, str, str]:
     """The cells of a component's row: its name, and both sides of its dispatch sites, code and stack frame."""
-    amounts = (("dispatch_sites", "count"), ("code_bytes", "bytes"), ("stack_bytes", "bytes"))
-    sites, size, stack = (sides(delta.base.get(what), delta.head.get(what), unit) for what, unit in amounts)
+    amounts = (
+        ("dispatch_sites", "count"),
+        ("code_bytes", "bytes"),
+        ("stack_bytes", "bytes"),
+    )
+    sites, size, stack = (
+        sides(delta.base.get(what), delta.head.get(what), unit)
+        for what, unit in amounts
+    )
     return clean(delta.name, _NAME), sites, size, stack
 
 
-def family_lines(families: Sequence[Family], most: int | None = None, *, roomy: bool = False) -> Listing[Phrase]:
-    """What deduplication left behind, a line each; `roomy`: with all that keeps the executables apart.
+def family_lines(
+    families: Sequence[Family], most: int | None = None, *, roomy: bool = False
+) -> Listing[Phrase]:
+    """What deduplication left behind, a line each.
 
-    ``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``; or that they are identical.
+    `roomy`: with all that keeps the executables apart.
+
+    ``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``;
+    or that they are identical.
     """
     members, varying, characters = (12, 12, 400) if roomy else (2, 3, 120)
     lines = []
     for one in families[:most]:
-        count, kind = plural(len(one.members), "executable"), clean(one.kind, 24).replace("-", " ")
+        count, kind = (
+            plural(len(one.members), "executable"),
+            clean(one.kind, 24).replace("-", " "),
+        )
         apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
-        names = joined([(code(clean(name, 48)),) for name in one.members[:members]], ", ")
+        names = joined(
+            [(code(clean(name, 48)),) for name in one.members[:members]], ", "
+        )
         texts = () if one.identical else one.varying[:varying]
         what = joined([(code(clean(line, characters)),) for line in texts], "; ")
         about = f"{count} have identical functions" if one.identical else apart

@@ -26,12 +26,24 @@ class CheckedOut(DirectoryStore):
         if listed.is_file():
             lines = listed.read_text(encoding="ascii", errors="replace").splitlines()
             numbers = {path: number for number, path in enumerate(lines)}
-            return sorted(entries, key=lambda entry: (numbers.get(path_of(entry), -1), entry))
-        outcome = self._git("log", "--first-parent", "--no-renames", "--name-only", "--format=", "--", FOLDER)
+            return sorted(
+                entries, key=lambda entry: (numbers.get(path_of(entry), -1), entry)
+            )
+        outcome = self._git(
+            "log",
+            "--first-parent",
+            "--no-renames",
+            "--name-only",
+            "--format=",
+            "--",
+            FOLDER,
+        )
         if not outcome.ok:
             return super().in_order(entries)
         names = [line for line in outcome.output.splitlines() if line]
         newest_first = list(dict.fromkeys(names))
         places = {path: -place for place, path in enumerate(newest_first)}
         oldest = -len(newest_first)
-        return sorted(entries, key=lambda entry: (places.get(path_of(entry), oldest), entry))
+        return sorted(
+            entries, key=lambda entry: (places.get(path_of(entry), oldest), entry)
+        )

@@ -1,10 +1,11 @@
 """Snapshots on an orphan branch of the repository itself: the store on GitHub, which many jobs write at once.
 
-A writer never overwrites another: where one was faster, it fetches again, puts its file on top and pushes anew. The
-first writer of a week rewrites the branch without what the retention drops, unless another writes at the same time. It
-works in a
-bare repository of its own, fetched without files (`blob:none`) and without history, so that a branch of thousands of
-snapshots costs its listing; the user's clone, its index, branches and settings stay untouched.
+A writer never overwrites another: where one was faster, it fetches again, puts its file
+on top and pushes anew. The first writer of a week rewrites the branch without what the
+retention drops, unless another writes at the same time. It works in a bare repository
+of its own, fetched without files (`blob:none`) and without history, so that a branch of
+thousands of snapshots costs its listing; the user's clone, its index, branches and
+settings stay untouched.
 """
 
 from __future__ import annotations
@@ -20,16 +21,30 @@ from pathlib import Path
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
-from bot.store.entries import FOLDER, ORDER, UNPACKED_LIMIT_BYTES, entry_of, is_whole, pack, path_of, unpack
+from bot.store.entries import (
+    FOLDER,
+    ORDER,
+    UNPACKED_LIMIT_BYTES,
+    entry_of,
+    is_whole,
+    pack,
+    path_of,
+    unpack,
+)
 from bot.store.retention import DAY_SECONDS, kept_entries, week_of
 from bot.system.files import temporary_directory, write_atomically
 from bot.system.git import Git, first_line
 
 ATTEMPTS = 30
 TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
-_ALL = "--depth=2147483647"  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
+_ALL = (  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
+    "--depth=2147483647"
+)
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
-AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+AUTHOR = (
+    "github-actions[bot]",
+    "41898282+github-actions[bot]@users.noreply.github.com",
+)
 README = f"""# Code size baselines
 
 This branch belongs to code-size-bot. `{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the
@@ -37,19 +52,22 @@ compiler made of the suite at that commit; the digest covers compiler, suite, ta
 
 It shares no history with the code. You may delete it: the next push to the default branch creates it again.
 """
-# A push that lost a race, told by git itself and by the other side, which had the branch locked or moved meanwhile.
+# A push that lost a race, told by git itself and by the other side, which had the
+# branch locked or moved meanwhile.
 LOST_A_RACE = re.compile(
     r"\[rejected\]|non-fast-forward|fetch first|stale info"
-    r"|\[remote rejected\].*(cannot lock ref|failed to update|failed to lock|unable to lock|incorrect old value"
+    r"|\[remote rejected\].*(cannot lock ref|failed to update|failed to lock|unable to"
+    r" lock|incorrect old value"
     r"|reference already exists|is at [0-9a-f]+ but expected)"
 )
 
-# Git's own words for status 403, and GitHub's words for it. Names and addresses may hold any digits, so that the number
-# alone says nothing.
+# Git's own words for status 403, and GitHub's words for it. Names and addresses may
+# hold any digits, so that the number alone says nothing.
 _NO_PERMISSION = re.compile(
     r"^fatal: unable to access '.*': The requested URL returned error: 403\s*$"
     r"|^error: RPC failed; HTTP 403 "
-    r"|^remote: (?:Permission to \S+ denied to |Write access to repository not granted)",
+    r"|^remote: (?:Permission to \S+ denied to |Write access to repository not"
+    r" granted)",
     re.MULTILINE,
 )
 _NO_LOGIN = re.compile(
@@ -106,22 +124,44 @@ class DataBranch:
     def repository(self) -> Git:
         """The bare repository, connected with the repository that has the branch.
 
-        The clone's own `http` and `credential` settings go along: checkout actions leave their credentials there.
-        A header with a token of the clone's origin does not go to another repository.
+        The clone's own `http` and `credential` settings go along: checkout actions
+        leave their credentials there. A header with a token of the clone's origin does
+        not go to another repository.
         """
         directory = self._room.enter_context(temporary_directory("data-"))
         url = self._address or self._git.text("remote", "get-url", "origin")
         file, path = directory / "settings", directory / "bare"
         pattern = r"^(http|credential)\.|^core\.sshcommand$"
-        self._git("config", "--local", "--includes", "--null", "--get-regexp", pattern, stdout=file)
+        self._git(
+            "config",
+            "--local",
+            "--includes",
+            "--null",
+            "--get-regexp",
+            pattern,
+            stdout=file,
+        )
         rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
         file.unlink()
-        settings = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+        settings = [
+            (key, value)
+            for key, _, value in (row.partition("\n") for row in rows)
+            if key
+        ]
         if self._address:
-            settings = [(key, value) for key, value in settings if not key.endswith(".extraheader")]
+            settings = [
+                (key, value)
+                for key, value in settings
+                if not key.endswith(".extraheader")
+            ]
         self._git.text("init", "--quiet", "--bare", str(path))
         with (path / "config").open("a", encoding="utf-8") as written:
-            written.write("".join(_section(key, value) for key, value in (("remote.origin.url", url), *settings)))
+            written.write(
+                "".join(
+                    _section(key, value)
+                    for key, value in (("remote.origin.url", url), *settings)
+                )
+            )
         return self._git.at(path)
 
     def entries(self) -> Sequence[Entry]:
@@ -132,7 +172,11 @@ class DataBranch:
         self._tip = self._fetched()
         if self._tip is None:
             return ()
-        return sorted(entry for entry in map(entry_of, self._names("-r", TIP, "--", FOLDER)) if entry is not None)
+        return sorted(
+            entry
+            for entry in map(entry_of, self._names("-r", TIP, "--", FOLDER))
+            if entry is not None
+        )
 
     def _fetched(self) -> str | None:
         """The branch's tip now, which is one of ours; None where there is no such branch."""
@@ -140,15 +184,31 @@ class DataBranch:
             raise self._foreign("is the default branch")
         tip = self._fetch(TIP, "--depth=1")
         if tip is None:
-            # Git keeps branches as paths: none can stand below another, which a push would say as if it lost a race.
+            # Git keeps branches as paths: none can stand below another, which a push
+            # would say as if it lost a race.
             parts = self._branch.split("/")
-            above = [f"refs/heads/{'/'.join(parts[:count])}" for count in range(1, len(parts))]
-            outcome = self.repository("ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*")
+            above = [
+                f"refs/heads/{'/'.join(parts[:count])}"
+                for count in range(1, len(parts))
+            ]
+            outcome = self.repository(
+                "ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*"
+            )
             if not outcome.ok:
-                raise self._refused(outcome.output, f"branch {self._branch} could not be searched for", "read")
+                raise self._refused(
+                    outcome.output,
+                    f"branch {self._branch} could not be searched for",
+                    "read",
+                )
             if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
-                what = f"branch {self._branch} cannot be created, because there is a branch {other[1]}"
-                hint = "choose another name: git cannot have the branches a and a/b at the same time"
+                what = (
+                    f"branch {self._branch} cannot be created, because there is a"
+                    f" branch {other[1]}"
+                )
+                hint = (
+                    "choose another name: git cannot have the branches a and a/b at the"
+                    " same time"
+                )
                 raise ConfigError(what, where="baseline: branch", hint=hint)
         elif set(self._names(tip)) - {"README.md"} != {FOLDER}:
             raise self._foreign("has other files than baselines")
@@ -156,40 +216,71 @@ class DataBranch:
 
     def _fetch(self, ref: str, depth: str) -> str | None:
         """SHA of the branch's tip, from now on under `ref`; None where there is no such branch."""
-        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", depth)
-        outcome = self.repository("fetch", *options, "origin", f"+refs/heads/{self._branch}:{ref}")
+        options = (
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--filter=blob:none",
+            depth,
+        )
+        outcome = self.repository(
+            "fetch", *options, "origin", f"+refs/heads/{self._branch}:{ref}"
+        )
         if outcome.ok:
             return self.repository.text("rev-parse", "--verify", ref)
         if "couldn't find remote ref" in outcome.output:
             return None
-        raise self._refused(outcome.output, f"branch {self._branch} could not be fetched", "read")
+        raise self._refused(
+            outcome.output, f"branch {self._branch} could not be fetched", "read"
+        )
 
     def _refused(self, output: str, what: str, access: str) -> NetworkError:
-        """Return the error for a git command that was refused; `access` is what it needed, `read` or `write`."""
+        """Return the error for a git command that was refused.
+
+        `access` is what it needed, `read` or `write`.
+        """
         is_other = bool(self._address)
         if _NO_PERMISSION.search(output):
             hint = f"give the job permissions: contents: {access}"
             if is_other:
                 hint = f"give `store-token` a token that may {access} {self._address}"
             return NetworkError(f"{what}: the token may not {access}", hint=hint)
-        if _NO_LOGIN.search(output) and access == "read" and not self._git.has_credentials:
+        if (
+            _NO_LOGIN.search(output)
+            and access == "read"
+            and not self._git.has_credentials
+        ):
             hint = "give this job the files of the branch: input `baselines`"
             if is_other:
-                hint = "give `store-token` to the job that prepares, and its files to the others: input `baselines`"
-            return LoginRefused(f"{what}: it takes a token, and this job has none", hint=hint)
+                hint = (
+                    "give `store-token` to the job that prepares, and its files to the"
+                    " others: input `baselines`"
+                )
+            return LoginRefused(
+                f"{what}: it takes a token, and this job has none", hint=hint
+            )
         if _NO_LOGIN.search(output):
             name = "store-token" if is_other else "github-token"
-            return LoginRefused(f"{what}: the token was refused", hint=f"check the input `{name}`")
+            return LoginRefused(
+                f"{what}: the token was refused", hint=f"check the input `{name}`"
+            )
         return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
 
     def _foreign(self, what: str) -> ConfigError:
-        hint = "name a branch of its own, such as code-size-data, or delete this one if it is not needed"
+        hint = (
+            "name a branch of its own, such as code-size-data, or delete this one if it"
+            " is not needed"
+        )
         return ConfigError(
-            f"branch {self._branch} {what}, so the bot does not change it", where="baseline: branch", hint=hint
+            f"branch {self._branch} {what}, so the bot does not change it",
+            where="baseline: branch",
+            hint=hint,
         )
 
     def _names(self, *arguments: str) -> list[str]:
-        listing = self.repository.data("ls-tree", "-z", "--name-only", *arguments).decode("utf-8", "replace")
+        listing = self.repository.data(
+            "ls-tree", "-z", "--name-only", *arguments
+        ).decode("utf-8", "replace")
         return [name for name in listing.split("\0") if name]
 
     def load(self, entry: Entry) -> Snapshot:
@@ -200,30 +291,56 @@ class DataBranch:
             self._tip = self._fetched()
         if self._tip is None or not self._names(self._tip, "--", path):
             raise InputError("is not stored", where=where)
-        data = self.repository.data("cat-file", "blob", f"{self._tip}:{path}", limit=UNPACKED_LIMIT_BYTES)
+        data = self.repository.data(
+            "cat-file", "blob", f"{self._tip}:{path}", limit=UNPACKED_LIMIT_BYTES
+        )
         return unpack(data, where)
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """By the last commit that wrote each; raises NetworkError."""
         self._fetch(HISTORY, _ALL)  # all commits, still no files
-        options = ("--first-parent", "--no-renames", "--name-only", "--format=", HISTORY)
-        written = filter(None, self.repository.text("log", *options, "--", FOLDER).splitlines())  # the last one first
-        places = {path: place for place, path in enumerate(reversed(dict.fromkeys(written)))}
-        return sorted(entries, key=lambda entry: (places.get(path_of(entry), -1), entry))
+        options = (
+            "--first-parent",
+            "--no-renames",
+            "--name-only",
+            "--format=",
+            HISTORY,
+        )
+        written = filter(
+            None, self.repository.text("log", *options, "--", FOLDER).splitlines()
+        )  # the last one first
+        places = {
+            path: place for place, path in enumerate(reversed(dict.fromkeys(written)))
+        }
+        return sorted(
+            entries, key=lambda entry: (places.get(path_of(entry), -1), entry)
+        )
 
     def copy(self, entries: Sequence[Entry], folder: Path) -> None:
-        """Write some of `entries()` below a folder, as `bot.store.checkout` reads them; raises NetworkError.
+        """Write some of `entries()` below a folder, as `bot.store.checkout` reads them.
 
-        One request fetches all files. A server that does not give them so gives them one by one.
+        Raises NetworkError.
+
+        One request fetches all files. A server that does not give them so gives them
+        one by one.
         """
         ordered = self.in_order(entries) if entries else ()
         blobs = self._blobs()
         wanted = [blobs[path_of(entry)] for entry in ordered]
         if wanted:
-            self.repository("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "origin", *wanted)
+            self.repository(
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "origin",
+                *wanted,
+            )
         for entry in ordered:
             path = path_of(entry)
-            data = self.repository.data("cat-file", "blob", blobs[path], limit=UNPACKED_LIMIT_BYTES)
+            data = self.repository.data(
+                "cat-file", "blob", blobs[path], limit=UNPACKED_LIMIT_BYTES
+            )
             write_atomically(folder / path, data)
         lines = [f"{path_of(entry)}\n" for entry in ordered]
         write_atomically(folder / ORDER, "".join(lines).encode("ascii"))
@@ -232,31 +349,56 @@ class DataBranch:
         """Path on the branch → the id of its file; empty where there is no such branch."""
         if self._tip is None:
             return {}
-        listing = self.repository.text("ls-tree", "-r", self._tip, "--", FOLDER).splitlines()
-        return {path: row.split()[2] for row, _, path in (line.partition("\t") for line in listing)}
+        listing = self.repository.text(
+            "ls-tree", "-r", self._tip, "--", FOLDER
+        ).splitlines()
+        return {
+            path: row.split()[2]
+            for row, _, path in (line.partition("\t") for line in listing)
+        }
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Push one snapshot, as often as other writers come first; raises NetworkError, ConfigError."""
+        """Push one snapshot, as often as other writers come first.
+
+        Raises NetworkError, ConfigError.
+        """
         path, data = path_of(entry), pack(snapshot)
         for attempt in range(ATTEMPTS):
             self._tip = self._fetched()
-            if self._tip and self._names(self._tip, "--", path) and is_whole(self, entry):
+            if (
+                self._tip
+                and self._names(self._tip, "--", path)
+                and is_whole(self, entry)
+            ):
                 return False
             parent_seconds = self._seconds_of(self._tip) if self._tip else None
-            parent = self._tip or self._commit(None, "README.md", README.encode(), "Begin the code size baselines")
+            parent = self._tip or self._commit(
+                None, "README.md", README.encode(), "Begin the code size baselines"
+            )
             message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}"
             commit = self._commit(parent, path, data, message)
-            outcome = self.repository("push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}")
+            outcome = self.repository(
+                "push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}"
+            )
             if outcome.ok:
                 self._tip = commit
-                if parent_seconds is not None and week_of(parent_seconds) != week_of(self._now()):
+                if parent_seconds is not None and week_of(parent_seconds) != week_of(
+                    self._now()
+                ):
                     self._thin_if_possible()
                 return True
             if not LOST_A_RACE.search(outcome.output):
-                raise self._refused(outcome.output, f"branch {self._branch} could not be pushed", "write")
+                raise self._refused(
+                    outcome.output,
+                    f"branch {self._branch} could not be pushed",
+                    "write",
+                )
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
-        what = f"branch {self._branch} could not be pushed: other jobs pushed first, {ATTEMPTS} times"
+        what = (
+            f"branch {self._branch} could not be pushed: other jobs pushed first,"
+            f" {ATTEMPTS} times"
+        )
         raise NetworkError(what, hint="run the job again")
 
     def _seconds_of(self, commit: str) -> int:
@@ -265,11 +407,21 @@ class DataBranch:
     def _thin_if_possible(self) -> None:
         try:
             self._thin()
-        except (ConfigError, InputError, NetworkError) as error:  # the snapshot is stored all the same
-            self._say(f"older snapshots stay on branch {self._branch} until next week: {error.line}")
+        except (
+            ConfigError,
+            InputError,
+            NetworkError,
+        ) as error:  # the snapshot is stored all the same
+            self._say(
+                f"older snapshots stay on branch {self._branch} until next week:"
+                f" {error.line}"
+            )
 
     def _thin(self) -> None:
-        """Rewrite the branch without what the retention drops; another writer's push, or a rule, may prevent it."""
+        """Rewrite the branch without what the retention drops.
+
+        Another writer's push, or a rule, may prevent it.
+        """
         if not self._keep_days:
             return
         tip = self._fetch(HISTORY, _ALL)
@@ -282,20 +434,30 @@ class DataBranch:
             return
         new = self._rewritten(written, kept)
         lease = f"--force-with-lease=refs/heads/{self._branch}:{tip}"
-        outcome = self.repository("push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}")
+        outcome = self.repository(
+            "push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}"
+        )
         if outcome.ok:
             self._tip = new
-            self._say(f"dropped {dropped} stored snapshots older than {self._keep_days} days, and kept one a week")
+            self._say(
+                f"dropped {dropped} stored snapshots older than {self._keep_days} days,"
+                " and kept one a week"
+            )
         else:
             reason = first_line(outcome.output, "remote:", "!")
-            self._say(f"older snapshots stay on branch {self._branch} until next week: {reason}")
+            self._say(
+                f"older snapshots stay on branch {self._branch} until next week:"
+                f" {reason}"
+            )
 
     def _written(self) -> dict[Entry, int]:
         """Entry on the branch → when it was last written, in seconds since the epoch."""
         present = set(self._names("-r", HISTORY, "--", FOLDER))
         options = ("--first-parent", "--no-renames", "--name-only", "--format=%x00%ct")
         written = dict[Entry, int]()
-        for commit in self.repository.text("log", *options, HISTORY, "--", FOLDER).split("\0"):
+        for commit in self.repository.text(
+            "log", *options, HISTORY, "--", FOLDER
+        ).split("\0"):
             lines = [line for line in commit.splitlines() if line]
             seconds = lines[0] if lines else ""
             for path in lines[1:]:
@@ -305,12 +467,18 @@ class DataBranch:
         return written
 
     def _rewritten(self, written: Mapping[Entry, int], kept: Sequence[Entry]) -> str:
-        """Make a branch of the kept entries, which begins anew and has a commit a day; the SHA of its tip.
+        """Make a branch of the kept entries, which begins anew and has a commit a day.
 
-        A commit with two entries of one commit of the code would lose their order, so that they are apart.
+        The SHA of its tip.
+
+        A commit with two entries of one commit of the code would lose their order, so
+        that they are apart.
         """
         listing = self.repository.text("ls-tree", "-r", HISTORY).splitlines()
-        blobs = {path: row.split()[2] for row, _, path in (line.partition("\t") for line in listing)}
+        blobs = {
+            path: row.split()[2]
+            for row, _, path in (line.partition("\t") for line in listing)
+        }
         days: list[list[Entry]] = []
         for entry in kept:
             day = written[entry] // DAY_SECONDS
@@ -318,10 +486,17 @@ class DataBranch:
             if is_new or any(other.sha == entry.sha for other in days[-1]):
                 days.append([])
             days[-1].append(entry)
-        tip = self._commit(None, "README.md", README.encode(), "Begin the code size baselines")
+        tip = self._commit(
+            None, "README.md", README.encode(), "Begin the code size baselines"
+        )
         for entries in days:
-            added = [f"100644,{blobs[path_of(entry)]},{path_of(entry)}" for entry in entries]
-            message = f"Code size of {', '.join(dict.fromkeys(entry.sha[:10] for entry in entries))}"
+            added = [
+                f"100644,{blobs[path_of(entry)]},{path_of(entry)}" for entry in entries
+            ]
+            message = (
+                "Code size of"
+                f" {', '.join(dict.fromkeys(entry.sha[:10] for entry in entries))}"
+            )
             tip = self._commit_of(tip, added, message, written[entries[-1]])
         return tip
 
@@ -332,8 +507,13 @@ class DataBranch:
         added = f"100644,{self.repository.text('hash-object', '-w', '--no-filters', str(blob))},{path}"
         return self._commit_of(parent, [added], message, int(self._now()))
 
-    def _commit_of(self, parent: str | None, added: Sequence[str], message: str, seconds: int) -> str:
-        """Make a commit of that time with these blobs more than its parent (`mode,blob,path`); its SHA."""
+    def _commit_of(
+        self, parent: str | None, added: Sequence[str], message: str, seconds: int
+    ) -> str:
+        """Make a commit of that time with these blobs more than its parent (`mode,blob,path`).
+
+        Its SHA.
+        """
         git, (name, address) = self.repository, AUTHOR
         index = {"GIT_INDEX_FILE": str(git.directory / "index-of-tree")}
         git.text("read-tree", parent or "--empty", environment=index)
@@ -341,15 +521,27 @@ class DataBranch:
         git.text("update-index", "--add", *options, environment=index)
         tree = git.text("write-tree", "--missing-ok", environment=index)
         fields = {"NAME": name, "EMAIL": address, "DATE": f"@{seconds} +0000"}
-        identity = {f"GIT_{role}_{field}": fields[field] for role in ("AUTHOR", "COMMITTER") for field in fields}
+        identity = {
+            f"GIT_{role}_{field}": fields[field]
+            for role in ("AUTHOR", "COMMITTER")
+            for field in fields
+        }
         above = ("-p", parent) if parent else ()
-        return git.text("commit-tree", tree, *above, "-m", message, environment=identity)
+        return git.text(
+            "commit-tree", tree, *above, "-m", message, environment=identity
+        )
 
 
 def _section(key: str, value: str) -> str:
-    """One setting as a git configuration file has it; `key` is `section.name` or `section.<anything>.name`."""
+    """One setting as a git configuration file has it.
+
+    `key` is `section.name` or `section.<anything>.name`.
+    """
     section, _, rest = key.partition(".")
     subsection, _, name = rest.rpartition(".")
-    escaped = [text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in (subsection, value)]
+    escaped = [
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        for text in (subsection, value)
+    ]
     head = f'[{section} "{escaped[0]}"]' if subsection else f"[{section}]"
     return f'{head}\n\t{name} = "{escaped[1]}"\n'

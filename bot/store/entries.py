@@ -78,7 +78,10 @@ def checked_report_id(report_id: str) -> str:
 
 
 def path_of(entry: Entry) -> str:
-    """`snapshots/<report_id>/<sha[:2]>/<sha>.<digest>.json.xz`; raises UsageError for a report id that is no name."""
+    """`snapshots/<report_id>/<sha[:2]>/<sha>.<digest>.json.xz`.
+
+    Raises UsageError for a report id that is no name.
+    """
     folder = f"{FOLDER}/{checked_report_id(entry.report_id)}/{entry.sha[:2]}"
     return f"{folder}/{entry.sha}.{entry.digest}.json.xz"
 
@@ -105,7 +108,9 @@ def unpack(data: bytes, where: str) -> Snapshot:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
         text = unpacker.decompress(data, UNPACKED_LIMIT_BYTES + 1)
         if len(text) > UNPACKED_LIMIT_BYTES:
-            raise InputError(f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 20} MiB", where=where)
+            raise InputError(
+                f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 20} MiB", where=where
+            )
         if not unpacker.eof:
             raise InputError("is not a complete xz file", where=where)
         if unpacker.unused_data:
@@ -139,13 +144,19 @@ class DirectoryStore:
             with path.open("rb") as file:
                 data = file.read(UNPACKED_LIMIT_BYTES)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+            raise InputError(
+                f"cannot be read: {error.strerror}", where=str(path)
+            ) from None
         return unpack(data, str(path))
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """By the times at which their files were written."""
         paths = {entry: self.root / path_of(entry) for entry in entries}
-        written = {entry: path.stat().st_mtime_ns for entry, path in paths.items() if path.exists()}
+        written = {
+            entry: path.stat().st_mtime_ns
+            for entry, path in paths.items()
+            if path.exists()
+        }
         return sorted(entries, key=lambda entry: (written.get(entry, 0), entry))
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:

@@ -15,14 +15,18 @@ def week_of(seconds: float) -> int:
     return int(seconds // DAY_SECONDS + _MONDAY_DAYS) // 7
 
 
-def kept_entries(written: Mapping[Entry, int], keep_days: int, now: float) -> list[Entry]:
+def kept_entries(
+    written: Mapping[Entry, int], keep_days: int, now: float
+) -> list[Entry]:
     """Return the entries to keep, oldest first.
 
-    `written`: when each was stored, in seconds since the epoch. Of the time before `keep_days`, the last entry of each
-    report in each week is kept.
+    `written`: when each was stored, in seconds since the epoch. Of the time before
+    `keep_days`, the last entry of each report in each week is kept.
     """
     oldest = now - keep_days * DAY_SECONDS
     in_order = sorted(written, key=lambda entry: (written[entry], entry))
-    last_of_week = {(entry.report_id, week_of(written[entry])): entry for entry in in_order}
+    last_of_week = {
+        (entry.report_id, week_of(written[entry])): entry for entry in in_order
+    }
     weekly = set(last_of_week.values())
     return [entry for entry in in_order if written[entry] >= oldest or entry in weekly]

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.config.units import parse_amount
-from bot.core.bisecting import Bisection, Bracket, Candidate, Judged, bracket, judged, values_of
+from bot.core.bisecting import (
+    Bisection,
+    Bracket,
+    Candidate,
+    Judged,
+    bracket,
+    judged,
+    values_of,
+)
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
 from bot.core.metrics import METRIC_BY_ID, Metric
@@ -27,14 +35,20 @@ from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.specs import candidates_of
 from bot.study.tracing import traced
 
-_MOST_CHANGES = 4  # So many other metrics are named that changed in the step that was found
+_MOST_CHANGES = (
+    4  # So many other metrics are named that changed in the step that was found
+)
 
 
 def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
     """The metric of that id; `own`: those that the configuration declares. Raises UsageError."""
     known = {**METRIC_BY_ID, **own}
     if name not in known:
-        raise UsageError(f"no metric is called {name!r}", where="--metric", hint=near_or_known(name, tuple(known)))
+        raise UsageError(
+            f"no metric is called {name!r}",
+            where="--metric",
+            hint=near_or_known(name, tuple(known)),
+        )
     if not known[name].exact:
         what = f"{name} varies from run to run: it cannot separate good from bad"
         raise UsageError(what, where="--metric", hint="name another metric")
@@ -46,38 +60,57 @@ def limit_of(metric: Metric, text: str | None) -> int | None:
     try:
         return None if text is None else parse_amount(text).steps(metric.unit)
     except ValueError as error:
-        raise UsageError(str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}") from None
+        raise UsageError(
+            str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}"
+        ) from None
 
 
-def _rule(metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[int]) -> tuple[int, str]:
-    """The largest value that is good, and in words what is bad; `good`, `bad`: all values of the two ends.
+def _rule(
+    metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[int]
+) -> tuple[int, str]:
+    """The largest value that is good, and in words what is bad.
 
-    `limit`: None is half way. Raises UsageError where GOOD is not good by it, or BAD not bad.
+    `good`, `bad`: all values of the two ends.
+
+    `limit`: None is half way. Raises UsageError where GOOD is not good by it, or BAD
+    not bad.
     """
     how = "" if limit is not None else ", halfway from GOOD to BAD"
     limit = (max(good) + min(bad)) // 2 if limit is None else limit
     rule = f"more than {amount(limit, metric.unit)}{how}"
     ends = judged(good, limit), judged(bad, limit)
-    texts = (" or ".join(amount(value, metric.unit) for value in values) for values in (good, bad))
+    texts = (
+        " or ".join(amount(value, metric.unit) for value in values)
+        for values in (good, bad)
+    )
     figures = "GOOD has {}, BAD {}".format(*texts)
     if ends == ("bad", "good") or max(bad) < min(good):
         raise UsageError(
-            f"GOOD and BAD are swapped: {figures}", hint="lower is better: name the side with the lower value first"
+            f"GOOD and BAD are swapped: {figures}",
+            hint="lower is better: name the side with the lower value first",
         )
     if list(good) == list(bad) and ends[0] == ends[1]:
-        raise UsageError(f"{metric.id} is the same at both ends: {figures}", hint="name two ends with different values")
-    for place, result, wanted in zip(("GOOD", "BAD"), ends, ("good", "bad"), strict=True):
+        raise UsageError(
+            f"{metric.id} is the same at both ends: {figures}",
+            hint="name two ends with different values",
+        )
+    for place, result, wanted in zip(
+        ("GOOD", "BAD"), ends, ("good", "bad"), strict=True
+    ):
         if result != wanted:
             raise UsageError(
-                f"{place} is not {wanted}: {figures}, and bad means {rule}", hint="name another end or limit"
+                f"{place} is not {wanted}: {figures}, and bad means {rule}",
+                hint="name another end or limit",
             )
     return limit, rule
 
 
-# The search: the first bad one among variants that are measured when they are asked for, in as few as there can be.
+# The search: the first bad one among variants that are measured when they are asked
+# for, in as few as there can be.
 #
-# Both ends are measured, then always the candidate in the middle of those that are left. Each is held against the good
-# end, so that what moved is compiled again to see whether that holds.
+# Both ends are measured, then always the candidate in the middle of those that are
+# left. Each is held against the good end, so that what moved is compiled again to see
+# whether that holds.
 
 
 @dataclass
@@ -88,14 +121,20 @@ class _Search:
     specs: Sequence[str]
     backward: bool  # True where GOOD is the newer end
     work: Work
-    snapshots: dict[int, Snapshot]  # place → what was measured there; of both ends from the start
+    snapshots: dict[
+        int, Snapshot
+    ]  # place → what was measured there; of both ends from the start
     key: CellKey = field(init=False)
     limit: int = 0  # the largest value that is good
-    candidates: dict[int, Candidate] = field(default_factory=dict)  # place → how the one there is judged
+    candidates: dict[int, Candidate] = field(
+        default_factory=dict
+    )  # place → how the one there is judged
 
     def __post_init__(self) -> None:
         """Raise UsageError where more or less than one cell is meant."""
-        self.key = only_cell({cell.key for side in self.snapshots.values() for cell in side.cells})
+        self.key = only_cell(
+            {cell.key for side in self.snapshots.values() for cell in side.cells}
+        )
 
     def name(self, place: int) -> str:
         """A release by its version alone, anything else as it was named."""
@@ -114,7 +153,10 @@ class _Search:
 
     def values(self, place: int) -> tuple[tuple[int, ...], str]:
         """All values at a place, and why there are none."""
-        good, cell = (next((one for one in self.snapshot(at).cells if one.key == self.key), None) for at in (0, place))
+        good, cell = (
+            next((one for one in self.snapshot(at).cells if one.key == self.key), None)
+            for at in (0, place)
+        )
         return values_of(cell, good, self.metric.id)
 
     def judge(self, place: int) -> Judged:
@@ -123,17 +165,28 @@ class _Search:
         values: tuple[int, ...] = ()
         try:
             values, reason = self.values(place)
-        except (CompilerUnavailable, UsageError, InputError) as error:  # gone, without an option, a damaged file
+        except (
+            CompilerUnavailable,
+            UsageError,
+            InputError,
+        ) as error:  # gone, without an option, a damaged file
             reason = error.line
         if values and (result := judged(values, self.limit)) == "skipped":
-            reason = "the build is non-deterministic: its values lie on both sides of the limit"
+            reason = (
+                "the build is non-deterministic: its values lie on both sides of the"
+                " limit"
+            )
         self.candidates[place] = Candidate(self.name(place), result, values, reason)
         self.work.show.say(candidate_words(self.candidates[place], self.metric.unit))
         return result
 
 
 def bisect(
-    metric: Metric, good_bad: tuple[str, str], limit: int | None, among: Sequence[str], work: Work
+    metric: Metric,
+    good_bad: tuple[str, str],
+    limit: int | None,
+    among: Sequence[str],
+    work: Work,
 ) -> tuple[Bisection, Report]:
     """The first bad candidate, and the report of its step.
 
@@ -149,20 +202,38 @@ def bisect(
     specs, backward = candidates_of(*good_bad, among, work.places, work.cancel)
     ends = {"base": specs[0], "head": specs[-1]}
     work.show.say(
-        f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to {release_in(specs[-1]) or specs[-1]}"
+        f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to"
+        f" {release_in(specs[-1]) or specs[-1]}"
     )
     sides, last = work.sides(ends), len(specs) - 1
-    search = _Search(metric, specs, backward, work, {0: sides["base"], last: sides["head"]})
+    search = _Search(
+        metric, specs, backward, work, {0: sides["base"], last: sides["head"]}
+    )
     (good, why_good), (bad, why_bad) = search.values(0), search.values(last)
-    for word, values, why, place in (("GOOD", good, why_good, 0), ("BAD", bad, why_bad, last)):
+    for word, values, why, place in (
+        ("GOOD", good, why_good, 0),
+        ("BAD", bad, why_bad, last),
+    ):
         if not values:
-            raise NoVerdict(f"{word} has no value: {why[:200]}", where=search.name(place), hint="name another one")
+            raise NoVerdict(
+                f"{word} has no value: {why[:200]}",
+                where=search.name(place),
+                hint="name another one",
+            )
     search.limit, rule = _rule(metric, limit, good, bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
-    plans = [work.prepare(side, specs[at]) for side, at in zip(SIDES, step, strict=True) if not is_snapshot(specs[at])]
-    sides = traced(plans, {side: search.snapshot(at) for side, at in zip(SIDES, step, strict=True)}, work)
+    plans = [
+        work.prepare(side, specs[at])
+        for side, at in zip(SIDES, step, strict=True)
+        if not is_snapshot(specs[at])
+    ]
+    sides = traced(
+        plans,
+        {side: search.snapshot(at) for side, at in zip(SIDES, step, strict=True)},
+        work,
+    )
     search.snapshots |= {at: sides[side] for side, at in zip(SIDES, step, strict=True)}
     return _result(search, step, rule)
 
@@ -172,8 +243,16 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     key, work, (good, bad) = search.key, search.work, step
     older, newer = reversed(step) if search.backward else step
     both = {"base": search.snapshot(older), "head": search.snapshot(newer)}
-    sides = narrowed(both, model_globs=(key.model,), target_globs=(key.target,), must_match=False)
-    report = reported(work.config, sides["base"], sides["head"], Baseline(search.name(older)), work.texts)
+    sides = narrowed(
+        both, model_globs=(key.model,), target_globs=(key.target,), must_match=False
+    )
+    report = reported(
+        work.config,
+        sides["base"],
+        sides["head"],
+        Baseline(search.name(older)),
+        work.texts,
+    )
     if source := source_of(work):
         report = with_suspects(report, source)
     delta = next(one for one in report.deltas if one.key == key)
@@ -181,7 +260,14 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     # what makes the report of the step again, and what tells all of it
     base, head, out = search.specs[older], search.specs[newer], work.request.out
     cell = ["--model", key.model, "--target", key.target]
-    again = ["report" if is_snapshot(base) and is_snapshot(head) else "compare", "--base", base, "--head", head, *cell]
+    again = [
+        "report" if is_snapshot(base) and is_snapshot(head) else "compare",
+        "--base",
+        base,
+        "--head",
+        head,
+        *cell,
+    ]
     again += ["--config", str(work.request.config or "default"), "--out", str(out)]
     commands = again, ["explain", str(out / "report.json"), *cell]
     result = Bisection(
@@ -194,7 +280,9 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         looks=tuple(search.candidates[place] for place in sorted(search.candidates)),
         last_good=search.name(good),
         first_bad=search.name(bad),
-        could_be=tuple(map(search.name, range(good + 1, bad + 1))) if bad - good > 1 else (),
+        could_be=(
+            tuple(map(search.name, range(good + 1, bad + 1))) if bad - good > 1 else ()
+        ),
         state=delta.state,
         cause=cause,
         why=why,
@@ -204,26 +292,49 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     return result, report
 
 
-def _cause(metric: Metric, delta: CellDelta, explanation: Explanation | None) -> tuple[str | None, str]:
-    """The cause of the step and the words for it; of another metric than the artifact's size, what changed with it.
+def _cause(
+    metric: Metric, delta: CellDelta, explanation: Explanation | None
+) -> tuple[str | None, str]:
+    """The cause of the step and the words for it.
 
-    An explanation is of the artifact's bytes: it can name a cause that has nothing to do with another metric.
+    Of another metric than the artifact's size, what changed with it.
+
+    An explanation is of the artifact's bytes: it can name a cause that has nothing to
+    do with another metric.
     """
     if metric.id == "artifact_bytes":
         return (explanation.cause, explanation.why) if explanation else (None, "")
     changes = []
     for other, values in delta.metrics.items():
         quantity = values.quantity
-        if other != metric.id and quantity.exact and quantity.unit == metric.unit and values.change:
+        if (
+            other != metric.id
+            and quantity.exact
+            and quantity.unit == metric.unit
+            and values.change
+        ):
             changes.append(f"{other} {sides_in_words(*values.sides, metric.unit)}")
-    changed = f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}" if changes else ""
-    return None, f"only changes of artifact_bytes have a cause, not those of {metric.id}{changed}"
+    changed = (
+        f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}" if changes else ""
+    )
+    return (
+        None,
+        (
+            "only changes of artifact_bytes have a cause, not those of"
+            f" {metric.id}{changed}"
+        ),
+    )
 
 
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
-    known = sum(one.judged != "skipped" for one in search.candidates.values()) + step.bad - step.good - 1
+    known = (
+        sum(one.judged != "skipped" for one in search.candidates.values())
+        + step.bad
+        - step.good
+        - 1
+    )
     if unknown := len(search.specs) - known:
         of = f"{unknown} of {plural(len(search.specs), 'candidate')}"
         yield f"{of} have no known value: good may also turn to bad at another place"

@@ -13,7 +13,9 @@ from bot.errors import UsageError
 from bot.show.filters import human, plural
 from bot.system.defaults import default_limit
 
-_CLOCKS_APART_NS = 10**9  # The file system's clock may be behind the one that this program reads
+_CLOCKS_APART_NS = (
+    10**9
+)  # The file system's clock may be behind the one that this program reads
 
 
 def limit_of_environment() -> int:
@@ -25,7 +27,9 @@ def limit_of_environment() -> int:
 
 
 @contextmanager
-def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
+def limited(
+    cache: Path, limit_bytes: int, say: Callable[[str], None]
+) -> Iterator[None]:
     """A run: where it ends well, what it did not use leaves the cache until that is within its limit.
 
     However it ends, it is said where there was no room for what it measured.
@@ -35,11 +39,17 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         yield
     finally:
         if why := without_room(cache):
-            say(f"the cache {cache} has no space left ({why}): the run continued without it")
+            say(
+                f"the cache {cache} has no space left ({why}): the run continued"
+                " without it"
+            )
     try:
         gone, held_bytes = evict(cache, limit_bytes, since_ns)
     except OSError as error:
-        say(f"the cache could not be reduced to its limit: {error.filename}: {error.strerror}")
+        say(
+            f"the cache could not be reduced to its limit: {error.filename}:"
+            f" {error.strerror}"
+        )
         return
     if gone:
         size = human(sum(entry.size_bytes for entry in gone))
@@ -47,4 +57,7 @@ def limited(cache: Path, limit_bytes: int, say: Callable[[str], None]) -> Iterat
         say(f"the cache was above its limit of {human(limit_bytes)}: removed {what}")
     if held_bytes > limit_bytes:
         above = f"above its limit of {human(limit_bytes)}"
-        say(f"the cache holds {human(held_bytes)}, {above}: all remaining entries were used within a day")
+        say(
+            f"the cache holds {human(held_bytes)}, {above}: all remaining entries were"
+            " used within a day"
+        )

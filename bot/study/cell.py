@@ -33,12 +33,15 @@ from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 _Fact = TypeVar("_Fact")
 NO_FUNCTION = Failure(
     NOT_SHIPPED,
-    "the model has no public function, so the artifact is empty: write a public function that calls its code",
+    "the model has no public function, so the artifact is empty: write a public"
+    " function that calls its code",
 )
 _NO_FAMILIES = "the program's executables were not compared with each other"
 
 
-def _read(answer: str | None, reader: Callable[[str], _Fact]) -> tuple[_Fact | None, str | None]:
+def _read(
+    answer: str | None, reader: Callable[[str], _Fact]
+) -> tuple[_Fact | None, str | None]:
     if answer is None:
         return None, "the compiler wrote no IR"
     try:
@@ -57,7 +60,10 @@ class ReadProgram(NamedTuple):
 
 @lru_cache(maxsize=16)
 def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProgram:
-    """The worker's answer, read once for all cells that give the same; its IR is kept for those who want to see it."""
+    """The worker's answer, read once for all cells that give the same.
+
+    Its IR is kept for those who want to see it.
+    """
     facts, reason = _read(answer, program_facts)
     if facts is None:
         return ReadProgram(reason=reason)
@@ -68,8 +74,15 @@ def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProg
     return ReadProgram(facts, program)
 
 
-def products_of(compiled: Compiled, backend: str, program: ReadProgram, assembler: Assembler | None = None) -> Products:
-    """What a compile left behind, for the readers; PTX text as machine code, where there is an assembler.
+def products_of(
+    compiled: Compiled,
+    backend: str,
+    program: ReadProgram,
+    assembler: Assembler | None = None,
+) -> Products:
+    """What a compile left behind, for the readers.
+
+    PTX text as machine code, where there is an assembler.
 
     What that refuses is no failure of the cell.
     """
@@ -79,12 +92,19 @@ def products_of(compiled: Compiled, backend: str, program: ReadProgram, assemble
 
         try:
             result = assembler.assembled(ptx_modules(files[ARTIFACT]))
-            assembled, not_assembled = (None, result) if isinstance(result, str) else (result, "")
+            assembled, not_assembled = (
+                (None, result) if isinstance(result, str) else (result, "")
+            )
         except MalformedBinary as error:
             not_assembled = error.line
     allocas, no_allocas = _read(_text(compiled, ALLOCAS), alloca_bytes)
     chosen, no_strategies = _read(_text(compiled, STRATEGIES), strategies)
-    unread = {"program": program.reason, "allocas": no_allocas, "strategies": no_strategies, "assembled": not_assembled}
+    unread = {
+        "program": program.reason,
+        "allocas": no_allocas,
+        "strategies": no_strategies,
+        "assembled": not_assembled,
+    }
     return Products(
         artifact=files[ARTIFACT],
         backend=backend,
@@ -98,16 +118,26 @@ def products_of(compiled: Compiled, backend: str, program: ReadProgram, assemble
         assembled=assembled,
         compile_cpu_ms=compiled.cpu_ms,
         compile_peak_rss_kib=compiled.peak_rss_kib,
-        reasons={**{name: reason for name, reason in unread.items() if reason}, **compiled.reasons},
+        reasons={
+            **{name: reason for name, reason in unread.items() if reason},
+            **compiled.reasons,
+        },
     )
 
 
 def _text(compiled: Compiled, name: str) -> str | None:
-    return compiled.files[name].decode("utf-8", "replace") if name in compiled.files else None
+    return (
+        compiled.files[name].decode("utf-8", "replace")
+        if name in compiled.files
+        else None
+    )
 
 
 def cell_of(
-    planned: PlannedCell, result: Result, texts: TextStore | None = None, assembler: Assembler | None = None
+    planned: PlannedCell,
+    result: Result,
+    texts: TextStore | None = None,
+    assembler: Assembler | None = None,
 ) -> Cell:
     """The row of one cell, whatever happened to it.
 
@@ -117,7 +147,12 @@ def cell_of(
     return structs.replace(cell, inputs=planned.known_inputs)
 
 
-def _measured(planned: PlannedCell, result: Result, texts: TextStore | None, assembler: Assembler | None) -> Cell:
+def _measured(
+    planned: PlannedCell,
+    result: Result,
+    texts: TextStore | None,
+    assembler: Assembler | None,
+) -> Cell:
     if isinstance(result, Failure):
         status = "timeout" if result.stage == "timeout" else "failed"
         command = planned.command(lifted=result.message.startswith(LIFTED))
@@ -131,16 +166,26 @@ def _measured(planned: PlannedCell, result: Result, texts: TextStore | None, ass
     program = read_program(_text(result, PROGRAM), texts)
     products = products_of(result, planned.target.backend, program, assembler)
     measurement = measure(products)
-    families, no_families = (program.facts.families if program.facts else None), program.reason or _NO_FAMILIES
-    local = {name: reason for name, reason in products.reasons.items() if is_local(reason)}
-    # Executables of an unknown format leave gaps in a good measurement; only what is no module at all is a failure.
+    families, no_families = (
+        (program.facts.families if program.facts else None),
+        program.reason or _NO_FAMILIES,
+    )
+    local = {
+        name: reason for name, reason in products.reasons.items() if is_local(reason)
+    }
+    # Executables of an unknown format leave gaps in a good measurement; only what is no
+    # module at all is a failure.
     if measurement.metrics["vm_bytes"] is None:
         failure = Failure("read", measurement.reasons["vm_bytes"])
         return Cell(planned.key, "failed", failure=failure, command=planned.command())
     if not exported_functions(result.files[ARTIFACT]):
-        return Cell(planned.key, "failed", failure=NO_FUNCTION, command=planned.command())
+        return Cell(
+            planned.key, "failed", failure=NO_FUNCTION, command=planned.command()
+        )
     if incomplete := _incomplete_library(products, measurement):
-        return Cell(planned.key, "failed", failure=incomplete, command=planned.command())
+        return Cell(
+            planned.key, "failed", failure=incomplete, command=planned.command()
+        )
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",
@@ -149,29 +194,46 @@ def _measured(planned: PlannedCell, result: Result, texts: TextStore | None, ass
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
         artifact_digest=_digest(products),
-        reasons={**measurement.reasons, **local, **({"families": no_families} if families is None else {})},
+        reasons={
+            **measurement.reasons,
+            **local,
+            **({"families": no_families} if families is None else {}),
+        },
         program=program.program,
         families=families or (),
         parts=measurement.parts,
-        assembler=assembler_of(planned.target.backend, assembler.ptxas) or None if assembler else None,
+        assembler=(
+            assembler_of(planned.target.backend, assembler.ptxas) or None
+            if assembler
+            else None
+        ),
     )
 
 
 def _incomplete_library(products: Products, measurement: Measurement) -> Failure | None:
-    """Return why a static library does not ship the whole program; None where it does, or there is none."""
+    """Return why a static library does not ship the whole program.
+
+    None where it does, or there is none.
+    """
     if products.library is None or "objects" in measurement.reasons:
         return None
     missing = [row.name for row in measurement.dispatches if row.code_bytes is None]
     if not missing:
         return None
     there = len(measurement.dispatches) - len(missing)
-    what = f"the static library has {there} of {len(measurement.dispatches)} entry points"
+    what = (
+        f"the static library has {there} of {len(measurement.dispatches)} entry points"
+    )
     return Failure(NOT_SHIPPED, f"{what}: {missing[0]} is not in it")
 
 
 def _digest(products: Products) -> str:
     """SHA-256 (hex) of all that ships."""
-    digests = [hashlib.sha256(data).hexdigest() for data in (products.artifact, products.library) if data is not None]
+    digests = [
+        hashlib.sha256(data).hexdigest()
+        for data in (products.artifact, products.library)
+        if data is not None
+    ]
     if len(digests) == 1:
         return digests[0]
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()
@@ -183,12 +245,26 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
 
     try:
         costs = compiled.cpu_ms, compiled.peak_rss_kib
-        measurement = measure_files(compiled.files, compiled.artifacts, compiled.facts, costs)
+        measurement = measure_files(
+            compiled.files, compiled.artifacts, compiled.facts, costs
+        )
     except InputError as error:
-        return Cell(planned.key, "failed", failure=Failure("read", error.what), command=planned.command())
-    files = {name: hashlib.sha256(compiled.files[name]).hexdigest() for name in compiled.artifacts}
+        return Cell(
+            planned.key,
+            "failed",
+            failure=Failure("read", error.what),
+            command=planned.command(),
+        )
+    files = {
+        name: hashlib.sha256(compiled.files[name]).hexdigest()
+        for name in compiled.artifacts
+    }
     trace = stages_of(compiled.files, compiled.stages)
-    one = files.values() if len(files) == 1 else [hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()]
+    one = (
+        files.values()
+        if len(files) == 1
+        else [hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()]
+    )
     return Cell(
         key=planned.key,
         status="ok",
@@ -199,9 +275,11 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
         reasons=measurement.reasons,
         program=Program(_phases(planned, compiled)),
         parts=measurement.parts,
-        traces={row.name: trace for row in measurement.dispatches}
-        if trace and len(measurement.dispatches) == 1
-        else {},
+        traces=(
+            {row.name: trace for row in measurement.dispatches}
+            if trace and len(measurement.dispatches) == 1
+            else {}
+        ),
     )
 
 

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from bot.compiler.defaults import kept_defaults
 from bot.compiler.iree import Iree
-from bot.core.defaults import MOST_CHANGED, DefaultChange, DefaultTrial, TriedDefault, compare_defaults
+from bot.core.defaults import (
+    MOST_CHANGED,
+    DefaultChange,
+    DefaultTrial,
+    TriedDefault,
+    compare_defaults,
+)
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, code_differs, moved_bytes
 from bot.core.proof import KnobProof
@@ -40,14 +46,21 @@ _BACKENDS = {
 """How the options of one target backend begin."""
 
 
-def changed_defaults(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work) -> tuple[TriedDefault, ...]:
+def changed_defaults(
+    plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
+) -> tuple[TriedDefault, ...]:
     """Return the options whose default changed, or is reported on one side only, each with its experiment.
 
-    Only IREE's compilers are asked. Nothing is asked where both sides have the same compiler, or no code changed.
+    Only IREE's compilers are asked. Nothing is asked where both sides have the same
+    compiler, or no code changed.
     """
     compilers = {plan.label: plan.compiler for plan in plans}
     base, head = compilers.get("base"), compilers.get("head")
-    if not isinstance(base, Iree) or not isinstance(head, Iree) or base.info.digest == head.info.digest:
+    if (
+        not isinstance(base, Iree)
+        or not isinstance(head, Iree)
+        or base.info.digest == head.info.digest
+    ):
         return ()
     moved = _largest(sides, work)
     if not moved:
@@ -56,9 +69,13 @@ def changed_defaults(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], w
         cache = resources.cache
         found = {}
         for name, compiler in (("base", base), ("head", head)):
-            options = kept_defaults(compiler.toolchain, cache.root, work.cancel, keeps=cache.keeps)
+            options = kept_defaults(
+                compiler.toolchain, cache.root, work.cancel, keeps=cache.keeps
+            )
             if isinstance(options, Failure):
-                work.show.say(f"defaults of compiler options: n/a: {name}: {options.first_line}")
+                work.show.say(
+                    f"defaults of compiler options: n/a: {name}: {options.first_line}"
+                )
                 return ()
             found[name] = options
         defaults = compare_defaults(found["base"], found["head"])
@@ -68,7 +85,10 @@ def changed_defaults(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], w
         work.show.say(f"trying {plural(len(changes), 'changed default')} on head")
         with side_tracers(plans, resources) as tracers:
             trials = _Trials(sides, tracers, moved)
-            return tuple(TriedDefault(one.option, one.base, one.head, trials.tried(one)) for one in changes)
+            return tuple(
+                TriedDefault(one.option, one.base, one.head, trials.tried(one))
+                for one in changes
+            )
 
 
 def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
@@ -79,9 +99,14 @@ def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
         (key, delta)
         for key, explanation in causes.items()
         for delta in explanation.dispatches
-        if delta.base and delta.head and code_differs(delta.base, delta.head) and moved_bytes(delta)
+        if delta.base
+        and delta.head
+        and code_differs(delta.base, delta.head)
+        and moved_bytes(delta)
     ]
-    return sorted(moved, key=lambda pair: (-abs(moved_bytes(pair[1]) or 0), pair[0], pair[1].name))
+    return sorted(
+        moved, key=lambda pair: (-abs(moved_bytes(pair[1]) or 0), pair[0], pair[1].name)
+    )
 
 
 @dataclass
@@ -121,12 +146,25 @@ class _Trials:
         proof = prove_default(base, head, known)
         self.compiles += proof.compiles
         trial = _trial(proof, key, delta)
-        return trial if change.base is not None else replace(trial, base=known.base or "")
+        return (
+            trial if change.base is not None else replace(trial, base=known.base or "")
+        )
 
     def _chosen(self, option: str) -> Moved | None:
-        wanted = next((backend for prefix, backend in _BACKENDS.items() if option.startswith(prefix)), None)
+        wanted = next(
+            (
+                backend
+                for prefix, backend in _BACKENDS.items()
+                if option.startswith(prefix)
+            ),
+            None,
+        )
         backends = {**self.sides["base"].targets, **self.sides["head"].targets}
-        fitting = ((key, delta) for key, delta in self.moved if wanted is None or backends.get(key.target) == wanted)
+        fitting = (
+            (key, delta)
+            for key, delta in self.moved
+            if wanted is None or backends.get(key.target) == wanted
+        )
         return next(fitting, None)
 
     def _build(self, side: str, key: CellKey, row: Dispatch) -> BuildSide | str:
@@ -139,7 +177,8 @@ class _Trials:
     def _with_base(self, base: BuildSide, change: DefaultChange) -> DefaultChange | str:
         """Return the change with base's default; why that is not known, or is the same.
 
-        A boolean that base does not report is tried on base with head's value first: usually it gives base's code.
+        A boolean that base does not report is tried on base with head's value first:
+        usually it gives base's code.
         """
         if change.base is not None:
             return change
@@ -150,11 +189,17 @@ class _Trials:
             self.compiles += 1
             code = base.code_with(f"{change.option}={value}")
             if isinstance(code, Failure):
-                return f"base does not compile with {change.option}={value}: {code.first_line}"
+                return (
+                    f"base does not compile with {change.option}={value}:"
+                    f" {code.first_line}"
+                )
             if code.code is None or code.code != base.row.code:
                 continue
             if value == change.head:
-                return "base does not report its default, and head's value gives base's own code on base"
+                return (
+                    "base does not report its default, and head's value gives base's"
+                    " own code on base"
+                )
             return replace(change, base=value)
         return "base does not report its default, and no value gives its code"
 

@@ -1,6 +1,7 @@
 """LLVM's code generator alone: one compiler's optimized bitcode through the linker that lies beside another compiler.
 
-`iree-lld` compiles bitcode as link-time optimization does. Without its optimizer, what is left is the code generator.
+`iree-lld` compiles bitcode as link-time optimization does. Without its optimizer, what
+is left is the code generator.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from bot.study.compiling_alone import AloneCode, code_of, function_points
 from bot.study.foreign_ir import run_tool
 from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 
-_TARGET = re.compile(r'hal\.executable\.variant [^\n]*?target\(<"llvm-cpu", "[^"]*", \{([^\n]*)\}>\)')
+_TARGET = re.compile(
+    r'hal\.executable\.variant [^\n]*?target\(<"llvm-cpu", "[^"]*", \{([^\n]*)\}>\)'
+)
 _BITCODE, _OBJECT = "optimized.bc", "code.o"
 _COMPLAINT = f"iree-lld: error: {_BITCODE}: "
 
@@ -26,8 +29,9 @@ _COMPLAINT = f"iree-lld: error: {_BITCODE}: "
 def linker_flags(text: str) -> tuple[str, ...] | None:
     """Return the flags for the target of an executable; None where llvm-cpu does not compile it.
 
-    Bitcode does not say for which processor it is. The compiler writes what the flags of the build mean (cpu,
-    features, ABI) into each executable: `host` is a processor there, and a model's own targets are right, too.
+    Bitcode does not say for which processor it is. The compiler writes what the flags
+    of the build mean (cpu, features, ABI) into each executable: `host` is a processor
+    there, and a model's own targets are right, too.
     """
     target = _TARGET.search(text)
     if target is None:
@@ -47,7 +51,9 @@ def _attribute(target: str, name: str) -> str:
     return value[1] if value else ""
 
 
-def generated(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str) -> AloneCode | Failure:
+def generated(
+    setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str
+) -> AloneCode | Failure:
     """Return the code that this compiler's LLVM makes of bitcode that is optimized already."""
     with temporary_directory("generated-", setup.session.scratch) as directory:
         out = _linked(setup, bitcode, flags, directory)
@@ -61,7 +67,11 @@ def generated(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_p
 
 
 def instructions_after(
-    setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str, pass_name: str
+    setup: CompileSetup,
+    bitcode: bytes,
+    flags: Sequence[str],
+    entry_point: str,
+    pass_name: str,
 ) -> Counter[str] | Failure:
     """Return the machine instructions of a function after one pass of this code generator, by name."""
     with temporary_directory("generated-", setup.session.scratch) as directory:
@@ -69,14 +79,20 @@ def instructions_after(
         out = _linked(setup, bitcode, stopped, directory)
         if isinstance(out, Failure):
             return out
-        text = read_bounded(out, "the machine code", MOST_READ_BYTES).decode("utf-8", "replace")
+        text = read_bounded(out, "the machine code", MOST_READ_BYTES).decode(
+            "utf-8", "replace"
+        )
         found = machine_instructions(text, entry_point)
         if found is None:
-            return Failure("read", f"the machine code has no single function {entry_point}")
+            return Failure(
+                "read", f"the machine code has no single function {entry_point}"
+            )
         return found
 
 
-def _linked(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], directory: Path) -> Path | Failure:
+def _linked(
+    setup: CompileSetup, bitcode: bytes, flags: Sequence[str], directory: Path
+) -> Path | Failure:
     """Return the file that the code generator writes for bitcode."""
     source = directory / _BITCODE
     source.write_bytes(bitcode)
@@ -90,5 +106,9 @@ def _linked(setup: CompileSetup, bitcode: bytes, flags: Sequence[str], directory
     out = directory / _OBJECT
     if out.is_file():  # what the linker says of symbols afterwards does not matter
         return out
-    why = failed.first_line.removeprefix(_COMPLAINT) if failed else "it wrote no object file"
+    why = (
+        failed.first_line.removeprefix(_COMPLAINT)
+        if failed
+        else "it wrote no object file"
+    )
     return Failure("read", f"iree-lld cannot compile this bitcode: {why}")

@@ -27,7 +27,9 @@ class Commit:
     config_path: Path  # the configuration, in `tree`
     config: Config
     repository: Repository
-    brings_configuration: bool  # False where the configuration comes from outside the commit
+    brings_configuration: (
+        bool  # False where the configuration comes from outside the commit
+    )
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -48,15 +50,22 @@ class Commit:
             return Sought(given)
         side = "head" if self.config.compiler.head else "base"
         with self.named():
-            sought = pinned_compiler(self.config, side, self.config_path.parent, self.tree, self.tree)
+            sought = pinned_compiler(
+                self.config, side, self.config_path.parent, self.tree, self.tree
+            )
         if not sought.spec or names_commit(sought.spec):
             what = "this commit pins no compiler"
-            hint = "give --compiler SPEC, or commit compiler.requirements in the configuration"
+            hint = (
+                "give --compiler SPEC, or commit compiler.requirements in the"
+                " configuration"
+            )
             raise UsageError(what, where=self.spec, hint=hint)
         return sought
 
 
-def as_commit(spec: str, config: Config, config_path: Path | None, cancel: Cancel) -> str:
+def as_commit(
+    spec: str, config: Config, config_path: Path | None, cancel: Cancel
+) -> str:
     """Return `ref:NAME` for a SPEC that names a commit, empty for any other.
 
     A name without `ref:` is a commit only where it is no release, no path and no command's words.
@@ -65,13 +74,21 @@ def as_commit(spec: str, config: Config, config_path: Path | None, cancel: Cance
         return spec
     has_words = config.command is not None and not config.command.package
     is_release = spec in MOVING or config.places.release(spec) is not None
-    if not spec.strip() or has_words or is_release or config_path is None or exists(spec):
+    if (
+        not spec.strip()
+        or has_words
+        or is_release
+        or config_path is None
+        or exists(spec)
+    ):
         return ""
     git = Git(config_path.absolute().parent, cancel)
     return f"{COMMIT}{spec}" if git.knows(spec) else ""
 
 
-def open_commit(spec: str, config_path: Path | None, cancel: Cancel, stack: ExitStack) -> Commit:
+def open_commit(
+    spec: str, config_path: Path | None, cancel: Cancel, stack: ExitStack
+) -> Commit:
     """Check out the commit that `spec` names, and read the configuration there.
 
     A commit without this configuration gets the one in `config_path`: its globs then match the
@@ -80,12 +97,16 @@ def open_commit(spec: str, config_path: Path | None, cancel: Cancel, stack: Exit
     name = spec.removeprefix(COMMIT)
     if config_path is None:
         what = "the packaged suite is the same at every commit"
-        raise UsageError(what, where=spec, hint="name a configuration of the repository: --config")
+        raise UsageError(
+            what, where=spec, hint="name a configuration of the repository: --config"
+        )
     path = config_path.absolute()
     git = Git(path.parent, cancel)
     sha = git.resolve(name)
     if sha is None:
-        raise UsageError("no such commit", where=spec, hint="fetch it, or name another ref")
+        raise UsageError(
+            "no such commit", where=spec, hint="fetch it, or name another ref"
+        )
     top = Path(git.text("rev-parse", "--show-toplevel"))
     tree = stack.enter_context(git.worktree(sha))
     inside = tree / path.parent.resolve().relative_to(top) / path.name
@@ -96,7 +117,9 @@ def open_commit(spec: str, config_path: Path | None, cancel: Cancel, stack: Exit
         else:
             _copy(path, inside)
         config = load_config(inside)
-        _require_inside(tree, [model for model in config.models if not is_packaged(model)])
+        _require_inside(
+            tree, [model for model in config.models if not is_packaged(model)]
+        )
     return Commit(
         spec=spec,
         sha=sha,
@@ -113,14 +136,18 @@ def _copy(source: Path, target: Path) -> None:
     try:
         target.write_bytes(source.read_bytes())
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(source)) from None
+        raise InputError(
+            f"cannot be read: {error.strerror}", where=str(source)
+        ) from None
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
     """Refuse a link that leads to a file which is not of the commit."""
     for path in paths:
         if not path.resolve().is_relative_to(tree.resolve()):
-            raise ConfigError("leaves the commit", where=str(path), hint="use files of the commit")
+            raise ConfigError(
+                "leaves the commit", where=str(path), hint="use files of the commit"
+            )
 
 
 @contextmanager
@@ -129,5 +156,7 @@ def _named(tree: Path, spec: str) -> Iterator[None]:
     try:
         yield
     except BotError as error:
-        error.rename(lambda text: text.replace(f"{tree}/", f"{name}:").replace(str(tree), spec))
+        error.rename(
+            lambda text: text.replace(f"{tree}/", f"{name}:").replace(str(tree), spec)
+        )
         raise

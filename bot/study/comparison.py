@@ -1,7 +1,10 @@
-"""Two sides to a report: measured where they are not known yet, compared, judged and explained; why it has no verdict.
+"""Two sides to a report: measured where they are not known yet, compared, judged and explained.
 
-To try flags or a configuration is to compare two repository states with one compiler, as a pull request does: the base
-side's configuration has the rules, and a compiler that is named for one side is both sides'.
+Why it has no verdict.
+
+To try flags or a configuration is to compare two repository states with one compiler,
+as a pull request does: the base side's configuration has the rules, and a compiler that
+is named for one side is both sides'.
 """
 
 from __future__ import annotations
@@ -32,16 +35,32 @@ from bot.explain.suspects import CompilerHistory, clone_source, github_source
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits
 from bot.show.totals import everything
-from bot.study.prepare import Request, Show, Work, is_snapshot, load_snapshot, require_writable
+from bot.study.prepare import (
+    Request,
+    Show,
+    Work,
+    is_snapshot,
+    load_snapshot,
+    require_writable,
+)
 from bot.study.run import SidePlan
 from bot.study.specs import exists
 from bot.system.processes import Cancel
 
 _LEAST = "reported and judged as a range"
-_OF_FIRST = "sizes and counts are the same each time; cause and parts come from one compile of each side"
+_OF_FIRST = (
+    "sizes and counts are the same each time; cause and parts come from one compile of"
+    " each side"
+)
 
 
-def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline, texts: Texts = no_texts) -> Report:
+def reported(
+    config: Config,
+    base: Snapshot,
+    head: Snapshot,
+    baseline: Baseline,
+    texts: Texts = no_texts,
+) -> Report:
     """Compare, judge and explain two sides; `texts`: as `bot.explain.texts` has it."""
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states)
@@ -55,7 +74,9 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
         report_id=config.report_id,
         notes=tuple(_notes(base, head, deltas, causes)),
         explanations=causes,
-        root_causes=root_causes(deltas, causes, changed_models(base, head), {**base.targets, **head.targets}),
+        root_causes=root_causes(
+            deltas, causes, changed_models(base, head), {**base.targets, **head.targets}
+        ),
         edits=model_edits(base, head, config.components),
     )
 
@@ -63,21 +84,30 @@ def reported(config: Config, base: Snapshot, head: Snapshot, baseline: Baseline,
 def adopting(report: Report, brought: Adoption) -> Report:
     """The report of a change that brings the configuration: nothing is compared, so that nothing fails it.
 
-    It does not pass either: it warns, so that nobody takes it for a comparison; without a measured cell it is unknown.
+    It does not pass either: it warns, so that nobody takes it for a comparison; without
+    a measured cell it is unknown.
     """
-    findings = tuple(structs.replace(one, level="warn") for one in report.verdict.findings)
+    findings = tuple(
+        structs.replace(one, level="warn") for one in report.verdict.findings
+    )
     is_measured = any(cell.measured for cell in report.head.cells)
-    verdict = structs.replace(report.verdict, status="warn" if is_measured else "unknown", findings=findings)
+    verdict = structs.replace(
+        report.verdict, status="warn" if is_measured else "unknown", findings=findings
+    )
     return structs.replace(report, verdict=verdict, adoption=brought)
 
 
 def held_to_limits(report: Report, repaired: Adoption) -> Report:
     """The report of a change that repairs a pin which names no release: head alone is held to the limits.
 
-    It warns where no limit is exceeded, so that nobody takes it for a comparison. Without a measured build it is
-    unknown.
+    It warns where no limit is exceeded, so that nobody takes it for a comparison.
+    Without a measured build it is unknown.
     """
-    findings = tuple(one for one in report.verdict.findings if (one.kind, one.limit) != ("state", "new"))
+    findings = tuple(
+        one
+        for one in report.verdict.findings
+        if (one.kind, one.limit) != ("state", "new")
+    )
     status: VerdictStatus = status_of(findings)
     if status == "pass":
         status = "warn"
@@ -95,19 +125,39 @@ def require_verdict(report: Report, out: Path) -> None:
 
 def no_verdict(report: Report, out: Path) -> NoVerdict:
     """Why a report has no verdict, in one line."""
-    where, what = str(out / "report.json"), f"no verdict: {report.broke or 'nothing could be compared'}"
-    if any(cell.measured for snapshot in (report.base, report.head) for cell in snapshot.cells):
+    where, what = (
+        str(out / "report.json"),
+        f"no verdict: {report.broke or 'nothing could be compared'}",
+    )
+    if any(
+        cell.measured
+        for snapshot in (report.base, report.head)
+        for cell in snapshot.cells
+    ):
         why = nothing_in_common(report.base, report.head)
         why = why or next((delta.reason for delta in report.deltas if delta.reason), "")
-        lacking = [side for side, one in (("base", report.base), ("head", report.head)) if not one.cells]
-        return NoVerdict(what, where=where, hint=why or (f"{lacking[0]} has none of these builds" if lacking else ""))
+        lacking = [
+            side
+            for side, one in (("base", report.base), ("head", report.head))
+            if not one.cells
+        ]
+        return NoVerdict(
+            what,
+            where=where,
+            hint=why or (f"{lacking[0]} has none of these builds" if lacking else ""),
+        )
     failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
     hint = failure.first_line if failure else "no builds were planned"
-    return NoVerdict(f"{what}, no build could be measured on either side", where=where, hint=hint)
+    return NoVerdict(
+        f"{what}, no build could be measured on either side", where=where, hint=hint
+    )
 
 
 def _notes(
-    base: Snapshot, head: Snapshot, deltas: Sequence[CellDelta], causes: Mapping[CellKey, Explanation]
+    base: Snapshot,
+    head: Snapshot,
+    deltas: Sequence[CellDelta],
+    causes: Mapping[CellKey, Explanation],
 ) -> Iterator[str]:
     """What a reader must not miss beside the cells themselves."""
     yield from filter(None, [other_version(base, head)])
@@ -118,15 +168,34 @@ def _notes(
             yield f"{delta.key}: {delta.noise}; {_OF_FIRST if is_first else _LEAST}"
 
 
-def step_of(report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int) -> Step:
+def step_of(
+    report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int
+) -> Step:
     """What a report says of the step from one release to the next."""
     total, states = everything(report), [delta.state for delta in report.deltas]
     causes = tuple(
-        StepCause(one.cause, one.what, one.models, one.targets, one.total.net_bytes, one.total.absolute_bytes)
-        for one in [one for one in report.root_causes if one.total.absolute_bytes][:most_causes]
+        StepCause(
+            one.cause,
+            one.what,
+            one.models,
+            one.targets,
+            one.total.net_bytes,
+            one.total.absolute_bytes,
+        )
+        for one in [one for one in report.root_causes if one.total.absolute_bytes][
+            :most_causes
+        ]
     )
     sizes = (total.cells, total.base, total.head, total.larger, total.smaller)
-    return Step(base, head, gaps, *sizes, states.count("newly-broken"), states.count("fixed"), causes)
+    return Step(
+        base,
+        head,
+        gaps,
+        *sizes,
+        states.count("newly-broken"),
+        states.count("fixed"),
+        causes,
+    )
 
 
 class BothSides(NamedTuple):
@@ -138,14 +207,22 @@ class BothSides(NamedTuple):
     plans: Sequence[SidePlan] = ()
 
 
-def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool = False) -> BothSides:
-    """Measure both sides where they are not known yet; raises UsageError where nobody names their compilers.
+def both_sides(
+    request: Request, show: Show, cancel: Cancel, *, one_cell: bool = False
+) -> BothSides:
+    """Measure both sides where they are not known yet.
 
-    `one_cell`: more than one is refused. Whatever can be refused before a release is fetched is refused before.
+    Raises UsageError where nobody names their compilers.
+
+    `one_cell`: more than one is refused. Whatever can be refused before a release is
+    fetched is refused before.
     """
     read, works = cache(load_config), dict[str, Work]()
     for side in SIDES:
-        path, tried = request.configs.get(side, request.config), request.tried if side == "head" else ()
+        path, tried = (
+            request.configs.get(side, request.config),
+            (request.tried if side == "head" else ()),
+        )
         own = replace(request, config=path, flags=(*request.flags, *tried))
         works[side] = Work(own, read(path), show, cancel)
     named = {side: _named(side, work) for side, work in works.items()}
@@ -153,31 +230,59 @@ def both_sides(request: Request, show: Show, cancel: Cancel, *, one_cell: bool =
     require_writable(request.out)
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if missing:
-        options = ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
+        options = (
+            ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
+        )
         words = " and ".join(f"{option} SPEC" for option in options)
-        hint = f"give {words}, such as {options[0]} 3.13.0, or a --config that names compiler.{missing[0]}"
+        hint = (
+            f"give {words}, such as {options[0]} 3.13.0, or a --config that names"
+            f" compiler.{missing[0]}"
+        )
         where = str(works[missing[0]].request.config or "")
-        raise UsageError(f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint)
+        raise UsageError(
+            f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint
+        )
     head = named["head"][0].spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
-        what = "is a finished snapshot, so flags and configuration cannot be changed on it"
+        what = (
+            "is a finished snapshot, so flags and configuration cannot be changed on it"
+        )
         raise UsageError(what, where=head, hint="name a compiler for the head side")
-    known = {side: load_snapshot(Path(one.spec)) for side, (one, _) in named.items() if is_snapshot(one.spec)}
+    known = {
+        side: load_snapshot(Path(one.spec))
+        for side, (one, _) in named.items()
+        if is_snapshot(one.spec)
+    }
     new = [side for side in SIDES if side not in known]
     for side in new:
         sought, rule = named[side]
-        works[side], compiler = works[side].at_commit(sought, request.specs.get("both", ""))
+        works[side], compiler = works[side].at_commit(
+            sought, request.specs.get("both", "")
+        )
         named[side] = compiler, rule
     cells = {cell.key for side in new for cell in works[side].planned().cells}
     if one_cell and new:
         only_cell(cells)
-    specs = {side: named[side][0].spec for side in new}  # what is here comes first: its faults cost no fetching
-    new.sort(key=lambda side: specs[side] in MOVING or works[side].places.release(specs[side]) is not None)
-    plans = sorted((works[side].prepare(side, named[side][0]) for side in new), key=lambda plan: plan.label)
-    rules = structs.replace(rules_of_base, timeout_seconds=works["head"].config.timeout_seconds)
+    specs = {
+        side: named[side][0].spec for side in new
+    }  # what is here comes first: its faults cost no fetching
+    new.sort(
+        key=lambda side: (
+            specs[side] in MOVING or works[side].places.release(specs[side]) is not None
+        )
+    )
+    plans = sorted(
+        (works[side].prepare(side, named[side][0]) for side in new),
+        key=lambda plan: plan.label,
+    )
+    rules = structs.replace(
+        rules_of_base, timeout_seconds=works["head"].config.timeout_seconds
+    )
     work = Work(request, rules, show, cancel)
     measured = work.measured(plans, known)
-    return BothSides(work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans)
+    return BothSides(
+        work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans
+    )
 
 
 def _tries(request: Request) -> bool:
@@ -186,8 +291,15 @@ def _tries(request: Request) -> bool:
 
 
 def _named(side: str, work: Work) -> tuple[Sought, str]:
-    """A side's compiler or snapshot, its SPEC empty where nobody named one; and how it was found."""
-    specs, compiler, tries = work.request.specs, work.config.compiler, _tries(work.request)
+    """A side's compiler or snapshot, its SPEC empty where nobody named one.
+
+    And how it was found.
+    """
+    specs, compiler, tries = (
+        work.request.specs,
+        work.config.compiler,
+        _tries(work.request),
+    )
     other = specs.get("head" if side == "base" else "base", "")
     lends = ("head", "base") if tries and not is_snapshot(other) else ()
     for name in (side, "both", *lends):
@@ -201,11 +313,15 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
             return Sought(spec), f"{option} {shown}"
     key = side if not tries else "head" if compiler.head else "base"
     where = f"{compiler.requirements}, which the configuration names"
-    return _pinned(work, key), where if compiler.requirements else f"compiler.{key} of the configuration"
+    return _pinned(work, key), (
+        where if compiler.requirements else f"compiler.{key} of the configuration"
+    )
 
 
 def _pinned(work: Work, side: str) -> Sought:
-    return pinned_here(work.config, side, work.request.config.parent if work.request.config else Path())
+    return pinned_here(
+        work.config, side, work.request.config.parent if work.request.config else Path()
+    )
 
 
 def with_compiler(work: Work) -> Work:
@@ -214,8 +330,13 @@ def with_compiler(work: Work) -> Work:
         return work
     sought = _pinned(work, "head")
     if not sought.spec:
-        hint = "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler.head"
-        raise UsageError("no compiler is named", where=str(work.request.config or ""), hint=hint)
+        hint = (
+            "give --compiler SPEC, such as --compiler 3.13.0, or a --config that names"
+            " compiler.head"
+        )
+        raise UsageError(
+            "no compiler is named", where=str(work.request.config or ""), hint=hint
+        )
     for note in sought.notes:
         work.show.say(note)
     config = structs.replace(work.config, places=sought.places + work.config.places)
@@ -225,12 +346,19 @@ def with_compiler(work: Work) -> Work:
 
 def source_of(work: Work) -> CompilerHistory | None:
     """Where the request says that commits of the compiler are looked up, on GitHub with the environment's token."""
-    request, repository, environ = work.request, work.config.compiler.repository, os.environ
+    request, repository, environ = (
+        work.request,
+        work.config.compiler.repository,
+        os.environ,
+    )
     if request.source is not None:
         return clone_source(request.source, repository, work.cancel)
     if not request.suspects or not repository:
         return None
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
-    api_url, server_url = environ.get("GITHUB_API_URL"), environ.get("GITHUB_SERVER_URL")
+    api_url, server_url = (
+        environ.get("GITHUB_API_URL"),
+        environ.get("GITHUB_SERVER_URL"),
+    )
     hosts = api_url or "https://api.github.com", server_url or "https://github.com"
     return github_source(*hosts, token, repository, request.cache)

@@ -1,7 +1,8 @@
 """Compile one executable by itself from its IR at a given phase, and read the code of an entry point.
 
-A file with one `hal.executable` compiles like a program. The option `--compile-mode=hal-executable` is left out on
-purpose: with it the compiler ignores `--compile-from` and chooses the configuration again.
+A file with one `hal.executable` compiles like a program. The option
+`--compile-mode=hal-executable` is left out on purpose: with it the compiler ignores
+`--compile-from` and chooses the configuration again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class AloneCode:
     """The code of one entry point whose executable was compiled by itself."""
 
     code_bytes: int
-    code: str | None  # digest of the code up to names, as `Dispatch.code`; None where it is not known
+    code: (
+        str | None
+    )  # digest of the code up to names, as `Dispatch.code`; None where it is not known
 
 
 def dump_options(phase: str, out: Path | str) -> tuple[str, ...]:
@@ -93,13 +96,18 @@ def compile_from(
         entry_point: as `Dispatch.name`; spellings that differ in punctuation alone are the same.
     """
     with temporary_directory("alone-", setup.session.scratch) as directory:
-        return _compile(setup, (*argv, f"--compile-from={phase}"), text, directory, entry_point)
+        return _compile(
+            setup, (*argv, f"--compile-from={phase}"), text, directory, entry_point
+        )
 
 
 def compile_with_bitcode(
     setup: CompileSetup, argv: Sequence[str], text: str, entry_point: str
 ) -> tuple[AloneCode | Failure, bytes | Failure]:
-    """Compile an executable's source; return the code of its entry point, and LLVM's optimized bitcode."""
+    """Compile an executable's source.
+
+    Return the code of its entry point, and LLVM's optimized bitcode.
+    """
     with temporary_directory("alone-", setup.session.scratch) as directory:
         dump = f"--iree-hal-dump-executable-intermediates-to={_INTERMEDIATES}"
         flags = (*argv, f"--compile-from={SOURCES}", dump)
@@ -108,14 +116,24 @@ def compile_with_bitcode(
             return code, code
         paths = sorted((directory / _INTERMEDIATES).glob("*.optimized.bc"))
         if len(paths) != 1:
-            return code, Failure("read", f"compiled alone, it leaves {len(paths)} files of optimized bitcode")
+            return code, Failure(
+                "read",
+                f"compiled alone, it leaves {len(paths)} files of optimized bitcode",
+            )
         return code, whole_or_nothing(paths[0])
 
 
-def program_bytes(setup: CompileSetup, argv: Sequence[str], text: str, phase: str) -> int | Failure:
-    """Compile a whole program from a phase to the end; return the code bytes of all its entry points together."""
+def program_bytes(
+    setup: CompileSetup, argv: Sequence[str], text: str, phase: str
+) -> int | Failure:
+    """Compile a whole program from a phase to the end.
+
+    Return the code bytes of all its entry points together.
+    """
     with temporary_directory("alone-", setup.session.scratch) as directory:
-        points = _compiled_points(setup, (*argv, f"--compile-from={phase}"), text, directory)
+        points = _compiled_points(
+            setup, (*argv, f"--compile-from={phase}"), text, directory
+        )
     if isinstance(points, Failure):
         return points
     sizes = [point.code_bytes for point in points]
@@ -125,7 +143,11 @@ def program_bytes(setup: CompileSetup, argv: Sequence[str], text: str, phase: st
 
 
 def _compile(
-    setup: CompileSetup, argv: Sequence[str], text: str, directory: Path, entry_point: str
+    setup: CompileSetup,
+    argv: Sequence[str],
+    text: str,
+    directory: Path,
+    entry_point: str,
 ) -> AloneCode | Failure:
     points = _compiled_points(setup, argv, text, directory)
     return points if isinstance(points, Failure) else code_of(points, entry_point)
@@ -143,18 +165,31 @@ def _compiled_points(
     source = directory / "executable.mlir"
     source.write_text(text, encoding="utf-8")
     make_room_for_library(flags, directory)
-    failed = run_in(setup, setup.toolchain.binary, ("-", *flags, "-o", "executable"), directory, source)
+    failed = run_in(
+        setup,
+        setup.toolchain.binary,
+        ("-", *flags, "-o", "executable"),
+        directory,
+        source,
+    )
     if failed is not None:
         return failed
     return _points_in(directory, flags)
 
 
 def run_in(
-    setup: CompileSetup, program: Path, arguments: Sequence[str], directory: Path, stdin: Path | None
+    setup: CompileSetup,
+    program: Path,
+    arguments: Sequence[str],
+    directory: Path,
+    stdin: Path | None,
 ) -> Failure | None:
-    """Run the compiler, or a program beside it, in a directory; return why it failed, None where it did not.
+    """Run the compiler, or a program beside it, in a directory.
 
-    The program leaves its temporary files in `tmp` of the directory. Raises OSError if it cannot be started.
+    Return why it failed, None where it did not.
+
+    The program leaves its temporary files in `tmp` of the directory. Raises OSError if
+    it cannot be started.
     """
     temporary = directory / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -173,9 +208,15 @@ def run_in(
 def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Failure:
     library = library_path(flags, directory)
     libraries = [] if library is None else [library]
-    objects = sorted((directory / "tmp").glob("*.o")) or [path for path in libraries if path.is_file()]
+    objects = sorted((directory / "tmp").glob("*.o")) or [
+        path for path in libraries if path.is_file()
+    ]
     try:
-        return list(function_points(objects) if objects else _binary_points(directory / _BINARIES))
+        return list(
+            function_points(objects)
+            if objects
+            else _binary_points(directory / _BINARIES)
+        )
     except MalformedBinary as error:
         return Failure("read", error.line)
 
@@ -192,17 +233,27 @@ def _binary_points(directory: Path) -> Iterator[EntryPoint]:
 
 
 def point_named(points: Sequence[EntryPoint], entry_point: str) -> EntryPoint | None:
-    """Return the only one of this name, whatever its punctuation; None where there is none, or several."""
+    """Return the only one of this name, whatever its punctuation.
+
+    None where there is none, or several.
+    """
     wanted = UNSPEAKABLE.sub("_", entry_point)
     fitting = [point for point in points if UNSPEAKABLE.sub("_", point.name) == wanted]
     return fitting[0] if len(fitting) == 1 else None
 
 
 def code_of(points: Sequence[EntryPoint], entry_point: str) -> AloneCode | Failure:
-    """Return the code of an entry point among all functions; a Failure that says why there is none."""
+    """Return the code of an entry point among all functions.
+
+    A Failure that says why there is none.
+    """
     point = point_named(points, entry_point)
     if point is None:
-        return Failure("read", f"compiled alone, it has no single function {entry_point}")
+        return Failure(
+            "read", f"compiled alone, it has no single function {entry_point}"
+        )
     if point.code_bytes is None:
-        return Failure("read", f"compiled alone, the code bytes of {entry_point} are not known")
+        return Failure(
+            "read", f"compiled alone, the code bytes of {entry_point} are not known"
+        )
     return AloneCode(point.code_bytes, point.code)

@@ -43,7 +43,9 @@ class CrossFeed:
         reasons: why cuts are not usable.
     """
 
-    def __init__(self, first: Splicer, second: Splicer, cuts: Sequence[Cut], climb: Climb | None) -> None:
+    def __init__(
+        self, first: Splicer, second: Splicer, cuts: Sequence[Cut], climb: Climb | None
+    ) -> None:
         self.reasons = list[str]()
         self._first, self._second, self._cuts = first, second, cuts
         self._bytes_by_place = dict[int, int | None]()
@@ -71,7 +73,9 @@ class CrossFeed:
     def measured(self) -> dict[int, int]:
         """The code bytes of all usable cuts that were measured, by place."""
         known = sorted(self._bytes_by_place.items())
-        return {place: code_bytes for place, code_bytes in known if code_bytes is not None}
+        return {
+            place: code_bytes for place, code_bytes in known if code_bytes is not None
+        }
 
     def bytes_at(self, place: int) -> int | None:
         """Return the code bytes at a cut; None where the cut is not usable."""
@@ -79,7 +83,9 @@ class CrossFeed:
             code = self._code_at(self._cuts[place])
             if isinstance(code, Failure):
                 self.reasons.append(code.first_line)
-            self._bytes_by_place[place] = None if isinstance(code, Failure) else code.code_bytes
+            self._bytes_by_place[place] = (
+                None if isinstance(code, Failure) else code.code_bytes
+            )
         return self._bytes_by_place[place]
 
     def carried(self, piece: Piece) -> int | None:
@@ -97,7 +103,9 @@ class CrossFeed:
         if isinstance(control, Failure):
             return control
         if control != alone:
-            return Failure("read", "the control failed: its own IR gives other code there")
+            return Failure(
+                "read", "the control failed: its own IR gives other code there"
+            )
         return self._second.foreign_code(self._first, cut.base, cut.head)
 
     def _alone_code(self) -> AloneCode | Failure:
@@ -106,5 +114,7 @@ class CrossFeed:
             side = self._second.side
             if isinstance(side.source, Failure):
                 return side.source
-            self._alone = compile_from(side.setup, side.argv, side.source, SOURCES, side.row.name)
+            self._alone = compile_from(
+                side.setup, side.argv, side.source, SOURCES, side.row.name
+            )
         return self._alone

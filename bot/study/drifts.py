@@ -19,7 +19,11 @@ Sizes = Mapping[CellKey, int]  # build → its artifact in bytes, of builds with
 
 def sizes_of(snapshot: Snapshot) -> Sizes:
     """Return the artifact of each build that has one size."""
-    values = {cell.key: value_of(cell, "artifact_bytes") for cell in snapshot.cells if cell.measured}
+    values = {
+        cell.key: value_of(cell, "artifact_bytes")
+        for cell in snapshot.cells
+        if cell.measured
+    }
     return {key: value for key, value in values.items() if isinstance(value, int)}
 
 
@@ -27,7 +31,10 @@ def grown_builds(base: Snapshot, head: Snapshot) -> list[CellKey]:
     """Return the builds whose artifact is larger on head, the largest growth first."""
     before, after = sizes_of(base), sizes_of(head)
     changes = {key: after[key] - before[key] for key in after if key in before}
-    return sorted((key for key in changes if changes[key] > 0), key=lambda key: (-changes[key], key))
+    return sorted(
+        (key for key in changes if changes[key] > 0),
+        key=lambda key: (-changes[key], key),
+    )
 
 
 def largest_drifts(
@@ -38,14 +45,17 @@ def largest_drifts(
 ) -> tuple[Drift, ...]:
     """Return the builds that grew most, with their causes.
 
-    `base`: commit and snapshot of the older baseline; `between`: the baselines from it to the newest one, the oldest
-    first; `week_ago`: the baseline of a week before the newest one, None if it is not known.
+    `base`: commit and snapshot of the older baseline; `between`: the baselines from it
+    to the newest one, the oldest first; `week_ago`: the baseline of a week before the
+    newest one, None if it is not known.
     """
     _, head = between[-1]
     keys = grown_builds(base[1], head)[:MOST_DRIFTS]
     if not keys:
         return ()
-    report = reported(config, base[1], head, Baseline(f"baseline of {base[0]}", base[0]))
+    report = reported(
+        config, base[1], head, Baseline(f"baseline of {base[0]}", base[0])
+    )
     before, after = sizes_of(base[1]), sizes_of(head)
     last_week = sizes_of(week_ago) if week_ago else {}
     sizes = [(sha, sizes_of(snapshot)) for sha, snapshot in between]
@@ -71,7 +81,9 @@ def _main_cause(key: CellKey, roots: Sequence[RootCause]) -> RootCause | None:
     return max(with_part, key=lambda root: root.by_cell[key], default=None)
 
 
-def _steps(key: CellKey, base: int, sizes: Sequence[tuple[str, Sizes]]) -> tuple[DriftStep, ...]:
+def _steps(
+    key: CellKey, base: int, sizes: Sequence[tuple[str, Sizes]]
+) -> tuple[DriftStep, ...]:
     """Return the baselines that added most to a build; one without a size is no step."""
     steps, last = list[DriftStep](), base
     for sha, of_commit in sizes:
@@ -79,4 +91,6 @@ def _steps(key: CellKey, base: int, sizes: Sequence[tuple[str, Sizes]]) -> tuple
             steps.append(DriftStep(sha, of_commit[key] - last))
             last = of_commit[key]
     added = [step for step in steps if step.change_bytes > 0]
-    return tuple(sorted(added, key=lambda step: (-step.change_bytes, step.commit))[:_MOST_STEPS])
+    return tuple(
+        sorted(added, key=lambda step: (-step.change_bytes, step.commit))[:_MOST_STEPS]
+    )

@@ -1,6 +1,7 @@
 """One attempt at folding: a cell's program with some groups of executables made one, compiled and measured.
 
-The program is that at the end of the flow phase. What is compiled from there is kept in the cache as cells are.
+The program is that at the end of the flow phase. What is compiled from there is kept in
+the cache as cells are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from msgspec import structs
 
 from bot.compiler.bindings import Bindings
 from bot.compiler.cell_cache import CellCache, cell_key
-from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of, compile_directly
+from bot.compiler.compiling import (
+    CompileInput,
+    CompileSetup,
+    artifact_of,
+    compile_directly,
+)
 from bot.compiler.importing import Importer
 from bot.compiler.ptxas import Assembler
 from bot.core.planned import Model, PlannedCell
@@ -72,19 +78,31 @@ class Attempts:
         return self._known[key]
 
     def _attempt(self, groups: tuple[Group, ...]) -> Attempt:
-        tools, program = self.tools, self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir")
+        tools, program = (
+            self.tools,
+            self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir"),
+        )
         try:
             result = rewritten(tools.folding, self.flow, groups, program)
         except MalformedBinary as error:
             planned = self._resumed(self.flow)
-            return Attempt(groups, Cell(planned.key, "failed", failure=Failure("read", str(error))), self.flow, planned)
+            return Attempt(
+                groups,
+                Cell(planned.key, "failed", failure=Failure("read", str(error))),
+                self.flow,
+                planned,
+            )
         planned = self._resumed(program)
         key = cell_key(tools.setup.toolchain.info.digest, planned)
         if (cell := tools.cache.load(key)) is None:
-            compiled = compile_directly(tools.setup, planned.argv, CompileInput(planned.model.name, program))
+            compiled = compile_directly(
+                tools.setup, planned.argv, CompileInput(planned.model.name, program)
+            )
             cell = cell_of(planned, compiled, None, tools.assembler)
             tools.cache.store(key, cell)
-        if cell.status == "over-stack-limit":  # where the model itself is within the limit, this is none that compiles
+        if (
+            cell.status == "over-stack-limit"
+        ):  # where the model itself is within the limit, this is none that compiles
             cell = Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
         return Attempt(groups, cell, program, planned, result.folded, result.left)
@@ -92,8 +110,12 @@ class Attempts:
     def _resumed(self, program: Path) -> PlannedCell:
         data, model = program.read_bytes(), self.planned.model
         shown = f"{model.name}.{self.planned.target.name}.mlir"
-        resumed = Model(model.name, str(program), shown, hashlib.sha256(data).hexdigest(), len(data))
-        return structs.replace(self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME))
+        resumed = Model(
+            model.name, str(program), shown, hashlib.sha256(data).hexdigest(), len(data)
+        )
+        return structs.replace(
+            self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME)
+        )
 
     def program(self, attempt: Attempt) -> Path:
         """The text of an attempt; raises MalformedBinary where it cannot be had again."""
@@ -103,5 +125,7 @@ class Attempts:
 
     def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
         """The artifact of a text, written to `out`, or why there is none."""
-        failed = artifact_of(self.tools.setup, planned.argv, CompileInput(planned.model.name, text), out)
+        failed = artifact_of(
+            self.tools.setup, planned.argv, CompileInput(planned.model.name, text), out
+        )
         return failed.first_line if failed else out

@@ -1,7 +1,8 @@
 """Which groups of a program are worth folding: what compiles, of that what makes it smaller and not too slow.
 
-Nothing here compiles or runs: attempts and prices are asked of what the caller gives. What is exact is only the
-artifact of the groups that are kept in the end; the sizes of dispatches decide what to try.
+Nothing here compiles or runs: attempts and prices are asked of what the caller gives.
+What is exact is only the artifact of the groups that are kept in the end; the sizes of
+dispatches decide what to try.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from bot.study.fold_attempts import Attempt
 from bot.study.rewriting import Group, Groups
 
 NOTHING: tuple[Group, ...] = ()
-_MOST_HALVES = 4  # A group that fails is halved; what fails of fewer executables is left
+_MOST_HALVES = (
+    4  # A group that fails is halved; what fails of fewer executables is left
+)
 
 Try = Callable[[Sequence[Group]], Attempt]
 
@@ -32,7 +35,10 @@ class Searched(NamedTuple):
 
 
 def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
-    """The groups that make the artifact smaller, of those that compile; `attempt` compiles and measures."""
+    """The groups that make the artifact smaller, of those that compile.
+
+    `attempt` compiles and measures.
+    """
     tried, whys = [attempt(NOTHING)], dict[Group, str]()
     levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
     for each in levels:
@@ -42,16 +48,25 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
     folded = {name for group in best.groups for name in group}
-    whys = {group: why for group, why in {**without, **whys}.items() if not folded.issuperset(group)}
+    whys = {
+        group: why
+        for group, why in {**without, **whys}.items()
+        if not folded.issuperset(group)
+    }
     spoken = folded.union(*whys)
     for group in chain.from_iterable(levels):
         if spoken.isdisjoint(group):
             whys[group] = "another way to fold the same executables saves more"
-    return Searched(best, tuple(left(groups, group, why) for group, why in whys.items()))
+    return Searched(
+        best, tuple(left(groups, group, why) for group, why in whys.items())
+    )
 
 
 def kind_of(groups: Groups, group: Group) -> str | None:
-    """The strictest level at which these executables, which may be a part of a group, are one; None where at none."""
+    """The strictest level at which these executables, which may be a part of a group, are one.
+
+    None where at none.
+    """
     for level in FOLD_KINDS:
         if any(set(group) <= set(whole) for whole in groups.groups[level]):
             return level
@@ -74,29 +89,45 @@ def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]
     return result
 
 
-def compiling(groups: Sequence[Group], attempt: Try) -> tuple[Attempt, dict[Group, str]]:
+def compiling(
+    groups: Sequence[Group], attempt: Try
+) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with as many of the groups as compile together, and why the others do not."""
     tried = attempt(groups)
     if tried.cell.measured:
         refused = {one.members: one.why for one in tried.left}
-        return (attempt([group for group in groups if group not in refused]) if refused else tried), refused
+        return (
+            attempt([group for group in groups if group not in refused])
+            if refused
+            else tried
+        ), refused
     why = reason_of(tried)
     if len(groups) == 1:
-        # the two halves of a group that fails; none of it where they are too small, or fail as well
+        # the two halves of a group that fails; none of it where they are too small, or
+        # fail as well
         group = groups[0]
         if len(group) < _MOST_HALVES:
             return attempt(NOTHING), {group: why}
         halves = [group[: len(group) // 2], group[len(group) // 2 :]]
-        working, failed = compiling(halves, attempt) if attempt(halves[:1]).cell.measured else (attempt(NOTHING), {})
+        working, failed = (
+            compiling(halves, attempt)
+            if attempt(halves[:1]).cell.measured
+            else (attempt(NOTHING), {})
+        )
         return working, failed or ({} if working.groups else {group: why})
     middle = len(groups) // 2
     parts = [compiling(part, attempt) for part in (groups[:middle], groups[middle:])]
-    failed = {group: reason for _, reasons in parts for group, reason in reasons.items()}
+    failed = {
+        group: reason for _, reasons in parts for group, reason in reasons.items()
+    }
     whole = attempt([group for part, _ in parts for group in part.groups])
     if whole.cell.measured:
         return whole, failed
     # Where they compile apart only, those of the first are left.
-    lost = {group: f"together with the other groups: {reason_of(whole)}" for group in parts[1][0].groups}
+    lost = {
+        group: f"together with the other groups: {reason_of(whole)}"
+        for group in parts[1][0].groups
+    }
     return parts[0][0], {**failed, **lost}
 
 
@@ -120,10 +151,13 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 
     `tried`: the first with nothing folded.
     """
-    # entry point, as any target spells it → bytes of its executable where it has one of its own, else of its code
+    # entry point, as any target spells it → bytes of its executable where it has one of
+    # its own, else of its code
     sizes = [
         {
-            UNSPEAKABLE.sub("_", row.name): row.code_bytes if row.executable_bytes is None else row.executable_bytes
+            UNSPEAKABLE.sub("_", row.name): (
+                row.code_bytes if row.executable_bytes is None else row.executable_bytes
+            )
             for row in one.cell.dispatches
         }
         for one in tried
@@ -131,18 +165,23 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     joined: list[set[str]] = []  # levels are one inside of the other, halves are not
     for group in (group for one in tried for group in one.groups):
         touching = [names for names in joined if not names.isdisjoint(group)]
-        joined = [names for names in joined if names not in touching] + [set(group).union(*touching)]
+        joined = [names for names in joined if names not in touching] + [
+            set(group).union(*touching)
+        ]
     result = []
     for names in joined:
         members = tuple(name for name in groups.entries if name in names)
         entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
         ways = dict[tuple[Group, ...], int | None]()
         for size, one in zip(sizes, tried, strict=True):
-            # of those entry points that are left; None where one is not known, or none is found
+            # of those entry points that are left; None where one is not known, or none
+            # is found
             there = [size[name] for name in entries if name in size]
             known = [each for each in there if each is not None]
             inside = tuple(group for group in one.groups if set(group) <= set(members))
-            ways.setdefault(inside, sum(known) if there and len(known) == len(there) else None)
+            ways.setdefault(
+                inside, sum(known) if there and len(known) == len(there) else None
+            )
         apart = ways.pop(())
         ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
         least = ways[ordered[0]]
@@ -151,31 +190,49 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     return result
 
 
-def gaining(choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]) -> tuple[Attempt, dict[Group, str]]:
+def gaining(
+    choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
+) -> tuple[Attempt, dict[Group, str]]:
     """The attempt with the ways that make the artifact smaller, and what the others give.
 
-    What clearly does, as less than half of its code is left, is taken at once, if all of it does; each of the others is
-    compiled beside what is kept by then, and where it does not gain as a whole, its small and its large executables
-    apart.
+    What clearly does, as less than half of its code is left, is taken at once, if all
+    of it does; each of the others is compiled beside what is kept by then, and where it
+    does not gain as a whole, its small and its large executables apart.
 
     `elements`: executable → how many its largest tensor has.
     """
-    clear = [one for one in choices if one.left_share is not None and one.left_share < 0.5]
+    clear = [
+        one for one in choices if one.left_share is not None and one.left_share < 0.5
+    ]
     best, without = attempt([group for one in clear for group in one.ways[0]]), {}
     doubtful = [one for one in choices if one not in clear]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
-    for one in sorted(doubtful, key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members)):
+    for one in sorted(
+        doubtful,
+        key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members),
+    ):
         before, why = best, "folding this group saves no code"
         if one.left_share is None or one.left_share < 1:
             tried = [attempt([*best.groups, *groups]) for groups in one.ways]
-            sizes = [size for with_it in tried if (size := with_it.artifact_bytes) is not None]
+            sizes = [
+                size
+                for with_it in tried
+                if (size := with_it.artifact_bytes) is not None
+            ]
             why = (
                 "this group does not make the artifact smaller"
                 if sizes
                 else "this group does not compile together with the others"
             )
-            best = next((each for each in tried if is_smaller(each, best) and each.artifact_bytes == min(sizes)), best)
+            best = next(
+                (
+                    each
+                    for each in tried
+                    if is_smaller(each, best) and each.artifact_bytes == min(sizes)
+                ),
+                best,
+            )
         if best is before:
             for half in halves(one.members, elements):
                 with_it = attempt([*best.groups, half])
@@ -192,16 +249,25 @@ def is_smaller(one: Attempt, other: Attempt) -> bool:
 
 
 def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
-    """A group's small and its large executables, in the program's order; none for a group of few."""
+    """A group's small and its large executables, in the program's order.
+
+    None for a group of few.
+    """
     if len(group) < _MOST_HALVES:
         return []
     by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
     small = set(by_size[: len(group) // 2])
-    return [tuple(name for name in group if (name in small) is is_small) for is_small in (True, False)]
+    return [
+        tuple(name for name in group if (name in small) is is_small)
+        for is_small in (True, False)
+    ]
 
 
 def affordable(
-    best: Attempt, attempt: Try, price: Callable[[Attempt], Price | str], max_slowdown: float
+    best: Attempt,
+    attempt: Try,
+    price: Callable[[Attempt], Price | str],
+    max_slowdown: float,
 ) -> tuple[Attempt, dict[Group, str], Price | str]:
     """The groups that are worth their price together, why the others are not, and that price.
 
@@ -212,7 +278,10 @@ def affordable(
         return best, {}, whole
     while isinstance(whole, str) or not within(whole, max_slowdown):
         alone = alone or {group: price(attempt([group])) for group in best.groups}
-        ratios = {group: one.ratio if isinstance(one := alone[group], Price) else math.inf for group in best.groups}
+        ratios = {
+            group: one.ratio if isinstance(one := alone[group], Price) else math.inf
+            for group in best.groups
+        }
         dearest = max(best.groups, key=lambda group: (ratios[group], group))
         whys[dearest] = _dear(alone[dearest], max_slowdown)
         best = attempt([group for group in best.groups if group != dearest])
@@ -228,4 +297,7 @@ def _dear(alone: Price | str, max_slowdown: float) -> str:
     is_within = within(alone, max_slowdown)
     if is_within:
         return "alone it is worth its slowdown, but not together with the other groups"
-    return f"{'it may be' if is_within is None else 'it is'} slower by more than {max_slowdown:.1%}"
+    return (
+        f"{'it may be' if is_within is None else 'it is'} slower by more than"
+        f" {max_slowdown:.1%}"
+    )

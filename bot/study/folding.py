@@ -1,7 +1,8 @@
 """How far a model's executables can be folded: each cell's audit, and the whole one as `fold.json` has it.
 
-Of each cell what is worth it is folded. Then programs are run where this machine can, before and after, and timed:
-groups that give other outputs, or cost too much, are not folded.
+Of each cell what is worth it is folded. Then programs are run where this machine can,
+before and after, and timed: groups that give other outputs, or cost too much, are not
+folded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.schedule import Task, run_all
 from bot.core import fold
-from bot.core.fold import FAILED, FOLD_KINDS, FoldAudit, FoldCell, FoldModel, LeftFamily, Price, Run
+from bot.core.fold import (
+    FAILED,
+    FOLD_KINDS,
+    FoldAudit,
+    FoldCell,
+    FoldModel,
+    LeftFamily,
+    Price,
+    Run,
+)
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
@@ -58,8 +68,12 @@ class Audited:
     cell: Cell  # as its printed command gives it
     planned: PlannedCell
     failure: str = ""
-    attempts: Attempts | None = None  # None where its program could not be had, with the reason in `failure`
-    best: Attempt | None = None  # with what is worth folding; None where there is a failure
+    attempts: Attempts | None = (
+        None  # None where its program could not be had, with the reason in `failure`
+    )
+    best: Attempt | None = (
+        None  # with what is worth folding; None where there is a failure
+    )
     left: tuple[LeftFamily, ...] = ()
     bench: Bench | str = ""  # what runs it here, or why nothing does
     run: Run = field(default_factory=Run)
@@ -73,18 +87,26 @@ class Audited:
 def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
     """Fold what is worth it of one cell."""
     if cell.status == "over-stack-limit":
-        planned = structs.replace(planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG))
+        planned = structs.replace(
+            planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG)
+        )
     if not cell.measured:
-        return Audited(cell, planned, reason(cell.failure.message) if cell.failure else cell.status)
+        return Audited(
+            cell, planned, reason(cell.failure.message) if cell.failure else cell.status
+        )
     source = tools.importer.source(planned.model)
     if isinstance(source, Failure):
         return Audited(cell, planned, source.first_line)
     flow = tools.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
-    failed = flow_of(tools.setup, planned.argv, CompileInput(planned.model.name, source), flow)
+    failed = flow_of(
+        tools.setup, planned.argv, CompileInput(planned.model.name, source), flow
+    )
     if failed is not None:
         return Audited(cell, planned, reason(failed.message))
     try:
-        attempts = Attempts(tools, planned, source, flow, groups_of(tools.folding, flow))
+        attempts = Attempts(
+            tools, planned, source, flow, groups_of(tools.folding, flow)
+        )
     except MalformedBinary as error:
         return Audited(cell, planned, str(error))
     one = Audited(cell, planned, attempts=attempts)
@@ -97,11 +119,18 @@ def fold_best(one: Audited, attempts: Attempts, banned: Collection[Group]) -> No
     groups = attempts.groups
     result = search(groups, attempts.at, banned)
     if not result.attempt.cell.measured:
-        one.best, one.failure = None, f"resumed with nothing folded: {reason_of(result.attempt)}"
+        one.best, one.failure = (
+            None,
+            f"resumed with nothing folded: {reason_of(result.attempt)}",
+        )
         return
-    grouped = {name for level in groups.groups.values() for group in level for name in group}
+    grouped = {
+        name for level in groups.groups.values() for group in level for name in group
+    }
     families = [
-        LeftFamily(family.kind, family.members, _why(family.kind, family.members, groups))
+        LeftFamily(
+            family.kind, family.members, _why(family.kind, family.members, groups)
+        )
         for family in one.cell.families
         if grouped.isdisjoint(family.members)
     ]
@@ -114,7 +143,10 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
         return groups.unfit[unfit]
     if not all(name in groups.entries for name in members):
         return "its executables have other names in the program before folding"
-    more = "they differ in more than constants, offsets and static dimensions, such as an attribute"
+    more = (
+        "they differ in more than constants, offsets and static dimensions, such as an"
+        " attribute"
+    )
     return NOT_FOLDED.get(kind, more)
 
 
@@ -128,33 +160,53 @@ class Bench(NamedTuple):
     def artifact(self, attempt: Attempt) -> Path | str:
         """The artifact of an attempt, or why there is none."""
         out = attempt.program.with_suffix(".vmfb")
-        return out if out.is_file() else self.attempts.artifact(attempt.planned, self.attempts.program(attempt), out)
+        return (
+            out
+            if out.is_file()
+            else self.attempts.artifact(
+                attempt.planned, self.attempts.program(attempt), out
+            )
+        )
 
     def equal(self, attempt: Attempt) -> Equality:
         """Whether an attempt gives the outputs of the printed command's artifact."""
         after = self.artifact(attempt)
-        return Equality(None, after) if isinstance(after, str) else self.runner.outputs_equal(self.before, after)
+        return (
+            Equality(None, after)
+            if isinstance(after, str)
+            else self.runner.outputs_equal(self.before, after)
+        )
 
     def price(self, attempt: Attempt) -> Price | str:
         """What an attempt costs in run time."""
         after = self.artifact(attempt)
-        return after if isinstance(after, str) else self.runner.price(self.before, after)
+        return (
+            after if isinstance(after, str) else self.runner.price(self.before, after)
+        )
 
 
 def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     """Fold every cell that the request selects; its `specs["head"]` names the compiler.
 
-    `max_slowdown`: the price that is allowed (0.01 is 1 %), None where every fold with gain is kept; `runs`: False
-    where nothing is executed, so that outputs and price are not known.
+    `max_slowdown`: the price that is allowed (0.01 is 1 %), None where every fold with
+    gain is kept; `runs`: False where nothing is executed, so that outputs and price are
+    not known.
     """
     plan = work.prepare("head", work.request.specs["head"])
     side = work.measured([plan])["head"]
     runtime = installed() if runs else None
-    toolchain, timeout, cache = plan.toolchain, work.config.timeout_seconds, work.request.cache
+    toolchain, timeout, cache = (
+        plan.toolchain,
+        work.config.timeout_seconds,
+        work.request.cache,
+    )
     with (
         temporary_directory("fold-") as scratch,
         closing(working(toolchain, work.cancel)) as folding,
-        open_setup(toolchain, Session(scratch, timeout, work.cancel, Meter())) as (setup, importer),
+        open_setup(toolchain, Session(scratch, timeout, work.cancel, Meter())) as (
+            setup,
+            importer,
+        ),
     ):
         cells, assembler = (
             CellCache(cache, is_writable(cache.absolute())),
@@ -163,7 +215,9 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
         tools = FoldTools(setup, folding, importer, cells, assembler, scratch)
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
-        by_model = [list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)]
+        by_model = [
+            list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)
+        ]
         if runtime is None:
             why = MISSING if runs else NOT_ASKED
             for one in audits:
@@ -187,7 +241,9 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     )
 
 
-def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work) -> list[Audited]:
+def _all(
+    tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
+) -> list[Audited]:
     audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
@@ -197,14 +253,23 @@ def _all(tools: FoldTools, cells: Sequence[tuple[PlannedCell, Cell]], work: Work
             news = f"{plural(len(one.groups), 'group')} folded"
         work.show.say(f"{cell.key}: {news}")
 
-    tasks = [Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell)) for planned, cell in cells]
+    tasks = [
+        Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell))
+        for planned, cell in cells
+    ]
     with work.show.progress() as progress:
         progress.stage("folding", len(tasks), "build")
         run_all(tasks, work.request.jobs, work.cancel.set, progress)
     return [audits[key] for key in sorted(audits)]
 
 
-def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown: float | None, work: Work) -> None:
+def _check(
+    audits: Sequence[Audited],
+    runtime: Runtime,
+    data: Path,
+    max_slowdown: float | None,
+    work: Work,
+) -> None:
     """Run what can be run of one model; what gives other outputs on a target is folded on none."""
     banned: dict[Group, str] = {}
     for one in audits:
@@ -212,7 +277,11 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
     while True:
         worse = {}
         for one in audits:
-            worse.update(dict.fromkeys(_compared(one, work), f"its outputs differ on {one.cell.key.target}"))
+            worse.update(
+                dict.fromkeys(
+                    _compared(one, work), f"its outputs differ on {one.cell.key.target}"
+                )
+            )
         if not worse.keys() - banned.keys():
             break
         banned.update(worse)
@@ -220,7 +289,11 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
             if one.attempts is not None:
                 fold_best(one, one.attempts, banned)
                 kinds = {group: kind_of(one.attempts.groups, group) for group in banned}
-                rejected = (LeftFamily(kind, group, banned[group]) for group, kind in kinds.items() if kind is not None)
+                rejected = (
+                    LeftFamily(kind, group, banned[group])
+                    for group, kind in kinds.items()
+                    if kind is not None
+                )
                 one.left = (*one.left, *rejected)
     for one in audits:
         bench, best = one.bench, one.best
@@ -230,12 +303,18 @@ def _check(audits: Sequence[Audited], runtime: Runtime, data: Path, max_slowdown
         if max_slowdown is None:
             price = bench.price(best)
         else:  # the groups within the limit are kept
-            one.best, dear, price = affordable(best, bench.attempts.at, bench.price, max_slowdown)
-            one.left += tuple(left(bench.attempts.groups, group, why) for group, why in dear.items())
+            one.best, dear, price = affordable(
+                best, bench.attempts.at, bench.price, max_slowdown
+            )
+            one.left += tuple(
+                left(bench.attempts.groups, group, why) for group, why in dear.items()
+            )
             if one.best is not best:
                 _compared(one, work)
         known = price if isinstance(price, Price) else None
-        one.run = structs.replace(one.run, price=known, price_note="" if known else str(price))
+        one.run = structs.replace(
+            one.run, price=known, price_note="" if known else str(price)
+        )
 
 
 def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
@@ -248,12 +327,16 @@ def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | st
     runner = Runner(runtime, signature, data, work.cancel)
     if runner.reason is not None:
         return runner.reason
-    before = attempts.artifact(one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb"))
+    before = attempts.artifact(
+        one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb")
+    )
     return before if isinstance(before, str) else Bench(attempts, runner, before)
 
 
 def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
-    """Compare outputs before and after folding; which groups, each folded alone, change them, and how.
+    """Compare outputs before and after folding.
+
+    Which groups, each folded alone, change them, and how.
 
     All of them where only together they do.
     """
@@ -266,18 +349,33 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
     equality, bad = bench.equal(one.best), dict[Group, str]()
     if equality.equal is False:
         alone = {group: bench.equal(bench.attempts.at([group])) for group in one.groups}
-        bad = {group: each.equal_note for group, each in alone.items() if each.equal is False}
-        bad = bad or dict.fromkeys(one.groups, "its outputs differ only together with the other groups")
+        bad = {
+            group: each.equal_note
+            for group, each in alone.items()
+            if each.equal is False
+        }
+        bad = bad or dict.fromkeys(
+            one.groups, "its outputs differ only together with the other groups"
+        )
     for group, why in bad.items():
-        work.show.say(f"{one.cell.key}: {group[0]} and {len(group) - 1} more have other outputs after merging: {why}")
-    one.run = Run(equality.equal, equality.equal_note, None, "equal outputs are not proved")
+        work.show.say(
+            f"{one.cell.key}: {group[0]} and {len(group) - 1} more have other outputs"
+            f" after merging: {why}"
+        )
+    one.run = Run(
+        equality.equal, equality.equal_note, None, "equal outputs are not proved"
+    )
     return bad
 
 
 def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     """The counts of one model, by the first of its cells whose program could be read."""
     cell = next((each for each in audits if each.attempts is not None), audits[0]).cell
-    folded = [one.executables.after for one in cells if one.model == cell.key.model and one.equal is not False]
+    folded = [
+        one.executables.after
+        for one in cells
+        if one.model == cell.key.model and one.equal is not False
+    ]
     return FoldModel(
         model=cell.key.model,
         regions=cell.value("dispatch_regions") if cell.measured else None,
@@ -287,7 +385,10 @@ def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
 
 
 def fold_cell(one: Audited, out: Path) -> FoldCell:
-    """The audit of one cell as `fold.json` has it; its folded program goes to the output directory."""
+    """The audit of one cell as `fold.json` has it.
+
+    Its folded program goes to the output directory.
+    """
     cell, run, command, module = one.cell, one.run, "", ""
     folded = list[fold.FoldedFamily]()
     if cell.status == "unsupported":
@@ -315,7 +416,9 @@ def fold_cell(one: Audited, out: Path) -> FoldCell:
         equal=run.equal,
         folded=tuple(folded),
         left=one.left,
-        resumed_bytes=one.attempts.at(()).artifact_bytes if one.attempts is not None else None,
+        resumed_bytes=(
+            one.attempts.at(()).artifact_bytes if one.attempts is not None else None
+        ),
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,

@@ -1,7 +1,8 @@
 """One compiler's IR of an executable made readable for another compiler, and put in place of that compiler's own.
 
-IR changes its spelling between releases. The generic form does not: one compiler prints it, and the other one parses
-it. What the verifier of the other compiler refuses even then is rewritten by the few fixes below.
+IR changes its spelling between releases. The generic form does not: one compiler prints
+it, and the other one parses it. What the verifier of the other compiler refuses even
+then is rewritten by the few fixes below.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from bot.study.compiling_alone import AloneCode, compile_from, run_in
 from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 
 GENERIC = "--mlir-print-op-generic"
-LOCAL = "--mlir-print-local-scope"  # Without aliases a piece of the text can be moved to another text.
+LOCAL = (  # Without aliases a piece of the text can be moved to another text.
+    "--mlir-print-local-scope"
+)
 
 _VARIANT = re.compile(r"hal\.executable\.variant\b")
 _MODULE = re.compile(r"builtin\.module( attributes \{[^\n]*\})? \{\n")
@@ -29,7 +32,9 @@ _GENERIC_VARIANT = re.compile(r'"hal\.executable\.variant"')
 _GENERIC_MODULE = re.compile(r'"builtin\.module"\(\)[^\n]*\(\{\n')
 _BRACE = re.compile(r'["{}]')
 _COUNT = re.compile(r"^ *iree_codegen\.dispatch_config [^\n]*\{\n", re.MULTILINE)
-_GENERIC_COUNT = re.compile(r'^ *"iree_codegen\.dispatch_config"\(\)[^\n]*\(\{\n', re.MULTILINE)
+_GENERIC_COUNT = re.compile(
+    r'^ *"iree_codegen\.dispatch_config"\(\)[^\n]*\(\{\n', re.MULTILINE
+)
 
 
 class _Form(NamedTuple):
@@ -61,11 +66,17 @@ class NamedText:
 
     name: str
     text: str  # as its compiler prints it, without aliases
-    generic: str = ""  # in the form that all releases spell alike; empty where nobody asks for it
+    generic: str = (
+        ""  # in the form that all releases spell alike; empty where nobody asks for it
+    )
 
 
 def run_tool(
-    setup: CompileSetup, name: str, arguments: Sequence[str], directory: Path, stdin: Path | None = None
+    setup: CompileSetup,
+    name: str,
+    arguments: Sequence[str],
+    directory: Path,
+    stdin: Path | None = None,
 ) -> Failure | None:
     """Run a program that lies beside the compiler; return why it failed, None where it did not."""
     program = setup.toolchain.binary.with_name(name)
@@ -83,16 +94,26 @@ def optimized(setup: CompileSetup, text: str, options: Sequence[str]) -> str | F
         source = directory / "source.mlir"
         source.write_text(text, encoding="utf-8")
         out = directory / "result.mlir"
-        failed = run_tool(setup, "iree-opt", ("-", *options, UNTHREADED, "-o", out.name), directory, source)
+        failed = run_tool(
+            setup,
+            "iree-opt",
+            ("-", *options, UNTHREADED, "-o", out.name),
+            directory,
+            source,
+        )
         if failed is not None:
             return failed
         try:
-            return read_bounded(out, "the printed IR", MOST_READ_BYTES).decode("utf-8", "replace")
+            return read_bounded(out, "the printed IR", MOST_READ_BYTES).decode(
+                "utf-8", "replace"
+            )
         except (InputError, OSError) as error:
             return Failure("read", f"the IR cannot be read: {error}")
 
 
-def printed(setup: CompileSetup, text: str, *, is_generic: bool = False) -> str | Failure:
+def printed(
+    setup: CompileSetup, text: str, *, is_generic: bool = False
+) -> str | Failure:
     """Return the text as the compiler's own `iree-opt` prints it, without aliases."""
     options = (GENERIC, LOCAL) if is_generic else (LOCAL,)
     return optimized(setup, text, options)
@@ -105,10 +126,13 @@ def compile_foreign(
     foreign: NamedText,
     phase: str,
 ) -> AloneCode | Failure:
-    """Compile the own executable with the body of a foreign one; return the code of the entry point.
+    """Compile the own executable with the body of a foreign one.
 
-    The body is in the generic form, and has the fixes that this compiler asks for. A few operations cannot be read
-    again in that form, even by the compiler that printed it. Then the foreign text is tried as it is.
+    Return the code of the entry point.
+
+    The body is in the generic form, and has the fixes that this compiler asks for. A
+    few operations cannot be read again in that form, even by the compiler that printed
+    it. Then the foreign text is tried as it is.
 
     Args:
         foreign: with its text in the generic form and as it is.
@@ -117,7 +141,9 @@ def compile_foreign(
     plain = transplanted(own, foreign, is_generic=False)
     if generic is None or plain is None:
         return Failure("read", "the executable has no module of functions")
-    code = with_fixes(lambda text: compile_from(setup, argv, text, phase, foreign.name), generic)
+    code = with_fixes(
+        lambda text: compile_from(setup, argv, text, phase, foreign.name), generic
+    )
     if not isinstance(code, Failure):
         return code
     as_it_is = compile_from(setup, argv, plain, phase, foreign.name)
@@ -126,7 +152,9 @@ def compile_foreign(
     return Failure(code.stage, f"with the other compiler's IR: {reason(code.message)}")
 
 
-def with_fixes(compile_text: Callable[[str], AloneCode | Failure], text: str) -> AloneCode | Failure:
+def with_fixes(
+    compile_text: Callable[[str], AloneCode | Failure], text: str
+) -> AloneCode | Failure:
     """Compile generic IR of another compiler, and rewrite it for as long as there is a fix for the complaint."""
     unused = list(_FIXES)
     while True:
@@ -187,7 +215,8 @@ _MASKED = re.compile(r'"llvm\.intr\.masked\.\w+".*')
 def _integer_constants(text: str) -> str:
     """Type the values of LLVM's constants as integers.
 
-    Up to 3.11.0 a constant of type `i64` may have a value of type `index`. Later verifiers refuse that.
+    Up to 3.11.0 a constant of type `i64` may have a value of type `index`. Later
+    verifiers refuse that.
     """
 
     def retyped(match: re.Match[str]) -> str:
@@ -199,12 +228,16 @@ def _integer_constants(text: str) -> str:
 
 def _wide_alignments(text: str) -> str:
     """Type the alignments of masked loads and stores as 64 bits: from 3.12.0 on they have that type."""
-    return _MASKED.sub(lambda match: re.sub(r"(alignment = \d+) : i32", r"\1 : i64", match[0]), text)
+    return _MASKED.sub(
+        lambda match: re.sub(r"(alignment = \d+) : i32", r"\1 : i64", match[0]), text
+    )
 
 
 def _narrow_alignments(text: str) -> str:
     """Type the alignments of masked loads and stores as 32 bits, as they are up to 3.11.0."""
-    return _MASKED.sub(lambda match: re.sub(r"(alignment = \d+) : i64", r"\1 : i32", match[0]), text)
+    return _MASKED.sub(
+        lambda match: re.sub(r"(alignment = \d+) : i64", r"\1 : i32", match[0]), text
+    )
 
 
 def _named_permutation(text: str) -> str:
@@ -245,15 +278,20 @@ _FIXES = (
 def transplanted(own: NamedText, foreign: NamedText, *, is_generic: bool) -> str | None:
     """Return the own executable with the body of the foreign one; None where either has no body.
 
-    The target, the exports and the operation that counts workgroups stay the own ones. The entry point has the foreign
-    name: names are code of some targets, and a name belongs to the source.
+    The target, the exports and the operation that counts workgroups stay the own ones.
+    The entry point has the foreign name: names are code of some targets, and a name
+    belongs to the source.
 
     Args:
         own: in the generic form, too, where that is given; it is used in the place of the other one.
         is_generic: whether the foreign body is taken in the generic form.
     """
-    own_text, own_form = (own.generic, _GENERIC_FORM) if own.generic else (own.text, _PLAIN_FORM)
-    foreign_text, foreign_form = (foreign.generic, _GENERIC_FORM) if is_generic else (foreign.text, _PLAIN_FORM)
+    own_text, own_form = (
+        (own.generic, _GENERIC_FORM) if own.generic else (own.text, _PLAIN_FORM)
+    )
+    foreign_text, foreign_form = (
+        (foreign.generic, _GENERIC_FORM) if is_generic else (foreign.text, _PLAIN_FORM)
+    )
     own_place = _region(own_text, own_form.variant, own_form.module)
     foreign_place = _region(foreign_text, foreign_form.variant, foreign_form.module)
     if own_place is None or foreign_place is None:
@@ -279,7 +317,9 @@ def _renamed(text: str, name: str, new_name: str) -> str:
     return text.replace(f'sym_name = "{name}"', f'sym_name = "{new_name}"')
 
 
-def _region(text: str, variant: re.Pattern[str], module: re.Pattern[str]) -> slice | None:
+def _region(
+    text: str, variant: re.Pattern[str], module: re.Pattern[str]
+) -> slice | None:
     """Return where the contents of the executable's module are; None where there is no module."""
     outer = variant.search(text)
     inner = module.search(text, outer.end()) if outer else None

@@ -52,39 +52,75 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
     plans, missing = _plans([spec for spec in specs if spec not in known], work)
     sides, variants = _sides(plans, known, work), list[Variant]()
     for spec in specs:
-        shown = plans[spec].compiler.info.spec if spec in plans else Path(spec).name if is_snapshot(spec) else spec
+        shown = (
+            plans[spec].compiler.info.spec
+            if spec in plans
+            else Path(spec).name
+            if is_snapshot(spec)
+            else spec
+        )
         if (side := sides.get(spec)) is None:
-            variants.append(Variant(release_in(spec) or Path(spec).name, shown, reason=missing[spec]))
+            variants.append(
+                Variant(
+                    release_in(spec) or Path(spec).name, shown, reason=missing[spec]
+                )
+            )
         else:
-            name = release_in(side.compiler.spec) or side.compiler.spec or side.compiler.version or shown
+            name = (
+                release_in(side.compiler.spec)
+                or side.compiler.spec
+                or side.compiler.version
+                or shown
+            )
             variants.append(Variant(name, shown, side))
     study = named_apart(_each_once(variants, work.show.say))
     if len(missing) == len(specs):
         first = study.variants[0]
-        raise CompilerUnavailable("no release is available", where=first.spec, hint=first.reason)
+        raise CompilerUnavailable(
+            "no release is available", where=first.spec, hint=first.reason
+        )
     # by version; as they were asked for where one tells none
     versions = {one.name: _version(one.snapshot or one.name) for one in study.variants}
-    if without := next((name for name, version in versions.items() if version is None), None):
-        words = "has a version that cannot be ordered: releases keep the order of the command"
+    if without := next(
+        (name for name, version in versions.items() if version is None), None
+    ):
+        words = (
+            "has a version that cannot be ordered: releases keep the order of the"
+            " command"
+        )
         work.show.say(f"{without} {words}")
         return study
-    return Study(tuple(sorted(study.variants, key=lambda one: versions[one.name] or _ZERO)))
+    return Study(
+        tuple(sorted(study.variants, key=lambda one: versions[one.name] or _ZERO))
+    )
 
 
-def _each_once(variants: Sequence[Variant], say: Callable[[str], None]) -> list[Variant]:
+def _each_once(
+    variants: Sequence[Variant], say: Callable[[str], None]
+) -> list[Variant]:
     """The variants with each compiler once, the last that was named; what is left out is said."""
     last = dict[object, Variant]()
     for at, one in enumerate(variants):
         same: object = at  # of a gap, or of a compiler without a digest, nobody knows
         if (side := one.snapshot) and side.compiler.digest:
-            same = (side.compiler.digest, side.flags, frozenset(side.models.items()), frozenset(side.targets.items()))
+            same = (
+                side.compiler.digest,
+                side.flags,
+                frozenset(side.models.items()),
+                frozenset(side.targets.items()),
+            )
         if before := last.pop(same, None):
-            say(f"left out: {before.spec}: the same compiler, models, targets and flags as {one.spec}")
+            say(
+                f"left out: {before.spec}: the same compiler, models, targets and flags"
+                f" as {one.spec}"
+            )
         last[same] = one
     return list(last.values())
 
 
-def _plans(specs: Sequence[str], work: Work) -> tuple[dict[str, SidePlan], dict[str, str]]:
+def _plans(
+    specs: Sequence[str], work: Work
+) -> tuple[dict[str, SidePlan], dict[str, str]]:
     """SPEC → the side, ready to be measured; SPEC → why it cannot be."""
     plans, missing = dict[str, SidePlan](), dict[str, str]()
     if specs:
@@ -93,17 +129,26 @@ def _plans(specs: Sequence[str], work: Work) -> tuple[dict[str, SidePlan], dict[
         try:
             plan = work.prepare(release_in(spec) or Path(spec).name, spec)
             with temporary_directory("run-") as scratch:
-                session = Session(scratch, work.config.timeout_seconds, work.cancel, Meter())
-                with plan.compiler.at_work(session):  # one that cannot start would end all
+                session = Session(
+                    scratch, work.config.timeout_seconds, work.cancel, Meter()
+                )
+                with plan.compiler.at_work(
+                    session
+                ):  # one that cannot start would end all
                     pass
             plans[spec] = replace(plan, label=spec)
-        except (CompilerUnavailable, UsageError) as error:  # gone from the page, or without an option of the flags
+        except (
+            CompilerUnavailable,
+            UsageError,
+        ) as error:  # gone from the page, or without an option of the flags
             missing[spec] = error.line
             work.show.say(f"left out: {error.line}")
     return plans, missing
 
 
-def _sides(plans: dict[str, SidePlan], known: dict[str, Snapshot], work: Work) -> dict[str, Snapshot]:
+def _sides(
+    plans: dict[str, SidePlan], known: dict[str, Snapshot], work: Work
+) -> dict[str, Snapshot]:
     """All snapshots, those that were measured here doubted, each against the one before."""
     if not plans:
         return known
@@ -113,7 +158,9 @@ def _sides(plans: dict[str, SidePlan], known: dict[str, Snapshot], work: Work) -
         for spec in sorted(sides, key=lambda spec: _version(sides[spec]) or _ZERO):
             if spec in plans and before is not None:
                 pair = {"base": before, "head": sides[spec]}
-                sides[spec] = recheck([replace(plans[spec], label="head")], pair, work.config, resources)["head"]
+                sides[spec] = recheck(
+                    [replace(plans[spec], label="head")], pair, work.config, resources
+                )["head"]
             before = sides[spec]
         return repeat_unsteady(list(plans.values()), sides, work.config, resources)
 
@@ -124,12 +171,17 @@ _ZERO = Version("0")
 def _version(of: Snapshot | str) -> Version | None:
     """The version of a compiler's release, else what it calls itself: wheels of 3.13.0 say `3.13.0rc20261016`."""
     try:
-        return Version(of if isinstance(of, str) else release_in(of.compiler.spec) or of.compiler.version)
+        return Version(
+            of
+            if isinstance(of, str)
+            else release_in(of.compiler.spec) or of.compiler.version
+        )
     except InvalidVersion:
         return None
 
 
-# Stored baselines along the first parents of a branch, and those of one report as a history in the order of commits.
+# Stored baselines along the first parents of a branch, and those of one report as a
+# history in the order of commits.
 
 CONFIGURED = "configured"  # In place of the name of a store: the configuration's own
 
@@ -142,53 +194,100 @@ class StoredStudy(NamedTuple):
 
 
 def last_stored(where: str, last: int, work: Work) -> StoredStudy:
-    """The last so many baselines of the configuration's report, the oldest first; a damaged one has its reason.
+    """The last so many baselines of the configuration's report, the oldest first.
 
-    Baselines of other commits than those of the default branch are left out, and that is said; where none is of one of
-    these, all are in the order in which they were stored.
+    A damaged one has its reason.
 
-    `where`: CONFIGURED, `data-branch`, or a directory. `auto` is the directory of the configuration where that is
-    there, else the data branch.
-    Raises UsageError where there is none, or a selector matches nothing; NetworkError where the store cannot be asked.
+    Baselines of other commits than those of the default branch are left out, and that
+    is said; where none is of one of these, all are in the order in which they were
+    stored.
+
+    `where`: CONFIGURED, `data-branch`, or a directory. `auto` is the directory of the
+    configuration where that is there, else the data branch. Raises UsageError where
+    there is none, or a selector matches nothing; NetworkError where the store cannot be
+    asked.
     """
     choice, config, say = work.config.baseline, work.request.config, work.show.say
     directory, in_directory = Path(where), where != "data-branch"
     if where == CONFIGURED:
         directory = Path(choice.directory)
-        in_directory = choice.store == "directory" or (choice.store == "auto" and directory.is_dir())
+        in_directory = choice.store == "directory" or (
+            choice.store == "auto" and directory.is_dir()
+        )
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
     name = git.default_branch()
-    with nullcontext(DirectoryStore(directory)) if in_directory else _branch(git, choice, name) as store:
-        newest_sha = (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
-        line = (newest_sha, *git.ancestors(newest_sha, choice.ancestors)) if newest_sha else ()
+    with (
+        nullcontext(DirectoryStore(directory))
+        if in_directory
+        else _branch(git, choice, name)
+    ) as store:
+        newest_sha = (
+            (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
+        )
+        line = (
+            (newest_sha, *git.ancestors(newest_sha, choice.ancestors))
+            if newest_sha
+            else ()
+        )
         report_id = work.config.report_id
         entries = [entry for entry in store.entries() if entry.report_id == report_id]
         if not entries:
-            hint = "the first push to the default branch stores one; check `report_id` in the configuration"
-            raise UsageError(f"no baseline of report {report_id!r} is stored", where="--store", hint=hint)
+            hint = (
+                "the first push to the default branch stores one; check `report_id` in"
+                " the configuration"
+            )
+            raise UsageError(
+                f"no baseline of report {report_id!r} is stored",
+                where="--store",
+                hint=hint,
+            )
         place = {sha: -at for at, sha in enumerate(line)}
         stored = store.in_order(entries)
-        on_line = sorted((entry for entry in stored if entry.sha in place), key=lambda entry: place[entry.sha])
+        on_line = sorted(
+            (entry for entry in stored if entry.sha in place),
+            key=lambda entry: place[entry.sha],
+        )
         if not on_line:
-            say("no stored baseline belongs to this default branch: baselines keep the order of storage")
+            say(
+                "no stored baseline belongs to this default branch: baselines keep the"
+                " order of storage"
+            )
         elif other := len(stored) - len(on_line):
-            say(f"left out: {other} of {len(stored)} stored baselines, which do not belong to this default branch")
+            say(
+                f"left out: {other} of {len(stored)} stored baselines, which do not"
+                " belong to this default branch"
+            )
         variants, held = list[Variant](), dict[CellKey, Cell]()
         shown = (on_line or stored)[-last:]
         for entry in shown:
             try:
-                variants.append(of_commit(entry.sha, _held_once(store.load(entry), held)))
+                variants.append(
+                    of_commit(entry.sha, _held_once(store.load(entry), held))
+                )
             except InputError as error:
-                variants.append(Variant(entry.sha[:SHORT], entry.sha, reason=error.line))
+                variants.append(
+                    Variant(entry.sha[:SHORT], entry.sha, reason=error.line)
+                )
         study = named_apart(variants)
-        chosen = work.selected({one.name: one.snapshot for one in study.variants if one.snapshot})
+        chosen = work.selected(
+            {one.name: one.snapshot for one in study.variants if one.snapshot}
+        )
         loaded = [
             (entry.sha, chosen[variant.name])
             for entry, variant in zip(shown, study.variants, strict=True)
             if variant.name in chosen
         ]
-        growths = _growths(git, line, on_line, loaded[::-1], store) if on_line and loaded else ()
-    chosen_study = Study(tuple(structs.replace(one, snapshot=chosen.get(one.name)) for one in study.variants))
+        growths = (
+            _growths(git, line, on_line, loaded[::-1], store)
+            if on_line and loaded
+            else ()
+        )
+    chosen_study = Study(
+        tuple(
+            structs.replace(one, snapshot=chosen.get(one.name))
+            for one in study.variants
+        )
+    )
     return StoredStudy(chosen_study, growths)
 
 
@@ -201,8 +300,8 @@ def _growths(
 ) -> tuple[Growth, ...]:
     """The growth of a branch.
 
-    `commits`: of the branch, the newest first; `on_line`: its baselines, the oldest first; `loaded`: those that are
-    shown, the newest first.
+    `commits`: of the branch, the newest first; `on_line`: its baselines, the oldest
+    first; `loaded`: those that are shown, the newest first.
     """
     entries = {entry.sha: entry for entry in on_line}
 
@@ -213,14 +312,18 @@ def _growths(
             return None
 
     newest_first = list(dict.fromkeys(entry.sha for entry in reversed(on_line)))
-    return growth_of(line_of(git, commits[0], len(commits) - 1), newest_first, loaded, load)
+    return growth_of(
+        line_of(git, commits[0], len(commits) - 1), newest_first, loaded, load
+    )
 
 
 def _branch(git: Git, choice: BaselineChoice, default_branch: str) -> DataBranch:
     """The data branch of the repository, or of the one beside it that the configuration names."""
     if not choice.repository:
         return DataBranch(git, choice.branch, default_branch=default_branch)
-    return DataBranch(git, choice.branch, address=git.address_beside_origin(choice.repository))
+    return DataBranch(
+        git, choice.branch, address=git.address_beside_origin(choice.repository)
+    )
 
 
 _OF_CELLS = Cell.__struct_fields__
@@ -233,8 +336,14 @@ def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
     """
     for cell in side.cells:
         last = held.get(cell.key, cell)
-        same = {name: old for name in _OF_CELLS if (old := getattr(last, name)) == getattr(cell, name)}
-        held[cell.key] = last if len(same) == len(_OF_CELLS) else structs.replace(cell, **same)
+        same = {
+            name: old
+            for name in _OF_CELLS
+            if (old := getattr(last, name)) == getattr(cell, name)
+        }
+        held[cell.key] = (
+            last if len(same) == len(_OF_CELLS) else structs.replace(cell, **same)
+        )
     return structs.replace(side, cells=tuple(held[cell.key] for cell in side.cells))
 
 
@@ -245,7 +354,10 @@ Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
 def explained_history(
-    study: Study, config: Config, texts: Texts = no_texts, growths: tuple[Growth, ...] = ()
+    study: Study,
+    config: Config,
+    texts: Texts = no_texts,
+    growths: tuple[Growth, ...] = (),
 ) -> History:
     """What happened between neighbours that could be had; `growths`: of stored baselines."""
     steps, moves = list[Step](), Moves()
@@ -257,24 +369,47 @@ def explained_history(
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:
-    """What moved in the cells of a report that both sides measured; of a number with several values nothing is told."""
+    """What moved in the cells of a report that both sides measured.
+
+    Of a number with several values nothing is told.
+    """
     moves = Moves()
     for delta in report.deltas:
-        if not (delta.base and delta.head and delta.base.measured and delta.head.measured):
+        if not (
+            delta.base and delta.head and delta.base.measured and delta.head.measured
+        ):
             continue
         numbers = [delta.metrics[id_] for id_ in TRACKED]
-        if changes := {one.id: one.change for one in numbers if one.change and one.seen is None}:
+        if changes := {
+            one.id: one.change for one in numbers if one.change and one.seen is None
+        }:
             explanation = report.explanations.get(delta.key)
-            cause, why = (explanation.cause, explanation.why) if explanation else (None, "")
-            words = "; ".join(filter(None, (_flags(delta.base.command, delta.head.command), why)))
+            cause, why = (
+                (explanation.cause, explanation.why) if explanation else (None, "")
+            )
+            words = "; ".join(
+                filter(None, (_flags(delta.base.command, delta.head.command), why))
+            )
             moves[name, delta.key] = Move(since, changes, cause, words)
     return moves
 
 
 def _flags(*commands: str) -> str:
-    """The note that flags changed between two commands, other than by name alone; empty where they did not."""
-    left, right = ([flag for flag in flags_of(one) if flag != LIFTED_LIMIT_FLAG] for one in commands)
-    gone, new = ([flag for flag in one if flag not in other] for one, other in ((left, right), (right, left)))
+    """The note that flags changed between two commands, other than by name alone.
+
+    Empty where they did not.
+    """
+    left, right = (
+        [flag for flag in flags_of(one) if flag != LIFTED_LIMIT_FLAG]
+        for one in commands
+    )
+    gone, new = (
+        [flag for flag in one if flag not in other]
+        for one, other in ((left, right), (right, left))
+    )
     if not (left and right) or not (gone or new):
         return ""
-    return f"compiled with other flags ({', '.join([*(f'without {flag}' for flag in gone), *new])})"
+    return (
+        "compiled with other flags"
+        f" ({', '.join([*(f'without {flag}' for flag in gone), *new])})"
+    )

@@ -20,7 +20,16 @@ from bot.config.targets import merged
 from bot.core.backends import backend_of
 from bot.core.fold import Price, Run
 from bot.core.lab import SAME, Experiment, Lab
-from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, Model, PlannedCell, Target, kept, select, short_names
+from bot.core.planned import (
+    COMMON_FLAGS,
+    LIFTED_LIMIT_FLAG,
+    Model,
+    PlannedCell,
+    Target,
+    kept,
+    select,
+    short_names,
+)
 from bot.core.planned import plan as plan_cells
 from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
@@ -60,16 +69,21 @@ class VariantPlan(NamedTuple):
 
 
 def experimented(experiment: Experiment, work: Work) -> Lab:
-    """Measure all variants; `specs["head"]` of the request names the compiler of those that name none.
+    """Measure all variants.
 
-    Raises UsageError where nothing is left to measure; CompilerUnavailable where a compiler could not be had.
+    `specs["head"]` of the request names the compiler of those that name none.
+
+    Raises UsageError where nothing is left to measure; CompilerUnavailable where a
+    compiler could not be had.
     """
     models, targets = _scope(experiment, work)
     plans = [_planned(each, models, targets, work) for each in experiment.variants]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
     times = _compile_times(ready, sides, work) if experiment.timing else {}
-    ran_on, runs = _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
+    ran_on, runs = (
+        _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
+    )
     idle = {
         f"{plan.name}: this run measures none of its targets"
         for plan in plans
@@ -82,33 +96,66 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         runs=runs,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
         times=times,
-        notes=tuple(sorted(idle | {f"{name}: {note}" for name, side in sides.items() for note in side.notes})),
+        notes=tuple(
+            sorted(
+                idle
+                | {
+                    f"{name}: {note}"
+                    for name, side in sides.items()
+                    for note in side.notes
+                }
+            )
+        ),
     )
 
 
-def _scope(experiment: Experiment, work: Work) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """The models that the request keeps, and the targets that experiment and request do; raises UsageError for none.
+def _scope(
+    experiment: Experiment, work: Work
+) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
+    """The models that the request keeps, and the targets that experiment and request do.
+
+    Raises UsageError for none.
 
     Targets are without the flags of variants.
     """
     config = work.config
     backends = {target.name: target.backend for target in config.targets}
-    names = kept(list(backends), experiment.targets, short_names(list(backends), backends))
+    names = kept(
+        list(backends), experiment.targets, short_names(list(backends), backends)
+    )
     targets = tuple(target for target in config.targets if target.name in names)
     models = models_in_scope(experiment, work)
     if not targets:
-        hint = "the configuration has none of its targets: define an experiment of your own in a file"
-        raise UsageError(f"{experiment.name} has nothing to measure", where="lab", hint=hint)
-    return select(models, targets, model_globs=work.request.models, target_globs=work.request.targets)
+        hint = (
+            "the configuration has none of its targets: define an experiment of your"
+            " own in a file"
+        )
+        raise UsageError(
+            f"{experiment.name} has nothing to measure", where="lab", hint=hint
+        )
+    return select(
+        models,
+        targets,
+        model_globs=work.request.models,
+        target_globs=work.request.targets,
+    )
 
 
-def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target, ...], work: Work) -> VariantPlan:
+def _planned(
+    variant: Variant, models: tuple[Model, ...], targets: tuple[Target, ...], work: Work
+) -> VariantPlan:
     """One variant with its compiler; raises CompilerUnavailable."""
     compiler = work.compiler(variant.spec or work.request.specs["head"])
     toolchain, own = toolchain_of(compiler), list[Target]()
-    if variant.targets is not None:  # those that have this variant, with the flags that only they have
+    if (
+        variant.targets is not None
+    ):  # those that have this variant, with the flags that only they have
         for target in targets:
-            flags = [each for glob, each in variant.targets.items() if fnmatchcase(target.name, glob)]
+            flags = [
+                each
+                for glob, each in variant.targets.items()
+                if fnmatchcase(target.name, glob)
+            ]
             if flags:
                 more = [flag for some in flags for flag in some]
                 own.append(structs.replace(target, flags=merged(target.flags, more)))
@@ -116,7 +163,9 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     chosen = models_of(variant, models, toolchain, work)
     variant = structs.replace(variant, models=chosen.files)
-    cells = in_its_words(toolchain, plan_cells(chosen.models, targets, own_flags), work.cancel)
+    cells = in_its_words(
+        toolchain, plan_cells(chosen.models, targets, own_flags), work.cancel
+    )
     cells = work.with_inputs(cells)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
@@ -126,12 +175,21 @@ def _planned(variant: Variant, models: tuple[Model, ...], targets: tuple[Target,
 
 
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
-    """The variants with what was measured of them; the cells of one that its compiler refuses are unsupported."""
+    """The variants with what was measured of them.
+
+    The cells of one that its compiler refuses are unsupported.
+    """
     variants = []
     for plan in plans:
         refused = Failure("option", plan.variant.reason)
-        cells = tuple(Cell(one.key, "unsupported", failure=refused) for one in plan.side.cells if plan.variant.reason)
-        side = sides.get(plan.name) or Snapshot(plan.side.compiler.info, plan.side.source, cells)
+        cells = tuple(
+            Cell(one.key, "unsupported", failure=refused)
+            for one in plan.side.cells
+            if plan.variant.reason
+        )
+        side = sides.get(plan.name) or Snapshot(
+            plan.side.compiler.info, plan.side.source, cells
+        )
         every = sorted((*side.cells, *plan.refused), key=lambda cell: cell.key)
         side = structs.replace(side, cells=tuple(every))
         variants.append(structs.replace(plan.variant, snapshot=side))
@@ -139,9 +197,12 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
 
 
 def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
-    """Each variant's cells; one variant after the other, so that no more than one reads IR at a time.
+    """Each variant's cells.
 
-    What differs from the reference is compiled again, as a comparison does: some of it may be the compiler's chance.
+    One variant after the other, so that no more than one reads IR at a time.
+
+    What differs from the reference is compiled again, as a comparison does: some of it
+    may be the compiler's chance.
     """
     sides: dict[str, Snapshot] = {}
     if not plans:
@@ -150,31 +211,54 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
         for plan in plans:
             work.show.say(f"variant {plan.name}")
             sides |= measure_sides([plan.side], resources)
-        references, by_name = _study(plans, sides).references, {plan.name: plan for plan in plans}
+        references, by_name = (
+            _study(plans, sides).references,
+            {plan.name: plan for plan in plans},
+        )
         beside = {
-            frozenset((reference.name, plan.name)): {"base": by_name[reference.name], "head": plan}
+            frozenset((reference.name, plan.name)): {
+                "base": by_name[reference.name],
+                "head": plan,
+            }
             for plan in plans
             for cell in plan.side.cells
-            if (reference := references.get(cell.key.target)) and reference.name != plan.name
+            if (reference := references.get(cell.key.target))
+            and reference.name != plan.name
         }
         for pair in beside.values():
             both = [replace(one.side, label=side) for side, one in pair.items()]
-            again = recheck(both, {side: sides[one.name] for side, one in pair.items()}, work.config, resources)
+            again = recheck(
+                both,
+                {side: sides[one.name] for side, one in pair.items()},
+                work.config,
+                resources,
+            )
             sides |= {one.name: again[side] for side, one in pair.items()}
-        return repeat_unsteady([plan.side for plan in plans], sides, work.config, resources)
+        return repeat_unsteady(
+            [plan.side for plan in plans], sides, work.config, resources
+        )
 
 
-def _compile_times(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot], work: Work) -> Times:
-    """Where each measured build's compile spends its time; one compile after the other, as these are wall times."""
+def _compile_times(
+    plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot], work: Work
+) -> Times:
+    """Where each measured build's compile spends its time.
+
+    One compile after the other, as these are wall times.
+    """
     times = Times()
     with temporary_directory("lab-") as scratch:
         for plan in plans:
             work.show.say(f"times of the passes with variant {plan.name}")
-            session = Session(scratch, work.config.timeout_seconds, work.cancel, Meter())
+            session = Session(
+                scratch, work.config.timeout_seconds, work.cancel, Meter()
+            )
             with open_setup(plan.side.toolchain, session) as (setup, importer):
                 for cell in sides[plan.name].cells:
                     if cell.measured:
-                        found = compile_times(setup, importer, plan.planned(cell.key), cell)
+                        found = compile_times(
+                            setup, importer, plan.planned(cell.key), cell
+                        )
                         times[plan.name, cell.key] = found
     for key in {key for _, key in times}:
         pairs = [pair for pair in times if pair[1] == key]
@@ -183,7 +267,8 @@ def _compile_times(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot], 
     return times
 
 
-# Artifacts of variants run on this machine beside that of the reference: outputs and CPU time.
+# Artifacts of variants run on this machine beside that of the reference: outputs and
+# CPU time.
 
 
 def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str, Runs]:
@@ -191,10 +276,17 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
 
     Nothing else runs beside it, as it takes times.
     """
-    cells = {(one.name, cell.key): cell for one in study.variants if one.snapshot for cell in one.snapshot.cells}
+    cells = {
+        (one.name, cell.key): cell
+        for one in study.variants
+        if one.snapshot
+        for cell in one.snapshot.cells
+    }
     runtime, say = installed(), work.show.say
     if runtime is None:
-        return "", {key: _not_run(MISSING) for key, cell in cells.items() if cell.measured}
+        return "", {
+            key: _not_run(MISSING) for key, cell in cells.items() if cell.measured
+        }
     runs = Runs()
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
         tools = dict[str, _Tools]()
@@ -202,19 +294,36 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
             info = plan.side.compiler.info
             if info.digest in tools:
                 continue
-            session, of = Session(scratch, work.config.timeout_seconds, work.cancel, Meter()), runtime
+            session, of = (
+                Session(scratch, work.config.timeout_seconds, work.cancel, Meter()),
+                runtime,
+            )
             if release := release_in(info.spec):
                 try:
-                    of = of_release(release, work.request.cache, work.cancel, say, work.places)
+                    of = of_release(
+                        release, work.request.cache, work.cancel, say, work.places
+                    )
                 except CompilerUnavailable as error:
-                    say(f"running artifacts of {release} with {runtime.name}: {error.line}")
-            tools[info.digest] = (*stack.enter_context(open_setup(plan.side.toolchain, session)), of)
+                    say(
+                        f"running artifacts of {release} with {runtime.name}:"
+                        f" {error.line}"
+                    )
+            tools[info.digest] = (
+                *stack.enter_context(open_setup(plan.side.toolchain, session)),
+                of,
+            )
         bench = _Bench(tools, scratch, work.cancel)
         for key in study.keys:
             if reference := study.references.get(key.target):
                 say(f"running {key}")
-                rows = [(plan, cells[plan.name, key]) for plan in plans if (plan.name, key) in cells]
-                runs |= {(plan.name, key): run for plan, run in bench.all(rows, reference)}
+                rows = [
+                    (plan, cells[plan.name, key])
+                    for plan in plans
+                    if (plan.name, key) in cells
+                ]
+                runs |= {
+                    (plan.name, key): run for plan, run in bench.all(rows, reference)
+                }
     ran = any(run.price or run.equal is not None for run in runs.values())
     others = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
     return ", ".join((machine(runtime), *others)) if ran else "", runs
@@ -238,13 +347,19 @@ class _Bench:
     runtimes: dict[Path, Runtime] = field(default_factory=dict)
     files: int = 0
 
-    def all(self, rows: Sequence[_Row], reference: Variant) -> Iterator[tuple[VariantPlan, Run]]:
+    def all(
+        self, rows: Sequence[_Row], reference: Variant
+    ) -> Iterator[tuple[VariantPlan, Run]]:
         if len(rows) < 2:
             return
         measured = [row for row in rows if row[1].measured]
         first = next((row for row in measured if row[0].name == reference.name), None)
         data = self.scratch / "data"
-        prepared = self._runner(first, data) if first else f"{reference.name} has no artifact here"
+        prepared = (
+            self._runner(first, data)
+            if first
+            else f"{reference.name} has no artifact here"
+        )
         if first is None or isinstance(prepared, str):
             yield from ((plan, _not_run(str(prepared))) for plan, _ in measured)
             return
@@ -255,12 +370,20 @@ class _Bench:
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
-        """What runs artifacts of the reference's program, and its own artifact; or why nothing does."""
+        """What runs artifacts of the reference's program, and its own artifact.
+
+        Or why nothing does.
+        """
         plan, cell = first
         backend = plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
-            return here(f"{backend} code needs its device, and does not run on a processor")
-        (setup, _, runtime), flow = self.tools[plan.side.compiler.info.digest], self.scratch / "flow.mlir"
+            return here(
+                f"{backend} code needs its device, and does not run on a processor"
+            )
+        (setup, _, runtime), flow = (
+            self.tools[plan.side.compiler.info.digest],
+            self.scratch / "flow.mlir",
+        )
         if (failed := self._compiled(first, flow, flow_of)) is not None:
             return failed
         signature = interface_of(setup.bindings, flow)
@@ -285,14 +408,30 @@ class _Bench:
         failed = self._compiled(row, out, artifact_of)
         return out if failed is None else failed
 
-    def _compiled(self, row: _Row, out: Path, by: Callable[..., Failure | None]) -> str | None:
-        """Compile a row's model to a file, the stack limit lifted where needed; why that fails, None else."""
-        (plan, cell), lifted = row, (LIFTED_LIMIT_FLAG,) if row[1].status == "over-stack-limit" else ()
-        (setup, importer, _), planned = self.tools[plan.side.compiler.info.digest], plan.planned(cell.key)
+    def _compiled(
+        self, row: _Row, out: Path, by: Callable[..., Failure | None]
+    ) -> str | None:
+        """Compile a row's model to a file, the stack limit lifted where needed.
+
+        Why that fails, None else.
+        """
+        (plan, cell), lifted = (
+            row,
+            ((LIFTED_LIMIT_FLAG,) if row[1].status == "over-stack-limit" else ()),
+        )
+        (setup, importer, _), planned = (
+            self.tools[plan.side.compiler.info.digest],
+            plan.planned(cell.key),
+        )
         source = importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        failed = by(setup, (*planned.argv, *lifted), CompileInput(planned.model.name, source), out)
+        failed = by(
+            setup,
+            (*planned.argv, *lifted),
+            CompileInput(planned.model.name, source),
+            out,
+        )
         return failed.first_line if failed else None
 
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:
@@ -301,6 +440,11 @@ class _Bench:
         after = self._artifact(row)
         if isinstance(after, str):
             return _not_run(after)
-        equality, price = runner.outputs_equal(before, after), runner.price(before, after)
+        equality, price = (
+            runner.outputs_equal(before, after),
+            runner.price(before, after),
+        )
         cost = price if isinstance(price, Price) else None
-        return Run(equality.equal, equality.equal_note, cost, "" if cost else str(price))
+        return Run(
+            equality.equal, equality.equal_note, cost, "" if cost else str(price)
+        )

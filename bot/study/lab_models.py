@@ -34,7 +34,9 @@ class VariantModels(NamedTuple):
     """The models of one variant, and why others cannot be made."""
 
     models: tuple[Model, ...]
-    files: Mapping[str, str]  # name → file, as it is printed, of those that only this variant has
+    files: Mapping[
+        str, str
+    ]  # name → file, as it is printed, of those that only this variant has
     refused: Mapping[str, str]  # name → reason
 
     def refused_cells(self, targets: Sequence[Target]) -> Iterable[Cell]:
@@ -46,9 +48,14 @@ class VariantModels(NamedTuple):
 
 
 def models_in_scope(experiment: Experiment, work: Work) -> tuple[Model, ...]:
-    """The models of the experiment, or of the configuration; each named as in reports. Raises InputError."""
+    """The models of the experiment, or of the configuration; each named as in reports.
+
+    Raises InputError.
+    """
     if not experiment.models:
-        return load_models(work.config.models, work.repository.top, work.config.import_flags)
+        return load_models(
+            work.config.models, work.repository.top, work.config.import_flags
+        )
     for variant in experiment.variants:
         _require_files(variant.models)
     _require_files(experiment.models)
@@ -59,15 +66,24 @@ def _require_files(files: Mapping[str, str]) -> None:
     """Raise InputError for a missing file before any compiler is fetched."""
     for name, path in files.items():
         if not Path(path).is_file():
-            raise InputError("is not a file", where=path, hint=f"check `models` of the experiment: {name}")
+            raise InputError(
+                "is not a file",
+                where=path,
+                hint=f"check `models` of the experiment: {name}",
+            )
 
 
-def models_of(variant: Variant, models: Sequence[Model], toolchain: Toolchain, work: Work) -> VariantModels:
+def models_of(
+    variant: Variant, models: Sequence[Model], toolchain: Toolchain, work: Work
+) -> VariantModels:
     """The models as a variant has them: from its files, with its layers and its assumptions.
 
-    Rewritten texts are written below `--out`, so that the printed commands can read them. Raises InputError.
+    Rewritten texts are written below `--out`, so that the printed commands can read
+    them. Raises InputError.
     """
-    wanted = {model.name: path for model in models if (path := variant.models.get(model.name))}
+    wanted = {
+        model.name: path for model in models if (path := variant.models.get(model.name))
+    }
     instead = {model.name: model for model in _named(wanted, work)}
     chosen = tuple(instead.get(model.name, model) for model in models)
     files = {name: model.shown for name, model in instead.items()}
@@ -113,7 +129,10 @@ def _rewritten(model: Model, variant: Variant, bindings: Bindings) -> bytes | Fa
 
 
 def _assumed(data: bytes, assumption: Assumption, bindings: Bindings) -> bytes:
-    """State an assumption; raises InputError where there is nothing to state it of, and MalformedBinary."""
+    """State an assumption.
+
+    Raises InputError where there is nothing to state it of, and MalformedBinary.
+    """
     with temporary_directory("assume-") as directory:
         model, out = directory / "model.mlir", directory / "assumed.mlir"
         model.write_bytes(data)

@@ -13,15 +13,23 @@ NO_REPORT = "this compiler prints no times of its passes"
 _DUMPING = "DumpModulePass"  # writes the files by which the phases are timed
 
 
-def compile_times(setup: CompileSetup, importer: Importer, planned: PlannedCell, cell: Cell) -> CompileTimes:
+def compile_times(
+    setup: CompileSetup, importer: Importer, planned: PlannedCell, cell: Cell
+) -> CompileTimes:
     """Compile a measured build with the compiler's report of times, the stack limit lifted where needed."""
     source = importer.source(planned.model)
     if isinstance(source, Failure):
         return CompileTimes(reason=source.first_line)
     lifted = (LIFTED_LIMIT_FLAG,) if cell.status == "over-stack-limit" else ()
-    result = timed(setup, (*planned.argv, *lifted), CompileInput(planned.model.name, source))
+    result = timed(
+        setup, (*planned.argv, *lifted), CompileInput(planned.model.name, source)
+    )
     if isinstance(result, Failure):
         return CompileTimes(reason=result.first_line)
-    passes = {name: time for name, time in pass_times_us(result.output).items() if name != _DUMPING}
+    passes = {
+        name: time
+        for name, time in pass_times_us(result.output).items()
+        if name != _DUMPING
+    }
     phases = phases_us(result.started_ns, result.ended_ns)
     return CompileTimes(phases, passes, "" if passes else NO_REPORT)

@@ -28,9 +28,13 @@ class LadderSide:
     """One dispatch on one side, and what compiles it there."""
 
     setup: CompileSetup
-    argv: Sequence[str]  # of the build, with the lifted stack limit where the build needs it
+    argv: Sequence[
+        str
+    ]  # of the build, with the lifted stack limit where the build needs it
     row: Dispatch
-    source: str | Failure  # the IR of its executable before its target's passes, or why there is none
+    source: (
+        str | Failure
+    )  # the IR of its executable before its target's passes, or why there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,9 @@ class _Measured:
     bitcode: bytes | Failure
 
 
-def measured_ladder(base: LadderSide, head: LadderSide, *, both_orders: bool) -> Ladder | str:
+def measured_ladder(
+    base: LadderSide, head: LadderSide, *, both_orders: bool
+) -> Ladder | str:
     """Return the ladder of one dispatch; why there can be none.
 
     Both orders cost four compiles more than base first.
@@ -70,12 +76,17 @@ def _measured(side: LadderSide) -> _Measured:
     if isinstance(source, Failure):
         return _Measured(side, dict.fromkeys(PHASES, source), source, None, source)
     later = (CONFIGURATIONS, TARGETS)
-    texts = {SOURCES: source, **{phase: _text_at(side, source, phase) for phase in later}}
+    texts = {
+        SOURCES: source,
+        **{phase: _text_at(side, source, phase) for phase in later},
+    }
     flags = linker_flags(source)
     name = side.row.name
     if flags is None:
         end = compile_from(side.setup, side.argv, source, SOURCES, name)
-        return _Measured(side, texts, end, None, Failure("read", "the target has no bitcode"))
+        return _Measured(
+            side, texts, end, None, Failure("read", "the target has no bitcode")
+        )
     end, bitcode = compile_with_bitcode(side.setup, side.argv, source, name)
     return _Measured(side, texts, end, flags, bitcode)
 
@@ -98,7 +109,9 @@ def _end(measured: _Measured) -> Rung:
     if rung.code_bytes is None or rung.code_bytes == code_bytes:
         return rung
     shown = "n/a" if code_bytes is None else f"{code_bytes:,} B"
-    return Rung(why=f"compiled alone it has {rung.code_bytes:,} B, in the artifact {shown}")
+    return Rung(
+        why=f"compiled alone it has {rung.code_bytes:,} B, in the artifact {shown}"
+    )
 
 
 def _is_same(measured: _Measured) -> bool | None:
@@ -150,7 +163,9 @@ def _generated_rung(first: _Measured, second: _Measured) -> Rung:
     if isinstance(first.bitcode, Failure):
         return _rung(first.bitcode)
     flags = second.linker_flags or ()
-    return _rung(generated(second.side.setup, first.bitcode, flags, first.side.row.name))
+    return _rung(
+        generated(second.side.setup, first.bitcode, flags, first.side.row.name)
+    )
 
 
 def _rung(code: AloneCode | Failure) -> Rung:

@@ -1,7 +1,10 @@
-"""Ladders of the dispatches that changed most, as far as their budget goes; head's cells carry them.
+"""Ladders of the dispatches that changed most, as far as their budget goes.
 
-The cache keeps the ladders of a cell beside its measurements, and a stored head brings its own. A ladder is used only
-where base has the very code that it was measured against.
+Head's cells carry them.
+
+The cache keeps the ladders of a cell beside its measurements, and a stored head brings
+its own. A ladder is used only where base has the very code that it was measured
+against.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ from bot.study.run import Resources, SidePlan
 from bot.study.trace_budget import Moved, work_for
 from bot.study.tracing import SideTracer, opened
 
-_PASSING = ("not finished after ", "ended by ")  # as `bot.compiler.diagnostics` says a timeout and a signal
+_PASSING = (
+    "not finished after ",
+    "ended by ",
+)  # as `bot.compiler.diagnostics` says a timeout and a signal
 BOTH_ORDERS = 10
 """So many of the largest dispatches are measured in both orders, as far as the work allows."""
 _LEAST_SHARE = 0.01
@@ -48,7 +54,9 @@ class Wanted:
     key: CellKey
     delta: DispatchDelta
     both_orders: bool
-    with_proof: bool  # whether head is also compiled with base's configuration, value by value
+    with_proof: (
+        bool  # whether head is also compiled with base's configuration, value by value
+    )
 
     @property
     def place(self) -> tuple[CellKey, str]:
@@ -79,9 +87,9 @@ def worth_laddering(
 ) -> list[Moved]:
     """Return the pairs with other code in the order in which they are measured.
 
-    One example of each root cause in a failing build comes first, then one of each other root cause, then all others.
-    Each group is in the order of the bytes that a ladder explains for its work. An example stands for the bytes of its
-    root cause.
+    One example of each root cause in a failing build comes first, then one of each
+    other root cause, then all others. Each group is in the order of the bytes that a
+    ladder explains for its work. An example stands for the bytes of its root cause.
 
     Args:
         failing: the builds that fail the check.
@@ -103,17 +111,27 @@ def worth_laddering(
         key, delta = pair
         place = key, delta.name
         explained_bytes = of_roots.get(place, abs(moved_bytes(delta) or 0))
-        return place not in urgent, place not in of_roots, -explained_bytes * 1000 // _work(delta), key, delta.name
+        return (
+            place not in urgent,
+            place not in of_roots,
+            -explained_bytes * 1000 // _work(delta),
+            key,
+            delta.name,
+        )
 
     return sorted(moved, key=rank)
 
 
-def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int | None) -> list[Wanted]:
-    """Return the ladders that the work covers, in their order; one that does not fit is passed over.
+def within_work(
+    sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int | None
+) -> list[Wanted]:
+    """Return the ladders that the work covers, in their order.
 
-    A dispatch whose configuration differs gets the proof of it, too. What is left then is spent on the other order of
-    the largest ones. Work counts whether or not a ladder is known already: the same snapshots always get the same
-    ladders.
+    One that does not fit is passed over.
+
+    A dispatch whose configuration differs gets the proof of it, too. What is left then
+    is spent on the other order of the largest ones. Work counts whether or not a ladder
+    is known already: the same snapshots always get the same ladders.
     """
     compiled = {cell.key: 0 for side in sides.values() for cell in side.cells}
     for side in sides.values():
@@ -132,8 +150,14 @@ def within_work(sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int
         with_proof = configured_differently(delta) and left.take(_proof_work(delta))
         chosen.append(Wanted(key, delta, both_orders=False, with_proof=with_proof))
     largest = sorted(chosen, key=lambda wanted: -abs(moved_bytes(wanted.delta) or 0))
-    twice = {wanted.place for wanted in largest[:BOTH_ORDERS] if left.take(_other_order_work(wanted.delta))}
-    return [replace_field(wanted, both_orders=wanted.place in twice) for wanted in chosen]
+    twice = {
+        wanted.place
+        for wanted in largest[:BOTH_ORDERS]
+        if left.take(_other_order_work(wanted.delta))
+    }
+    return [
+        replace_field(wanted, both_orders=wanted.place in twice) for wanted in chosen
+    ]
 
 
 class _Left:
@@ -183,14 +207,25 @@ def with_ladders(
     """
     here = {plan.label: plan for plan in plans}
     ladders = _known(here, sides, wanted, resources)
-    missing = [one for one in wanted if not no_ladder(one.delta, here) and not _is_enough(ladders.get(one.place), one)]
+    missing = [
+        one
+        for one in wanted
+        if not no_ladder(one.delta, here)
+        and not _is_enough(ladders.get(one.place), one)
+    ]
     if missing:
         resources.progress.stage("attributing", len(missing), "dispatch")
         with opened(tracers, plans, resources) as open_tracers:
             _measure(missing, sides, open_tracers, ladders, resources)
-        measured = {one.place: ladders[one.place] for one in missing if one.place in ladders}
+        measured = {
+            one.place: ladders[one.place] for one in missing if one.place in ladders
+        }
         _keep(here["head"], sides["head"], measured, resources)
-    shown = {one.place: _as_asked(ladders[one.place], one) for one in wanted if one.place in ladders}
+    shown = {
+        one.place: _as_asked(ladders[one.place], one)
+        for one in wanted
+        if one.place in ladders
+    }
     return {**sides, "head": _with_those(sides["head"], shown)}
 
 
@@ -202,7 +237,9 @@ def _is_enough(ladder: Ladder | None, wanted: Wanted) -> bool:
     return has_orders and has_proof
 
 
-_Ladders = dict[tuple[CellKey, str], Ladder]  # Cell and entry point of head → its ladder
+_Ladders = dict[
+    tuple[CellKey, str], Ladder
+]  # Cell and entry point of head → its ladder
 
 
 def _known(
@@ -217,7 +254,9 @@ def _known(
         plan = here["head"]
         keys = {one.key for one in wanted}
         cells = {
-            planned.key: resources.cache.load(cell_key(plan.compiler.info.digest, planned))
+            planned.key: resources.cache.load(
+                cell_key(plan.compiler.info.digest, planned)
+            )
             for planned in plan.cells
             if planned.key in keys
         }
@@ -225,7 +264,11 @@ def _known(
     compiler = sides["base"].compiler.digest
     for one in wanted:
         cell = cells.get(one.key)
-        ladder = fitting_ladder(one.delta.base, one.delta.head, cell, compiler) if cell else None
+        ladder = (
+            fitting_ladder(one.delta.base, one.delta.head, cell, compiler)
+            if cell
+            else None
+        )
         if ladder is not None:
             known[one.place] = ladder
     return known
@@ -238,7 +281,11 @@ def _measure(
     ladders: _Ladders,
     resources: Resources,
 ) -> None:
-    cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+    cells = {
+        (side, cell.key): cell
+        for side, snapshot in sides.items()
+        for cell in snapshot.cells
+    }
 
     def measure(one: Wanted) -> None:
         if one.delta.base is None or one.delta.head is None:
@@ -262,11 +309,17 @@ def _measure(
     run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
 
 
-def _keep(plan: SidePlan, head: Snapshot, ladders: _Ladders, resources: Resources) -> None:
+def _keep(
+    plan: SidePlan, head: Snapshot, ladders: _Ladders, resources: Resources
+) -> None:
     """Let the cache hold these ladders from now on."""
     planned = {cell.key: cell for cell in plan.cells}
     for cell in head.cells:
-        lasting = {name: ladder for name, ladder in _of_cell(cell, ladders).items() if _lasts(ladder)}
+        lasting = {
+            name: ladder
+            for name, ladder in _of_cell(cell, ladders).items()
+            if _lasts(ladder)
+        }
         if not lasting or cell.key not in planned:
             continue
         name = cell_key(plan.compiler.info.digest, planned[cell.key])
@@ -282,7 +335,9 @@ def _with_those(head: Snapshot, ladders: _Ladders) -> Snapshot:
 
 def _of_cell(cell: Cell, ladders: _Ladders) -> dict[str, Ladder]:
     names = [row.name for row in cell.dispatches]
-    return {name: ladders[cell.key, name] for name in names if (cell.key, name) in ladders}
+    return {
+        name: ladders[cell.key, name] for name in names if (cell.key, name) in ladders
+    }
 
 
 def _as_asked(ladder: Ladder, wanted: Wanted) -> Ladder:
@@ -301,7 +356,9 @@ def _lasts(ladder: Ladder) -> bool:
     return not is_passing and not any(map(is_local, reasons))
 
 
-def laddered(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work) -> dict[str, Snapshot]:
+def laddered(
+    plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
+) -> dict[str, Snapshot]:
     """Return both sides, head with the ladders of its largest changes.
 
     They may cost a quarter of the work of compiling both sides.
@@ -313,9 +370,14 @@ def laddered(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Wor
     roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
-    wanted = within_work(sides, worth_laddering(causes, roots, failing), work_for(sides))
+    wanted = within_work(
+        sides, worth_laddering(causes, roots, failing), work_for(sides)
+    )
     if not wanted:
         return dict(sides)
-    work.show.say(f"attributing the changes of {plural(len(wanted), 'dispatch')} to the compiler's phases")
+    work.show.say(
+        f"attributing the changes of {plural(len(wanted), 'dispatch')} to the"
+        " compiler's phases"
+    )
     with work.resources() as resources:
         return with_ladders(plans, sides, wanted, resources)

@@ -28,13 +28,17 @@ def machine_passes(base: LadderSide, head: LadderSide) -> MachinePasses:
     return MachinePasses(why=whys[0])
 
 
-def _stages(source: LadderSide, sides: Mapping[str, LadderSide]) -> tuple[MachineStage, ...] | str:
+def _stages(
+    source: LadderSide, sides: Mapping[str, LadderSide]
+) -> tuple[MachineStage, ...] | str:
     """Return the counts with this side's bitcode; why there are none."""
     if isinstance(source.source, Failure):
         return source.source.first_line
     if linker_flags(source.source) is None:
         return "the target has no code generator that compiles bitcode"
-    _, bitcode = compile_with_bitcode(source.setup, source.argv, source.source, source.row.name)
+    _, bitcode = compile_with_bitcode(
+        source.setup, source.argv, source.source, source.row.name
+    )
     if isinstance(bitcode, Failure):
         return bitcode.first_line
     stages = []
@@ -49,19 +53,26 @@ def _stages(source: LadderSide, sides: Mapping[str, LadderSide]) -> tuple[Machin
     return tuple(stages)
 
 
-def _counted(side: LadderSide, bitcode: bytes, entry_point: str, pass_name: str) -> Counter[str] | Failure:
+def _counted(
+    side: LadderSide, bitcode: bytes, entry_point: str, pass_name: str
+) -> Counter[str] | Failure:
     """Count in this side's code generator; the pass may have its later name there."""
     flags = linker_flags(side.source) if isinstance(side.source, str) else None
     if flags is None:
         return Failure("read", "the target has no code generator that compiles bitcode")
     found = instructions_after(side.setup, bitcode, flags, entry_point, pass_name)
     if isinstance(found, Failure) and pass_name in _OTHER_NAMES:
-        return instructions_after(side.setup, bitcode, flags, entry_point, _OTHER_NAMES[pass_name])
+        return instructions_after(
+            side.setup, bitcode, flags, entry_point, _OTHER_NAMES[pass_name]
+        )
     return found
 
 
 def _stage(name: str, base: Counter[str], head: Counter[str]) -> MachineStage:
-    changes = {instruction: head[instruction] - base[instruction] for instruction in base | head}
+    changes = {
+        instruction: head[instruction] - base[instruction]
+        for instruction in base | head
+    }
     apart = [(instruction, change) for instruction, change in changes.items() if change]
     apart.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
     return MachineStage(name, base.total(), head.total(), dict(apart))

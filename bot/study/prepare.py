@@ -64,16 +64,21 @@ class Request:
     cache: Path = Path(".cache")
     out: Path = Path("out")
     shard: tuple[int, int] = (1, 1)  # (index from 1, count) of the part to measure
-    plan: str | None = None  # the text that `plan --shards` printed; without it cells are spread by size
+    plan: str | None = (
+        None  # the text that `plan --shards` printed; without it cells are spread by size
+    )
     tried: tuple[str, ...] = ()  # flags for the cells of the head side alone
     # side → a configuration of its own, in place of `config`; None is the packaged one
     configs: Mapping[str, Path | None] = field(default_factory=dict)
     # `latest` or `nightly` → the release that it is for all runners of a plan
     releases: Mapping[str, str] = field(default_factory=dict)
     suspects: bool = False  # whether the compiler's commits are looked up on GitHub
-    # a clone of the compiler's repository in which they are looked up instead; None for none
+    # a clone of the compiler's repository in which they are looked up instead; None for
+    # none
     source: Path | None = None
-    closing: ExitStack = field(default_factory=ExitStack)  # closed when the command ends
+    closing: ExitStack = field(
+        default_factory=ExitStack
+    )  # closed when the command ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +98,27 @@ class Work:
     config: Config  # also what the measured sides are judged by
     show: Show
     cancel: Cancel
-    checkout: Repository | None = None  # the repository of the configuration; None to look for it
-    commit: Commit | None = None  # the commit that the side is; None for the files as they are here
+    checkout: Repository | None = (
+        None  # the repository of the configuration; None to look for it
+    )
+    commit: Commit | None = (
+        None  # the commit that the side is; None for the files as they are here
+    )
 
     def __post_init__(self) -> None:
         """Refuse a flag that is none for IREE; raises UsageError."""
-        for unfit in filter(None, map(unfit_for_iree, () if self.config.command else self.request.flags)):
+        for unfit in filter(
+            None, map(unfit_for_iree, () if self.config.command else self.request.flags)
+        ):
             raise UsageError(unfit[0], where="flags", hint=unfit[1])
 
     @cached_property
     def repository(self) -> Repository:
         """The repository that holds the configuration, else the current directory."""
         at = self.request.config
-        return self.checkout or repository_of(at.resolve().parent if at else Path.cwd(), self.cancel)
+        return self.checkout or repository_of(
+            at.resolve().parent if at else Path.cwd(), self.cancel
+        )
 
     @property
     def texts(self) -> Callable[[str], str | None]:
@@ -118,7 +131,10 @@ class Work:
         return self.config.places
 
     def release(self, spec: str) -> str | None:
-        """Return the release that a SPEC names, in its full form; a command without a package has no releases."""
+        """Return the release that a SPEC names, in its full form.
+
+        A command without a package has no releases.
+        """
         command = self.config.command
         if command is not None and not command.package:
             return None
@@ -145,20 +161,41 @@ class Work:
         return Planned(models, targets, cells)
 
     def compiler(self, spec: str | Sought) -> Compiler:
-        """A compiler, its wheels looked for where SPEC or configuration say; raises CompilerUnavailable."""
+        """A compiler, its wheels looked for where SPEC or configuration say.
+
+        Raises CompilerUnavailable.
+        """
         sought = spec if isinstance(spec, Sought) else Sought(spec)
-        request, cancel, say, places = self.request, self.cancel, self.show.say, sought.places + self.places
+        request, cancel, say, places = (
+            self.request,
+            self.cancel,
+            self.show.say,
+            sought.places + self.places,
+        )
         for note in sought.notes:
             say(note)
         name = request.releases.get(sought.spec, sought.spec)
         if self.config.command:
             moving = sought.spec if name != sought.spec else ""
             sha = self.commit.sha if self.commit else ""
-            return command_compiler(self.config.command, name, request.cache, places, say, cancel, moving, sha)
-        toolchain = resolve(name, request.cache, cancel, say, places, self.config.timeout_seconds)
+            return command_compiler(
+                self.config.command,
+                name,
+                request.cache,
+                places,
+                say,
+                cancel,
+                moving,
+                sha,
+            )
+        toolchain = resolve(
+            name, request.cache, cancel, say, places, self.config.timeout_seconds
+        )
         if name != sought.spec:
             spec = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
-            toolchain = replace(toolchain, info=msgspec.structs.replace(toolchain.info, spec=spec))
+            toolchain = replace(
+                toolchain, info=msgspec.structs.replace(toolchain.info, spec=spec)
+            )
         return Iree(toolchain)
 
     def at_commit(self, spec: str | Sought, given: str = "") -> tuple[Work, Sought]:
@@ -176,7 +213,9 @@ class Work:
         commit = open_commit(commit_spec, request.config, self.cancel, request.closing)
         if not commit.brings_configuration:
             name = commit.config_path.name
-            self.show.say(f"{commit_spec} has no {name}: the file of the work tree is used")
+            self.show.say(
+                f"{commit_spec} has no {name}: the file of the work tree is used"
+            )
         work = replace(
             self,
             request=replace(request, config=commit.config_path),
@@ -218,13 +257,27 @@ class Work:
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
         """Each side as its SPEC has it: a snapshot that was measured before, or measured now."""
-        known = {side: load_snapshot(Path(spec)) for side, spec in specs.items() if is_snapshot(spec)}
-        return self.measured([self.prepare(side, spec) for side, spec in specs.items() if side not in known], known)
+        known = {
+            side: load_snapshot(Path(spec))
+            for side, spec in specs.items()
+            if is_snapshot(spec)
+        }
+        return self.measured(
+            [
+                self.prepare(side, spec)
+                for side, spec in specs.items()
+                if side not in known
+            ],
+            known,
+        )
 
-    def measured(self, plans: Sequence[SidePlan], known: Mapping[str, Snapshot] | None = None) -> dict[str, Snapshot]:
+    def measured(
+        self, plans: Sequence[SidePlan], known: Mapping[str, Snapshot] | None = None
+    ) -> dict[str, Snapshot]:
         """Measure the planned sides, beside those that are known, and compile again what `recheck` says.
 
-        The request's selectors hold for the known ones, too. Where there is a plan, it has shown that they match.
+        The request's selectors hold for the known ones, too. Where there is a plan, it
+        has shown that they match.
         """
         sides = self.selected(known or {}, must_match=not plans)
         if not plans:
@@ -243,25 +296,48 @@ class Work:
             if not keeps:
                 words = "new builds are not kept"
                 self.show.say(f"the cache {request.cache} is read-only: {words}")
-            cache, texts = CellCache(request.cache, keeps), TextStore(request.cache, keeps)
-            yield Resources(cache, request.jobs, self.config.timeout_seconds, self.cancel, progress, texts)
+            cache, texts = (
+                CellCache(request.cache, keeps),
+                TextStore(request.cache, keeps),
+            )
+            yield Resources(
+                cache,
+                request.jobs,
+                self.config.timeout_seconds,
+                self.cancel,
+                progress,
+                texts,
+            )
 
-    def selected(self, sides: Mapping[str, Snapshot], *, must_match: bool = True) -> dict[str, Snapshot]:
-        """What the request's selectors leave of snapshots; raises UsageError for a glob that matches nothing."""
+    def selected(
+        self, sides: Mapping[str, Snapshot], *, must_match: bool = True
+    ) -> dict[str, Snapshot]:
+        """What the request's selectors leave of snapshots.
+
+        Raises UsageError for a glob that matches nothing.
+        """
         models, targets = self.request.models, self.request.targets
-        return narrowed(sides, model_globs=models, target_globs=targets, must_match=must_match)
+        return narrowed(
+            sides, model_globs=models, target_globs=targets, must_match=must_match
+        )
 
     def say_failed(self, snapshot: Snapshot) -> None:
         """Name the cells that could not be measured, a line each: in a shard nobody else does."""
         for cell in snapshot.cells:
             if not cell.measured and cell.status != "unsupported":
-                self.show.say(f"{cell.status}: {cell.key}: {cell.failure.first_line if cell.failure else ''}")
+                self.show.say(
+                    f"{cell.status}: {cell.key}:"
+                    f" {cell.failure.first_line if cell.failure else ''}"
+                )
 
 
-def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()) -> tuple[Model, ...]:
+def load_models(
+    paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()
+) -> tuple[Model, ...]:
     """Read every model once; raises InputError for one that is missing, empty or unreadable.
 
-    `top` is the repository's work tree: paths are printed relative to it, or to the configuration's directory.
+    `top` is the repository's work tree: paths are printed relative to it, or to the
+    configuration's directory.
     """
     models = []
     for path in paths:
@@ -269,18 +345,34 @@ def load_models(paths: Sequence[Path], top: Path | None, import_flags: tuple[str
             data = path.read_bytes()
         except OSError as error:
             hint = "check `models` of the configuration"
-            raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+            raise InputError(
+                f"cannot be read: {error.strerror}", where=str(path), hint=hint
+            ) from None
         if not data.strip():
-            raise InputError("is empty", where=str(path), hint="a model holds at least one function")
+            raise InputError(
+                "is empty", where=str(path), hint="a model holds at least one function"
+            )
         whole, within = path.resolve(), top.resolve() if top else None
         inside = within and whole.is_relative_to(within)
-        name = whole.relative_to(within).as_posix() if within and inside else f"{whole.parent.name}/{whole.name}"
+        name = (
+            whole.relative_to(within).as_posix()
+            if within and inside
+            else f"{whole.parent.name}/{whole.name}"
+        )
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise InputError("has a name that is not UTF-8", where=ascii(name), hint="rename it") from None
-        model = Model(path.stem, str(whole), name, hashlib.sha256(data).hexdigest(), len(data))
-        models.append(structs.replace(model, import_flags=import_flags) if whole.name.endswith(".onnx") else model)
+            raise InputError(
+                "has a name that is not UTF-8", where=ascii(name), hint="rename it"
+            ) from None
+        model = Model(
+            path.stem, str(whole), name, hashlib.sha256(data).hexdigest(), len(data)
+        )
+        models.append(
+            structs.replace(model, import_flags=import_flags)
+            if whole.name.endswith(".onnx")
+            else model
+        )
     return tuple(models)
 
 
@@ -295,10 +387,14 @@ def load_snapshot(path: Path) -> Snapshot:
         with path.open("rb") as file:
             return from_lines(file, str(path))
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text, so it is not a snapshot", where=str(path)) from None
+        raise InputError(
+            "is not UTF-8 text, so it is not a snapshot", where=str(path)
+        ) from None
     except OSError as error:
         hint = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+        raise InputError(
+            f"cannot be read: {error.strerror}", where=str(path), hint=hint
+        ) from None
 
 
 def require_writable(directory: Path) -> None:
@@ -309,14 +405,19 @@ def require_writable(directory: Path) -> None:
             pass
     except OSError as error:
         hint = "choose another place with --out"
-        raise OutputError(f"cannot be written to: {error.strerror}", where=str(directory), hint=hint) from None
+        raise OutputError(
+            f"cannot be written to: {error.strerror}", where=str(directory), hint=hint
+        ) from None
 
 
 def plan_digest(side: SidePlan) -> str:
     """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
     keys = []
     for cell in side.cells:
-        key = cell_key(side.compiler.info.digest, cell) or f"some of its files are unknown: {cell.printed}"
+        key = (
+            cell_key(side.compiler.info.digest, cell)
+            or f"some of its files are unknown: {cell.printed}"
+        )
         keys.append(f"{cell.key}\n{key}")
     return digest_of(sorted(keys))
 

@@ -1,8 +1,10 @@
 """One compile with its IR printed after each pass: counted as it streams by, never kept.
 
-A dispatch is compiled alone, from its executable's source. MLIR's passes and two milestones of LLVM's are printed in
-one compile. All of LLVM's cost far more (20 s and 240 MB for a dispatch of 146 KB), so that they are asked for by
-themselves, where the sides part behind MLIR. The passes over the whole program, before that, are printed into files.
+A dispatch is compiled alone, from its executable's source. MLIR's passes and two
+milestones of LLVM's are printed in one compile. All of LLVM's cost far more (20 s and
+240 MB for a dispatch of 146 KB), so that they are asked for by themselves, where the
+sides part behind MLIR. The passes over the whole program, before that, are printed into
+files.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from bot.core.trace import MLIR, DispatchTrace
 from bot.errors import MalformedBinary
 from bot.readers.artifact import read_executable
 from bot.readers.passes import PassReader
-from bot.study.compiling_alone import OBJECTS, SOURCES, dump_options, function_points, point_named
+from bot.study.compiling_alone import (
+    OBJECTS,
+    SOURCES,
+    dump_options,
+    function_points,
+    point_named,
+)
 from bot.system.files import Keeping, temporary_directory, whole_or_nothing
 from bot.system.processes import run
 
@@ -35,19 +43,29 @@ _MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
 _LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
 PROGRAM_FOLDER = "passes"
 PROGRAM_OPTIONS = (
-    "--compile-to=flow", *_PASSES, _ELIDED, "--mlir-print-debuginfo", "--mlir-print-local-scope", UNTHREADED,
+    "--compile-to=flow",
+    *_PASSES,
+    _ELIDED,
+    "--mlir-print-debuginfo",
+    "--mlir-print-local-scope",
+    UNTHREADED,
     f"--mlir-print-ir-tree-dir={PROGRAM_FOLDER}",
-)  # fmt: skip
+)
 """Up to where executables are outlined; what is after that is the same for all dispatches of a structure.
 
 Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds.
 """
 _OUTPUT = "executable"
-_ERROR = re.compile(rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named")
+_ERROR = re.compile(
+    rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named"
+)
 
 
 def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
-    """What prints the passes over one entry point of such a file; `llvm`: LLVM's alone, and all of them."""
+    """What prints the passes over one entry point of such a file.
+
+    `llvm`: LLVM's alone, and all of them.
+    """
     printed = _LLVM_PASSES if llvm else (*_PASSES, _ELIDED, _MILESTONES)
     return (*_ALONE, *printed, f"--filter-print-funcs={entry_point}", UNTHREADED)
 
@@ -61,7 +79,13 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
     whole = f"{before} {shlex.join(dump_options(SOURCES, 'sources'))} -o /dev/null{fed}"
     flags = shlex.split(before[before.index("iree-compile") :])[2:]
     source = f"sources/*_{shlex.quote(row.executable)}.mlir"
-    return whole, f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o /dev/null"
+    return (
+        whole,
+        (
+            f"iree-compile {source} {shlex.join((*flags, *trace_options(row.name)))} -o"
+            " /dev/null"
+        ),
+    )
 
 
 def program_command(command: str) -> str:
@@ -77,16 +101,27 @@ def _parted(command: str) -> tuple[str, str]:
 
 
 def with_llvm_passes(
-    setup: CompileSetup, argv: Sequence[str], source: Path, row: Dispatch, trace: DispatchTrace
+    setup: CompileSetup,
+    argv: Sequence[str],
+    source: Path,
+    row: Dispatch,
+    trace: DispatchTrace,
 ) -> DispatchTrace:
-    """The trace with all passes of LLVM in place of their milestones; as it is where these cannot be had."""
+    """The trace with all passes of LLVM in place of their milestones.
+
+    As it is where these cannot be had.
+    """
     whole = printed_passes(setup, argv, source, row, trace_options(row.name, llvm=True))
     front = tuple(step for step in trace.steps if step.level == MLIR)
     return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
 
 
 def printed_passes(
-    setup: CompileSetup, argv: Sequence[str], source: Path, row: Dispatch, options: Sequence[str]
+    setup: CompileSetup,
+    argv: Sequence[str],
+    source: Path,
+    row: Dispatch,
+    options: Sequence[str],
 ) -> DispatchTrace:
     """What the passes over one entry point of an executable's source printed, or why nothing is known of them."""
     reader = PassReader(row.name)
@@ -94,17 +129,27 @@ def printed_passes(
     def errors(chunk: bytes) -> bytes:
         """The lines alone that say what went wrong; the rest is counted as it streams by."""
         reader.feed(chunk)
-        return b"".join(line for line in chunk.splitlines(keepends=True) if _ERROR.search(line[:200]))
+        return b"".join(
+            line
+            for line in chunk.splitlines(keepends=True)
+            if _ERROR.search(line[:200])
+        )
 
     with temporary_directory("trace-", setup.session.scratch) as directory:
-        why = compile_printing(setup, (*argv, *options, OBJECTS), source, directory, errors)
+        why = compile_printing(
+            setup, (*argv, *options, OBJECTS), source, directory, errors
+        )
         same = None if why else _is_same(row, directory)
         why = why or ("" if reader.steps else "the compiler printed no pass for it")
         return DispatchTrace(tuple(reader.steps), why, same)
 
 
 def compile_printing(
-    setup: CompileSetup, flags: Sequence[str], source: Path, directory: Path, keeping: Keeping = bytes
+    setup: CompileSetup,
+    flags: Sequence[str],
+    source: Path,
+    directory: Path,
+    keeping: Keeping = bytes,
 ) -> str:
     """Compile to `directory`; why that failed, empty where it did not."""
     (directory / "tmp").mkdir()
@@ -118,7 +163,9 @@ def compile_printing(
         timeout_seconds=setup.session.timeout_seconds,
         keeping=keeping,
     )
-    return "" if outcome.ok else failure(outcome, setup.session.timeout_seconds).first_line
+    return (
+        "" if outcome.ok else failure(outcome, setup.session.timeout_seconds).first_line
+    )
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
@@ -127,7 +174,9 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
         if objects := sorted((directory / "tmp").glob("*.o")):
             points = list(function_points(objects))
         else:
-            points = list(read_executable(whole_or_nothing(directory / _OUTPUT)).entry_points)
+            points = list(
+                read_executable(whole_or_nothing(directory / _OUTPUT)).entry_points
+            )
     except MalformedBinary:
         return None
     point = point_named(points, row.name)

@@ -33,8 +33,16 @@ class ProgramExperiments:
         *,
         with_bytes: bool,
     ) -> None:
-        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
-        self._compilers, self._allowed, self._with_bytes = compilers, allowed, with_bytes
+        self._cells = {
+            (side, cell.key): cell
+            for side, snapshot in sides.items()
+            for cell in snapshot.cells
+        }
+        self._compilers, self._allowed, self._with_bytes = (
+            compilers,
+            allowed,
+            with_bytes,
+        )
         self._found = dict[CellKey, ProgramExperiment]()
         self._lock = threading.Lock()
 
@@ -52,7 +60,10 @@ class ProgramExperiments:
     def _made(self, key: CellKey) -> ProgramExperiment:
         if key not in self._allowed:
             return ProgramExperiment(untried(NO_BUDGET))
-        programs = {side: self._compilers[side].program_side(self._cells[side, key]) for side in SIDES}
+        programs = {
+            side: self._compilers[side].program_side(self._cells[side, key])
+            for side in SIDES
+        }
         base, head = programs["base"], programs["head"]
         if isinstance(base, str):
             return ProgramExperiment(untried(f"base: {base}"))

@@ -1,6 +1,7 @@
 """One program on one side: its IR at a phase, and single passes run over it.
 
-IR of the other side is read as it is printed, then in the generic form, which changes less between releases.
+IR of the other side is read as it is printed, then in the generic form, which changes
+less between releases.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from bot.study.foreign_ir import LOCAL, optimized, printed, run_tool
 from bot.system.files import temporary_directory
 
 FLOW = PROGRAM_PHASES[-1]
-_ELIDED = ("--mlir-elide-elementsattrs-if-larger=8", "--mlir-elide-resource-strings-if-larger=8")
+_ELIDED = (
+    "--mlir-elide-elementsattrs-if-larger=8",
+    "--mlir-elide-resource-strings-if-larger=8",
+)
 _PRINTED = "passes"
 _UNKNOWN_OPTION = re.compile(r"no such option (\S+)")
 _MOST_UNKNOWN = 8
@@ -56,7 +60,10 @@ class ProgramSide:
         return self._texts[phase]
 
     def flow_from(self, text: str, phase: str) -> str:
-        """Return the IR at `flow` of a program that is at a phase; the text may be of another compiler."""
+        """Return the IR at `flow` of a program that is at a phase.
+
+        The text may be of another compiler.
+        """
         if phase == FLOW:
             return self.run_passes(text, ())
         self.compiles += 1
@@ -94,8 +101,8 @@ class ProgramSide:
     def run_passes(self, text: str, runs: Sequence[PassRun]) -> str:
         """Run passes over a program's IR with this side's `iree-opt`.
 
-        An option that this compiler's pass does not have is left out: the passes of a release that prints no options
-        borrow those of the other side.
+        An option that this compiler's pass does not have is left out: the passes of a
+        release that prints no options borrow those of the other side.
         """
         left = list(runs)
         for _ in range(_MOST_UNKNOWN):
@@ -103,7 +110,9 @@ class ProgramSide:
             if isinstance(result, str):
                 return result
             unknown = _UNKNOWN_OPTION.search(result.message)
-            shorter = [run.without_option(unknown[1]) for run in left] if unknown else left
+            shorter = (
+                [run.without_option(unknown[1]) for run in left] if unknown else left
+            )
             if shorter == left:
                 break
             left = shorter
@@ -115,7 +124,10 @@ class ProgramSide:
         return optimized(self.setup, text, (*pipeline, LOCAL))
 
     def code_bytes(self, text: str) -> int:
-        """Compile a program from `flow` to the end for this side's device; return the bytes of all its code."""
+        """Compile a program from `flow` to the end for this side's device.
+
+        Return the bytes of all its code.
+        """
         for_own_device = with_device_of(text, self.at(FLOW))
         if for_own_device is None:
             raise NoText("the program is not for one device")

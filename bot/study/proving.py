@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.explanation import code_differs
-from bot.core.proof import NOT_TRIED, PROVED, REFUTED, KnobProof, little_bytes, status_of
+from bot.core.proof import (
+    NOT_TRIED,
+    PROVED,
+    REFUTED,
+    KnobProof,
+    little_bytes,
+    status_of,
+)
 from bot.core.snapshot import Dispatch, Failure
 from bot.errors import MalformedBinary
 from bot.readers.configurations import NotTransplantable, differing_knobs, transplanted
@@ -60,10 +67,13 @@ class DispatchSide(Protocol):
         """The IR of its executable before its target's passes, or why there is none."""
 
 
-def proof_of(base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES) -> KnobProof:
+def proof_of(
+    base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES
+) -> KnobProof:
     """Return the proof of a dispatch's configuration, made from its executable's source on each side.
 
-    Two partial compiles, up to the configuration, come before those that the budget counts.
+    Two partial compiles, up to the configuration, come before those that the budget
+    counts.
     """
     why = why_no_experiment(base.row, head.row)
     moved_bytes = moved_code_bytes(base.row, head.row)
@@ -84,7 +94,11 @@ def _configured_text(side: DispatchSide) -> str | Failure:
     """Return the IR of the executable behind the passes that choose its configuration."""
     if isinstance(side.source, Failure):
         return side.source
-    options = (f"--compile-from={SOURCES}", f"--compile-to={CONFIGURATIONS}", UNTHREADED)
+    options = (
+        f"--compile-from={SOURCES}",
+        f"--compile-to={CONFIGURATIONS}",
+        UNTHREADED,
+    )
     with temporary_directory("configured-", side.setup.session.scratch) as directory:
         path = directory / "source.mlir"
         path.write_text(side.source, encoding="utf-8")
@@ -109,13 +123,20 @@ def prove_configuration(
     return prove_with(compile_head, pair, most_compiles)
 
 
-def _compiled(setup: CompileSetup, argv: Sequence[str], entry_point: str, text: str) -> AloneCode | Failure:
+def _compiled(
+    setup: CompileSetup, argv: Sequence[str], entry_point: str, text: str
+) -> AloneCode | Failure:
     return compile_from(setup, argv, text, CONFIGURATIONS, entry_point)
 
 
-def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int = MOST_COMPILES) -> KnobProof:
+def prove_with(
+    compile_head: Compile, pair: ConfiguredPair, most_compiles: int = MOST_COMPILES
+) -> KnobProof:
     """Return the proof of one dispatch, made with this way to compile head."""
-    moved_bytes, head_bytes = moved_code_bytes(pair.base, pair.head), pair.head.code_bytes
+    moved_bytes, head_bytes = (
+        moved_code_bytes(pair.base, pair.head),
+        pair.head.code_bytes,
+    )
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
     why = why_no_experiment(pair.base, pair.head)
     if moved_bytes is None or head_bytes is None or why:
@@ -143,7 +164,9 @@ def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int =
         return untried(why, compiles=experiment.compiles)
     needed, is_smallest = knobs, True
     if status_of(alone.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
-        needed, is_smallest = _smallest_set(experiment, knobs, moved_bytes, most_compiles)
+        needed, is_smallest = _smallest_set(
+            experiment, knobs, moved_bytes, most_compiles
+        )
         after = experiment.results[frozenset(needed)]
     proof = proof_after(pair.base, moved_bytes, alone, after)
     return replace(
@@ -156,13 +179,21 @@ def prove_with(compile_head: Compile, pair: ConfiguredPair, most_compiles: int =
 
 
 def why_other_code(alone: AloneCode, head_bytes: int, moved_bytes: int) -> str:
-    """Say that head compiled alone has another size than in the artifact; empty where it has not."""
+    """Say that head compiled alone has another size than in the artifact.
+
+    Empty where it has not.
+    """
     if abs(alone.code_bytes - head_bytes) <= little_bytes(moved_bytes):
         return ""
-    return f"compiled alone, head's code is {alone.code_bytes:,} B and not {head_bytes:,} B"
+    return (
+        f"compiled alone, head's code is {alone.code_bytes:,} B and not"
+        f" {head_bytes:,} B"
+    )
 
 
-def proof_after(base: Dispatch, moved_bytes: int, alone: AloneCode, after: AloneCode) -> KnobProof:
+def proof_after(
+    base: Dispatch, moved_bytes: int, alone: AloneCode, after: AloneCode
+) -> KnobProof:
     """Return what an experiment restores: head compiled alone as it is, and after the change."""
     restored_bytes = alone.code_bytes - after.code_bytes
     return KnobProof(
@@ -219,7 +250,10 @@ class _Experiment:
 def _smallest_set(
     experiment: _Experiment, knobs: Sequence[str], moved_bytes: int, most_compiles: int
 ) -> tuple[tuple[str, ...], bool]:
-    """Leave out one knob after the other; return those that are needed, and whether each was left out once."""
+    """Leave out one knob after the other.
+
+    Return those that are needed, and whether each was left out once.
+    """
     restored = _RestoredAsMuch(experiment, knobs, moved_bytes)
     needed = list(knobs)
     for knob in knobs:
@@ -237,7 +271,9 @@ def _smallest_set(
 class _RestoredAsMuch:
     """Says whether an experiment restores as much as the one with all knobs, up to a little."""
 
-    def __init__(self, experiment: _Experiment, knobs: Sequence[str], moved_bytes: int) -> None:
+    def __init__(
+        self, experiment: _Experiment, knobs: Sequence[str], moved_bytes: int
+    ) -> None:
         self._base_bytes = experiment.pair.base.code_bytes or 0
         self._alone_bytes = experiment.results[frozenset()].code_bytes
         self._whole_bytes = experiment.results[frozenset(knobs)].code_bytes
@@ -254,7 +290,15 @@ class _RestoredAsMuch:
         if self._moved_bytes < 0:
             less_bytes = -less_bytes
         apart_bytes = abs(after_bytes - self._base_bytes)
-        if less_bytes > little or apart_bytes > abs(self._whole_bytes - self._base_bytes) + little:
+        if (
+            less_bytes > little
+            or apart_bytes > abs(self._whole_bytes - self._base_bytes) + little
+        ):
             return False
-        whole_status = status_of(self._alone_bytes - self._whole_bytes, self._moved_bytes)
-        return whole_status != PROVED or status_of(self._alone_bytes - after_bytes, self._moved_bytes) == PROVED
+        whole_status = status_of(
+            self._alone_bytes - self._whole_bytes, self._moved_bytes
+        )
+        return (
+            whole_status != PROVED
+            or status_of(self._alone_bytes - after_bytes, self._moved_bytes) == PROVED
+        )

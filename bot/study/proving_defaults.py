@@ -13,7 +13,12 @@ from bot.core.defaults import DefaultChange
 from bot.core.proof import NOT_TRIED, KnobProof
 from bot.core.snapshot import Dispatch, Failure
 from bot.study.compiling_alone import SOURCES, AloneCode, compile_from, executables_at
-from bot.study.proving import moved_code_bytes, proof_after, why_no_experiment, why_other_code
+from bot.study.proving import (
+    moved_code_bytes,
+    proof_after,
+    why_no_experiment,
+    why_other_code,
+)
 from bot.system.files import temporary_directory
 
 _BOOLEANS = ("true", "false")
@@ -24,7 +29,9 @@ class BuildSide:
     """One build on one side: how it is compiled, and one of its dispatches."""
 
     setup: CompileSetup
-    argv: Sequence[str]  # flags of the build, with the lifted stack limit where it needs that
+    argv: Sequence[
+        str
+    ]  # flags of the build, with the lifted stack limit where it needs that
     source: CompileInput
     row: Dispatch
 
@@ -36,8 +43,12 @@ class BuildSide:
             if isinstance(paths, Failure):
                 return paths
             if self.row.executable not in paths:
-                return Failure("read", f"the program has no executable {self.row.executable}")
-            text = paths[self.row.executable].read_text(encoding="utf-8", errors="replace")
+                return Failure(
+                    "read", f"the program has no executable {self.row.executable}"
+                )
+            text = paths[self.row.executable].read_text(
+                encoding="utf-8", errors="replace"
+            )
             return compile_from(self.setup, argv, text, SOURCES, self.row.name)
 
 
@@ -53,15 +64,22 @@ def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
     fitting = list[str]()
     for value in _BOOLEANS:
         code = base.code_with(f"{change.option}={value}")
-        if isinstance(code, AloneCode) and code.code is not None and code.code == base.row.code:
+        if (
+            isinstance(code, AloneCode)
+            and code.code is not None
+            and code.code == base.row.code
+        ):
             fitting.append(value)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        return Failure("option", f"{change.option} does not change this dispatch on base")
+        return Failure(
+            "option", f"{change.option} does not change this dispatch on base"
+        )
     return Failure(
         "option",
-        f"base does not report the default of {change.option}, and no value gives its code",
+        f"base does not report the default of {change.option}, and no value gives its"
+        " code",
     )
 
 
@@ -78,19 +96,29 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
         if any(flag.partition("=")[0] == change.option for flag in flags):
             return untried(f"the build on {side} sets {change.option} itself")
     value = base_default(base, change)
-    compiles = 0 if change.base is not None or change.head not in _BOOLEANS else len(_BOOLEANS)
+    compiles = (
+        0 if change.base is not None or change.head not in _BOOLEANS else len(_BOOLEANS)
+    )
     if isinstance(value, Failure):
         return untried(value.first_line, compiles=compiles)
     if value == change.head:
-        return untried(f"the default of {change.option} is the same on both sides", compiles=compiles)
+        return untried(
+            f"the default of {change.option} is the same on both sides",
+            compiles=compiles,
+        )
     alone = head.code_with()
     if isinstance(alone, Failure):
-        return untried(f"head does not compile alone: {alone.first_line}", compiles=compiles + 1)
+        return untried(
+            f"head does not compile alone: {alone.first_line}", compiles=compiles + 1
+        )
     if why := why_other_code(alone, head_bytes, moved_bytes):
         return untried(why, compiles=compiles + 1)
     flag = f"{change.option}={value}"
     after = head.code_with(flag)
     if isinstance(after, Failure):
-        return untried(f"head does not compile with {flag}: {after.first_line}", compiles=compiles + 2)
+        return untried(
+            f"head does not compile with {flag}: {after.first_line}",
+            compiles=compiles + 2,
+        )
     proof = proof_after(base.row, moved_bytes, alone, after)
     return replace(proof, knobs=(flag,), compiles=compiles + 2)

@@ -22,15 +22,25 @@ MOST_COMPILES = 48
 """Compiles of one experiment. A cut takes two, and one pass among a hundred is found with seven or eight cuts."""
 LEAST_COMPILES = 16
 _PRINTING = 2  # compiles that print the passes
-_RESERVED = 8  # compiles of the other order: at both ends of the range and of the pipeline
-_NO_OPTIONS = "{} prints its passes without their options, so its remaining passes cannot run (needs 3.12.0 or newer)"
+_RESERVED = (
+    8  # compiles of the other order: at both ends of the range and of the pipeline
+)
+_NO_OPTIONS = (
+    "{} prints its passes without their options, so its remaining passes cannot run"
+    " (needs 3.12.0 or newer)"
+)
 _OTHER_ORDER = "with head's IR in base's passes, this range carries {:,} B of {:,} B"
 _UNCONFIRMED = "the other order, head's IR in base's passes, could not be measured"
 _ALL_MISSING = 1_000_000
 _SEVERAL = "several passes carry the bytes"
 
 
-def prove_pass(base: LadderSide, head: LadderSide, ladder: Ladder, most_compiles: int = MOST_COMPILES) -> PassProof:
+def prove_pass(
+    base: LadderSide,
+    head: LadderSide,
+    ladder: Ladder,
+    most_compiles: int = MOST_COMPILES,
+) -> PassProof:
     """Return the smallest range of passes that carries most of the MLIR part of a ladder.
 
     Where base can run the rest of its passes, too, the result is proved only if both orders agree.
@@ -46,8 +56,12 @@ def prove_pass(base: LadderSide, head: LadderSide, ladder: Ladder, most_compiles
     if most_compiles < LEAST_COMPILES:
         return untried("compile budget used up", moved_bytes)
     with (
-        temporary_directory("base-passes-", base.setup.session.scratch) as base_directory,
-        temporary_directory("head-passes-", head.setup.session.scratch) as head_directory,
+        temporary_directory(
+            "base-passes-", base.setup.session.scratch
+        ) as base_directory,
+        temporary_directory(
+            "head-passes-", head.setup.session.scratch
+        ) as head_directory,
     ):
         head_side = _splicer(head, head_directory)
         if isinstance(head_side, Failure):
@@ -57,8 +71,12 @@ def prove_pass(base: LadderSide, head: LadderSide, ladder: Ladder, most_compiles
             return untried(why, moved_bytes, compiles=1)
         base_side = _splicer(base, base_directory)
         if isinstance(base_side, Failure):
-            return untried(f"base: {base_side.first_line}", moved_bytes, compiles=_PRINTING)
-        return _Experiment(base_side, head_side, ladder).proof(moved_bytes, most_compiles)
+            return untried(
+                f"base: {base_side.first_line}", moved_bytes, compiles=_PRINTING
+            )
+        return _Experiment(base_side, head_side, ladder).proof(
+            moved_bytes, most_compiles
+        )
 
 
 def _splicer(side: LadderSide, directory: Path) -> Splicer | Failure:
@@ -95,7 +113,9 @@ class _Share:
         """By how much it is less, or more, than the whole."""
         if not self.moved_bytes:
             return _ALL_MISSING
-        return 1000 * abs(self.moved_bytes - self.restored_bytes) // abs(self.moved_bytes)
+        return (
+            1000 * abs(self.moved_bytes - self.restored_bytes) // abs(self.moved_bytes)
+        )
 
 
 def _share(feed: CrossFeed, piece: Piece) -> _Share | None:
@@ -110,15 +130,24 @@ class _Candidate:
     """A range that carries most in one order, with what it carries in both."""
 
     found: Found
-    forward: _Share | None  # base's IR in head's passes; None where it could not be measured
-    backward: _Share | None  # head's IR in base's passes; None where it could not be measured
+    forward: (
+        _Share | None
+    )  # base's IR in head's passes; None where it could not be measured
+    backward: (
+        _Share | None
+    )  # head's IR in base's passes; None where it could not be measured
     needs_backward: bool  # whether base can run the rest of its passes
 
     @property
     def missing_permille(self) -> int:
         """By how much its bytes differ from the whole, in the order in which they differ more."""
-        shares = [self.forward, self.backward] if self.needs_backward else [self.forward]
-        return max(_ALL_MISSING if share is None else share.missing_permille for share in shares)
+        shares = (
+            [self.forward, self.backward] if self.needs_backward else [self.forward]
+        )
+        return max(
+            _ALL_MISSING if share is None else share.missing_permille
+            for share in shares
+        )
 
     @property
     def is_proved(self) -> bool:
@@ -156,16 +185,23 @@ class _Experiment:
             self._backward = CrossFeed(head, base, swapped, ladder.back)
 
     def proof(self, moved_bytes: int, most_compiles: int) -> PassProof:
-        """Search the range in one order, and try it in the other; search there, too, if they disagree."""
+        """Search the range in one order, and try it in the other.
+
+        Search there, too, if they disagree.
+        """
         candidates = list[_Candidate]()
         for feed in self._orders():
-            found = largest_piece(feed, lambda: self._compiles < most_compiles - _RESERVED)
+            found = largest_piece(
+                feed, lambda: self._compiles < most_compiles - _RESERVED
+            )
             if found is not None:
                 candidates.append(self._candidate(found))
             if candidates and candidates[-1].is_proved:
                 break
         if not candidates:
-            return untried(f"no cut is usable: {self._reason()}", moved_bytes, self._compiles)
+            return untried(
+                f"no cut is usable: {self._reason()}", moved_bytes, self._compiles
+            )
         best = min(candidates, key=lambda candidate: candidate.missing_permille)
         if best.forward is None:
             why = f"base's IR does not compile in head's passes: {self._reason()}"
@@ -180,7 +216,9 @@ class _Experiment:
             moved_bytes=moved_bytes,
             restored_bytes=forward.restored_bytes,
             reverse_moved_bytes=None if backward is None else -backward.moved_bytes,
-            reverse_restored_bytes=None if backward is None else -backward.restored_bytes,
+            reverse_restored_bytes=(
+                None if backward is None else -backward.restored_bytes
+            ),
             cuts=tuple(self._measured_cuts()),
             range_start=piece.start,
             range_end=piece.end,
@@ -209,7 +247,10 @@ class _Experiment:
         return _PRINTING + self._forward.compiles + backward
 
     def _reason(self) -> str:
-        reasons = [*self._forward.reasons, *(self._backward.reasons if self._backward else ())]
+        reasons = [
+            *self._forward.reasons,
+            *(self._backward.reasons if self._backward else ()),
+        ]
         return reasons[-1] if reasons else "both sides have one pass alone"
 
     def _measured_cuts(self) -> list[PassCut]:
@@ -231,7 +272,9 @@ def _names(translation: Translation, start: int, end: int) -> tuple[str, ...]:
 
 def _age(side: LadderSide) -> tuple[Sequence[int], Sequence[str], str]:
     """Return what orders two sides in the same way, whichever is base."""
-    version = [int(number) for number in re.findall(r"\d+", side.setup.toolchain.info.version)]
+    version = [
+        int(number) for number in re.findall(r"\d+", side.setup.toolchain.info.version)
+    ]
     return version, list(side.argv), side.row.code or ""
 
 
@@ -242,7 +285,10 @@ def largest_piece(feed: Feed, has_budget: Callable[[], bool]) -> Found | None:
         return None
     pieces = [feed.whole]
     while True:
-        parts = [(_in_direction(feed.carried(piece), moved_bytes), piece) for piece in sorted(pieces)]
+        parts = [
+            (_in_direction(feed.carried(piece), moved_bytes), piece)
+            for piece in sorted(pieces)
+        ]
         _, piece = max(parts, key=lambda part: part[0])
         place = _dividing_place(feed, piece, has_budget)
         if place is None:
@@ -259,11 +305,18 @@ def _in_direction(part_bytes: int | None, moved_bytes: int) -> int:
     return part_bytes if moved_bytes > 0 else -part_bytes
 
 
-def _dividing_place(feed: Feed, piece: Piece, has_budget: Callable[[], bool]) -> int | None:
-    """Return the usable cut nearest to the middle; None where there is none, or the budget is used up."""
+def _dividing_place(
+    feed: Feed, piece: Piece, has_budget: Callable[[], bool]
+) -> int | None:
+    """Return the usable cut nearest to the middle.
+
+    None where there is none, or the budget is used up.
+    """
     middle_twice = piece.start + piece.end
     inner = range(piece.start + 1, piece.end)
-    for place in sorted(inner, key=lambda place: (abs(2 * place - middle_twice), place)):
+    for place in sorted(
+        inner, key=lambda place: (abs(2 * place - middle_twice), place)
+    ):
         if not has_budget():
             return None
         if feed.bytes_at(place) is not None:

@@ -26,7 +26,9 @@ class ProgramExperiment:
     """The proof of a program, and the executables of each side whose regions it explains."""
 
     proof: ProgramProof
-    covered: Mapping[str, frozenset[str]] = field(default_factory=dict)  # side → executables
+    covered: Mapping[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # side → executables
 
     def proof_of(self, executables: Mapping[str, str]) -> ProgramProof:
         """Return the proof for one dispatch: without the pass where that forms other regions of the program.
@@ -34,13 +36,19 @@ class ProgramExperiment:
         Args:
             executables: side → the executable of the dispatch.
         """
-        is_covered = any(name in self.covered.get(side, ()) for side, name in executables.items())
+        is_covered = any(
+            name in self.covered.get(side, ()) for side, name in executables.items()
+        )
         if self.proof.passed is None or is_covered:
             return self.proof
-        return _without_pass(self.proof, f"{self.proof.passed.name} forms other regions, not this one")
+        return _without_pass(
+            self.proof, f"{self.proof.passed.name} forms other regions, not this one"
+        )
 
 
-def prove_program(base: ProgramSide, head: ProgramSide, *, with_bytes: bool = False) -> ProgramExperiment:
+def prove_program(
+    base: ProgramSide, head: ProgramSide, *, with_bytes: bool = False
+) -> ProgramExperiment:
     """Return which phase and pass form the regions that one side alone has.
 
     Args:
@@ -54,7 +62,9 @@ def prove_program(base: ProgramSide, head: ProgramSide, *, with_bytes: bool = Fa
     return ProgramExperiment(proof, found.covered)
 
 
-def _experiment(base: ProgramSide, head: ProgramSide, *, with_bytes: bool) -> ProgramExperiment:
+def _experiment(
+    base: ProgramSide, head: ProgramSide, *, with_bytes: bool
+) -> ProgramExperiment:
     head_flow = _named("head", head)
     base_flow = _base_in_head(base, head)
     own, wanted = regions_of(head_flow), regions_of(base_flow)
@@ -73,18 +83,24 @@ def _experiment(base: ProgramSide, head: ProgramSide, *, with_bytes: bool) -> Pr
         restored_regions=restored,
     )
     if proof.status == REFUTED:
-        return ProgramExperiment(_without_pass(proof, "no single phase forms these regions"))
+        return ProgramExperiment(
+            _without_pass(proof, "no single phase forms these regions")
+        )
     try:
         found = proved_pass(programs, cut)
     except NoText as stopped:
-        proof = _with_bytes(_without_pass(proof, str(stopped)), programs, base_flow, "", with_bytes)
+        proof = _with_bytes(
+            _without_pass(proof, str(stopped)), programs, base_flow, "", with_bytes
+        )
         return ProgramExperiment(proof)
     covered = {
         "base": _executables(base_flow, found.restored),
         "head": _executables(head_flow, found.restored),
     }
     proof = replace(proof, passed=found.proof)
-    return ProgramExperiment(_with_bytes(proof, programs, base_flow, found.flow, with_bytes), covered)
+    return ProgramExperiment(
+        _with_bytes(proof, programs, base_flow, found.flow, with_bytes), covered
+    )
 
 
 def _without_pass(proof: ProgramProof, why: str) -> ProgramProof:
@@ -92,7 +108,9 @@ def _without_pass(proof: ProgramProof, why: str) -> ProgramProof:
 
 
 def _executables(flow: str, digests: frozenset[str]) -> frozenset[str]:
-    return frozenset(name for name, digest in named_regions(flow).items() if digest in digests)
+    return frozenset(
+        name for name, digest in named_regions(flow).items() if digest in digests
+    )
 
 
 def _named(name: str, side: ProgramSide) -> str:
@@ -141,7 +159,11 @@ def _nearest_fed(programs: Programs, low: int, high: int, apart: dict[int, int])
 
 
 def _with_bytes(
-    proof: ProgramProof, programs: Programs, base_flow: str, pass_flow: str, with_bytes: bool
+    proof: ProgramProof,
+    programs: Programs,
+    base_flow: str,
+    pass_flow: str,
+    with_bytes: bool,
 ) -> ProgramProof:
     """Add the bytes of head's program, of base's regions in head's compiler, and of head with base's pass."""
     if not with_bytes:
@@ -152,7 +174,9 @@ def _with_bytes(
         proof = replace(proof, moved_bytes=own_bytes - head.code_bytes(base_flow))
         if proof.passed is not None and pass_flow:
             restored_bytes = own_bytes - head.code_bytes(pass_flow)
-            proof = replace(proof, passed=replace(proof.passed, restored_bytes=restored_bytes))
+            proof = replace(
+                proof, passed=replace(proof.passed, restored_bytes=restored_bytes)
+            )
     except NoText as stopped:
         return replace(proof, no_bytes=str(stopped))
     return proof

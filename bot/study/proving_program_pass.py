@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from bot.core.program_proof import BASE_ONLY, BOTH, HEAD_ONLY, ProgramPassProof, RunsOn, regions_status
+from bot.core.program_proof import (
+    BASE_ONLY,
+    BOTH,
+    HEAD_ONLY,
+    ProgramPassProof,
+    RunsOn,
+    regions_status,
+)
 from bot.core.proof import PROVED, REFUTED
 from bot.readers.flow_regions import distance, regions_of
 from bot.readers.pass_runs import PassRun
@@ -32,7 +39,9 @@ class FoundPass:
 
     proof: ProgramPassProof
     flow: str  # head's program at `flow` with base's pass; empty where that does not compile
-    restored: frozenset[str]  # digests of the regions that are as often there as on base, and were not before
+    restored: frozenset[
+        str
+    ]  # digests of the regions that are as often there as on base, and were not before
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +128,9 @@ class _Place:
 def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
     """Return the pass that forms the regions; raises NoText where no experiment names one.
 
-    Passes that one side alone runs, or runs with other options, are tried first. Then base's passes go first, and
-    head's go on: the place where base's regions come is found by halves.
+    Passes that one side alone runs, or runs with other options, are tried first. Then
+    base's passes go first, and head's go on: the place where base's regions come is
+    found by halves.
     """
     phase = _Phase(programs, cut)
     phase.require_own_regions()
@@ -144,7 +154,11 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
 
 def _better(one: FoundPass | None, other: FoundPass | None) -> FoundPass | None:
     """Return what restores more regions; None where neither restores one."""
-    found = [item for item in (one, other) if item is not None and item.proof.status != REFUTED]
+    found = [
+        item
+        for item in (one, other)
+        if item is not None and item.proof.status != REFUTED
+    ]
     return max(found, key=lambda item: item.proof.restored_regions, default=None)
 
 
@@ -155,8 +169,13 @@ class _Phase:
         self._programs, self._cut = programs, cut
         self._base, self._head = programs.base, programs.head
         before = phase_before(cut.phase)
-        self._base_start, self._head_start = self._base.at(before), self._head.at(before)
-        pairs = _paired(self._base.passes_of(cut.phase), self._head.passes_of(cut.phase))
+        self._base_start, self._head_start = (
+            self._base.at(before),
+            self._head.at(before),
+        )
+        pairs = _paired(
+            self._base.passes_of(cut.phase), self._head.passes_of(cut.phase)
+        )
         self._places = self._with_options(list(pairs))
         # Head's program at `flow`, and how far it is from base's regions.
         self._own_flow = self._head.flow_from(self._head.at(cut.phase), cut.phase)
@@ -167,22 +186,31 @@ class _Phase:
         phase = self._cut.phase
         again = self._flow_after(self._head_start, self._head_steps(self._places))
         if regions_of(again) != regions_of(self._own_flow):
-            raise NoText(f"head's passes of {phase}, run one by one, form other regions than its compiler does")
+            raise NoText(
+                f"head's passes of {phase}, run one by one, form other regions than its"
+                " compiler does"
+            )
 
     def _with_options(self, places: Sequence[_Place]) -> list[_Place]:
         """Give a side whose compiler prints no options those of the other side, pass by pass.
 
-        Defaults of passes are not the compiler's values. So a pass that nobody lends options to is left out where it
-        changes nothing in this program.
+        Defaults of passes are not the compiler's values. So a pass that nobody lends
+        options to is left out where it changes nothing in this program.
         """
         runs = {
             self._base: [place.base for place in places if place.base is not None],
             self._head: [place.head for place in places if place.head is not None],
         }
-        silent = [side for side, side_runs in runs.items() if not any(run.options for run in side_runs)]
+        silent = [
+            side
+            for side, side_runs in runs.items()
+            if not any(run.options for run in side_runs)
+        ]
         if len(silent) != 1:
             return list(places)
-        changing = {run.name for run in silent[0].passes_of(self._cut.phase, only_changing=True)}
+        changing = {
+            run.name for run in silent[0].passes_of(self._cut.phase, only_changing=True)
+        }
         kept = list[_Place]()
         for place in places:
             silent_run = place.base if silent[0] is self._base else place.head
@@ -208,9 +236,15 @@ class _Phase:
         except NoText:
             return None
         restored = self._own - self._programs.distance_at_flow(flow)
-        return FoundPass(self._proof(place, restored), flow, self._programs.restored(self._own_flow, flow))
+        return FoundPass(
+            self._proof(place, restored),
+            flow,
+            self._programs.restored(self._own_flow, flow),
+        )
 
-    def _proof(self, place: _Place, restored_regions: int, why: str = "") -> ProgramPassProof:
+    def _proof(
+        self, place: _Place, restored_regions: int, why: str = ""
+    ) -> ProgramPassProof:
         restored_regions = min(restored_regions, self._programs.regions)
         runs_on = {other.runs_on for other in self._places if other.name == place.name}
         return ProgramPassProof(
@@ -244,9 +278,15 @@ class _Phase:
         cut = self._cut
         low, high = 0, len(self._places)
         flows = {place: self._flow_cut(place) for place in (low, high)}
-        apart = {place: self._programs.distance_at_flow(flow) for place, flow in flows.items()}
+        apart = {
+            place: self._programs.distance_at_flow(flow)
+            for place, flow in flows.items()
+        }
         if apart != {low: cut.before, high: cut.after}:
-            what = f"base's passes of {cut.phase}, run one by one, form other regions than its compiler does"
+            what = (
+                f"base's passes of {cut.phase}, run one by one, form other regions than"
+                " its compiler does"
+            )
             raise NoText(what)
         while high - low > 1:
             middle = (low + high) // 2
@@ -263,19 +303,33 @@ class _Phase:
             return in_head
         why = "head with base's pass alone does not compile"
         if in_head is not None:
-            why = f"head with base's pass alone has {in_head.proof.restored_regions:,} of base's regions"
-        return FoundPass(self._proof(place, restored, why), "", self._programs.restored(flows[low], flows[high]))
+            why = (
+                f"head with base's pass alone has {in_head.proof.restored_regions:,} of"
+                " base's regions"
+            )
+        return FoundPass(
+            self._proof(place, restored, why),
+            "",
+            self._programs.restored(flows[low], flows[high]),
+        )
 
     def _flow_cut(self, place: int) -> str:
         """Return the program at `flow` after base's passes up to a place and head's after it."""
-        steps = [*self._base_steps(self._places[:place]), *self._head_steps(self._places[place:])]
+        steps = [
+            *self._base_steps(self._places[:place]),
+            *self._head_steps(self._places[place:]),
+        ]
         return self._flow_after(self._base_start, steps)
 
     def _head_steps(self, places: Sequence[_Place]) -> list[_Step]:
-        return [_Step(self._head, place.head) for place in places if place.head is not None]
+        return [
+            _Step(self._head, place.head) for place in places if place.head is not None
+        ]
 
     def _base_steps(self, places: Sequence[_Place]) -> list[_Step]:
-        return [_Step(self._base, place.base) for place in places if place.base is not None]
+        return [
+            _Step(self._base, place.base) for place in places if place.base is not None
+        ]
 
     def _flow_after(self, text: str, steps: Sequence[_Step]) -> str:
         """Run steps over a program, and head's compiler from the end of the phase on."""
@@ -287,7 +341,13 @@ class _Phase:
             return self._programs.fed(text, self._cut.phase)
         return self._head.flow_from(text, self._cut.phase)
 
-    def _handed(self, text: str, before: ProgramSide | None, side: ProgramSide, runs: Sequence[PassRun]) -> str:
+    def _handed(
+        self,
+        text: str,
+        before: ProgramSide | None,
+        side: ProgramSide,
+        runs: Sequence[PassRun],
+    ) -> str:
         """Run passes of one side over the IR of the other, as it is or in the generic form."""
         try:
             return side.run_passes(text, runs)
@@ -323,7 +383,9 @@ def _lent(place: _Place) -> _Place:
 def _paired(base: Sequence[PassRun], head: Sequence[PassRun]) -> Iterator[_Place]:
     """Yield the passes side by side, by their names and what they run in."""
     left, right = ([(run.anchors, run.name) for run in runs] for runs in (base, head))
-    for kind, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    for kind, i, i_end, j, j_end in SequenceMatcher(
+        None, left, right, autojunk=False
+    ).get_opcodes():
         if kind == "equal":
             for before, after in zip(base[i:i_end], head[j:j_end], strict=True):
                 yield _Place(before, after)

@@ -20,14 +20,16 @@ def notable_build(report: Report) -> CellKey | None:
     changed = [delta for delta in report.deltas if delta.state == "changed"]
     if not changed:
         return None
-    return max(changed, key=lambda delta: abs(delta.metrics["artifact_bytes"].change or 0)).key
+    return max(
+        changed, key=lambda delta: abs(delta.metrics["artifact_bytes"].change or 0)
+    ).key
 
 
 def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
     """Return a command of each side for the notable build, which works in any folder of this machine.
 
-    A side that was measured before has no command, nor has a side whose files this run removes, nor one of another
-    compiler than IREE's.
+    A side that was measured before has no command, nor has a side whose files this run
+    removes, nor one of another compiler than IREE's.
     """
     key = notable_build(report)
     measured = {"base": report.base, "head": report.head}
@@ -35,11 +37,23 @@ def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
     for plan in plans:
         if not isinstance(plan.compiler, Iree) or plan.is_temporary:
             continue
-        printed = [cell.command for cell in measured[plan.label].cells if cell.key == key]
+        printed = [
+            cell.command for cell in measured[plan.label].cells if cell.key == key
+        ]
         is_lifted = any(LIFTED_LIMIT_FLAG in command for command in printed)
-        planned = [cell for cell in plan.cells if cell.key == key and Path(cell.model.path).suffix != ".onnx"]
+        planned = [
+            cell
+            for cell in plan.cells
+            if cell.key == key and Path(cell.model.path).suffix != ".onnx"
+        ]
         for cell in planned:
             flags = (*cell.argv, LIFTED_LIMIT_FLAG) if is_lifted else cell.argv
-            words = [str(plan.compiler.toolchain.binary), "-", *flags, "-o", f"{plan.label}.vmfb"]
+            words = [
+                str(plan.compiler.toolchain.binary),
+                "-",
+                *flags,
+                "-o",
+                f"{plan.label}.vmfb",
+            ]
             commands.append(f"{shlex.join(words)} < {shlex.quote(cell.model.path)}")
     return commands

@@ -1,6 +1,7 @@
 """A program at the end of the flow phase: how it is had, which of its executables could become one, and making them so.
 
-What is asked is answered by the IR worker, beside the compiler's own bindings; its answers are checked here.
+What is asked is answered by the IR worker, beside the compiler's own bindings; its
+answers are checked here.
 """
 
 from __future__ import annotations
@@ -34,17 +35,24 @@ class Assumed(Record, frozen=True):
     dimensions: Count  # dynamic dimensions of arguments that it is stated of
 
 
-Group = tuple[str, ...]  # Names of executables that could become one, in the program's order
+Group = tuple[
+    str, ...
+]  # Names of executables that could become one, in the program's order
 
 
 class Groups(Record, frozen=True):
     """Which executables of a program could become one."""
 
     entries: Mapping[Name, Name]
-    unfit: Mapping[Name, str]  # executables that are not of the form that fusion gives → why
-    # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and more
+    unfit: Mapping[
+        Name, str
+    ]  # executables that are not of the form that fusion gives → why
+    # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and
+    # more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
-    elements: Mapping[Name, Count] = always({})  # executable → how many the largest tensor has that it takes or gives
+    elements: Mapping[Name, Count] = always(
+        {}
+    )  # executable → how many the largest tensor has that it takes or gives
 
 
 class FoldedGroup(Record, frozen=True):
@@ -68,21 +76,38 @@ class Rewritten(Record, frozen=True):
     left: tuple[LeftGroup, ...]
 
 
-def flow_of(setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path) -> Failure | None:
-    """Write the program at the end of the flow phase; what is wrong where it cannot be had, or not be read again."""
+def flow_of(
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
+) -> Failure | None:
+    """Write the program at the end of the flow phase.
+
+    What is wrong where it cannot be had, or not be read again.
+    """
     text = compile_to(setup, (*argv, *FLOW_OPTIONS), source)
     if isinstance(text, Failure):
         return text
     if lost := missing_resource(text):
-        return Failure("read", f"this compiler drops a constant when it writes the program: {lost}")
+        return Failure(
+            "read", f"this compiler drops a constant when it writes the program: {lost}"
+        )
     out.write_text(text, encoding="utf-8")
     return None
 
 
 def missing_resource(text: str) -> str | None:
-    """A resource that the module names and does not carry, so that it cannot be read again; None: there is none."""
+    """A resource that the module names and does not carry, so that it cannot be read again.
+
+    None: there is none.
+    """
     named = {quoted or plain for quoted, plain in _RESOURCE.findall(text)}
-    carried = {quoted or plain for quoted, plain in _CARRIED.findall(text.rpartition("\n{-#")[2])} if named else set()
+    carried = (
+        {
+            quoted or plain
+            for quoted, plain in _CARRIED.findall(text.rpartition("\n{-#")[2])
+        }
+        if named
+        else set()
+    )
     return min(named - carried, default=None)
 
 
@@ -91,9 +116,16 @@ def groups_of(bindings: Bindings, flow: Path) -> Groups:
     return _answered(bindings, Groups, "groups", flow=str(flow))
 
 
-def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path) -> Rewritten:
-    """Write the program with each group made one; raises MalformedBinary, with what broke, where it does not verify."""
-    result = _answered(bindings, Rewritten, "fold", flow=str(flow), out=str(out), groups=groups)
+def rewritten(
+    bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path
+) -> Rewritten:
+    """Write the program with each group made one.
+
+    Raises MalformedBinary, with what broke, where it does not verify.
+    """
+    result = _answered(
+        bindings, Rewritten, "fold", flow=str(flow), out=str(out), groups=groups
+    )
     try:
         require_bounded(out, "the folded program")
     except InputError as error:
@@ -101,8 +133,13 @@ def rewritten(bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path
     return result
 
 
-def assumed_in(bindings: Bindings, model: Path, out: Path, assumption: Assumption) -> Assumed:
-    """Write the model with an assumption of its dynamic dimensions; raises MalformedBinary where it cannot be read."""
+def assumed_in(
+    bindings: Bindings, model: Path, out: Path, assumption: Assumption
+) -> Assumed:
+    """Write the model with an assumption of its dynamic dimensions.
+
+    Raises MalformedBinary where it cannot be read.
+    """
     return _answered(
         bindings,
         Assumed,
@@ -123,7 +160,11 @@ def interface_of(bindings: Bindings, flow: Path) -> Interface | str:
         return str(error)
 
 
-def _answered(bindings: Bindings, kind: type[_Answer], op: str, **request: object) -> _Answer:
+def _answered(
+    bindings: Bindings, kind: type[_Answer], op: str, **request: object
+) -> _Answer:
     if (answer := bindings.ask(op, **request)) is None:
-        raise MalformedBinary(bindings.reason or "this compiler has no MLIR bindings", where=_WHERE)
+        raise MalformedBinary(
+            bindings.reason or "this compiler has no MLIR bindings", where=_WHERE
+        )
     return read_answer(answer, kind)

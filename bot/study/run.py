@@ -1,13 +1,18 @@
-"""Planned cells to snapshots, through cache, compiles and readers; and cells compiled again, to see whether that holds.
+"""Planned cells to snapshots, through cache, compiles and readers.
 
-A few releases give one of two artifacts for the same command, depending on address-space randomisation. What was ever
-seen to do so, by this run, the cache, a stored baseline or `repeats` of the configuration, is compiled TIMES times on
-every side that this run measures, with its memory at other addresses each time. All that it gives are outcomes of the
-cell, of which the smallest artifact leads, and the rules look at the range of them.
+And cells compiled again, to see whether that holds.
 
-The other cells that alarm, and then those that changed, are compiled again by their printed command, to find out. That
-may cost a tenth of the work of compiling all cells once, counted as in `bot.core.work` and never timed (FEW cells may
-always be repeated): first what is newly broken or fails, then the worst. What was not repeated says so.
+A few releases give one of two artifacts for the same command, depending on
+address-space randomisation. What was ever seen to do so, by this run, the cache, a
+stored baseline or `repeats` of the configuration, is compiled TIMES times on every side
+that this run measures, with its memory at other addresses each time. All that it gives
+are outcomes of the cell, of which the smallest artifact leads, and the rules look at
+the range of them.
+
+The other cells that alarm, and then those that changed, are compiled again by their
+printed command, to find out. That may cost a tenth of the work of compiling all cells
+once, counted as in `bot.core.work` and never timed (FEW cells may always be repeated):
+first what is newly broken or fails, then the worst. What was not repeated says so.
 """
 
 from __future__ import annotations
@@ -29,10 +34,25 @@ from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.toolchain import Toolchain
 from bot.config.configuration import Config
 from bot.core.delta import CellDelta, diff, distinct
-from bot.core.planned import COMMON_FLAGS, LIFTED_LIMIT_FLAG, SIDES, Model, PlannedCell, Target
+from bot.core.planned import (
+    COMMON_FLAGS,
+    LIFTED_LIMIT_FLAG,
+    SIDES,
+    Model,
+    PlannedCell,
+    Target,
+)
 from bot.core.policy import Finding, judge
 from bot.core.record import INT_LIMIT
-from bot.core.snapshot import STATUSES, Cell, CellKey, CompileOutcome, Failure, Snapshot, SourceInfo
+from bot.core.snapshot import (
+    STATUSES,
+    Cell,
+    CellKey,
+    CompileOutcome,
+    Failure,
+    Snapshot,
+    SourceInfo,
+)
 from bot.core.work import compile_work
 from bot.show.filters import plural
 from bot.study.cell import cell_of
@@ -41,7 +61,9 @@ from bot.system.memory_layout import LAYOUTS
 from bot.system.processes import Cancel, Meter
 
 TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
-COMPILES_PER_RECHECK_WORK = 10  # rechecks may cost a tenth of the work of compiling all cells once
+COMPILES_PER_RECHECK_WORK = (
+    10  # rechecks may cost a tenth of the work of compiling all cells once
+)
 FEW = 4  # so many cells may always be compiled again, however small the suite
 
 
@@ -51,16 +73,22 @@ class SidePlan:
 
     label: str  # `base` or `head`
     compiler: Compiler
-    # what this run measures: all cells of the models on the targets, or the shard's part of them
+    # what this run measures: all cells of the models on the targets, or the shard's
+    # part of them
     cells: tuple[PlannedCell, ...]
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    is_temporary: bool = False  # True where the files are of a commit, and are removed after the run
+    is_temporary: bool = (
+        False  # True where the files are of a commit, and are removed after the run
+    )
 
     @property
     def toolchain(self) -> Toolchain:
-        """What only `iree-compile` can be asked for; raises UsageError where the compiler is another."""
+        """What only `iree-compile` can be asked for.
+
+        Raises UsageError where the compiler is another.
+        """
         return toolchain_of(self.compiler)
 
 
@@ -101,13 +129,18 @@ class Resources:
         plans: Iterable[tuple[SidePlan, Sequence[tuple[PlannedCell, int]]]],
         finish: Callable[[str, PlannedCell, int, Result], None],
     ) -> Meter:
-        """Compile cells of sides by their printed commands, each at a layout of memory; what that cost.
+        """Compile cells of sides by their printed commands, each at a layout of memory.
 
-        `finish`: gets the side's label, the cell, the layout and how the compile ended, in the thread that compiled it.
+        What that cost.
+
+        `finish`: gets the side's label, the cell, the layout and how the compile ended,
+        in the thread that compiled it.
         """
         meter = Meter()
 
-        def compile_cell(label: str, compiled: Compile, cell: PlannedCell, layout: int) -> None:
+        def compile_cell(
+            label: str, compiled: Compile, cell: PlannedCell, layout: int
+        ) -> None:
             finish(label, cell, layout, _result_of(compiled, cell, layout))
 
         with temporary_directory("run-") as scratch, ExitStack() as stack:
@@ -115,33 +148,59 @@ class Resources:
             for plan, cells in plans:
                 if cells:
                     session = Session(scratch, self.timeout_seconds, self.cancel, meter)
-                    start = partial(compile_cell, plan.label, stack.enter_context(plan.compiler.at_work(session)))
+                    start = partial(
+                        compile_cell,
+                        plan.label,
+                        stack.enter_context(plan.compiler.at_work(session)),
+                    )
                     tasks += [
-                        Task(cell.cost, f"{plan.label} {cell.key}", partial(start, cell, at)) for cell, at in cells
+                        Task(
+                            cell.cost,
+                            f"{plan.label} {cell.key}",
+                            partial(start, cell, at),
+                        )
+                        for cell, at in cells
                     ]
             run_all(tasks, self.jobs, self.cancel.set, self.progress)
         return meter
 
 
 def _result_of(compiled: Compile, cell: PlannedCell, layout: int) -> Result:
-    """Compile one cell; files that cannot be read as the compiler left them are a failure of this cell alone."""
+    """Compile one cell.
+
+    Files that cannot be read as the compiler left them are a failure of this cell
+    alone.
+    """
     try:
         return compiled(cell, layout)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        return Failure("read", f"the compiler's output cannot be read: {error.strerror}")
+    except (
+        FileNotFoundError,
+        NotADirectoryError,
+        IsADirectoryError,
+        PermissionError,
+    ) as error:
+        return Failure(
+            "read", f"the compiler's output cannot be read: {error.strerror}"
+        )
     except (RecursionError, UnicodeError) as error:
-        return Failure("read", f"the compiler's output cannot be read: {type(error).__name__}")
+        return Failure(
+            "read", f"the compiler's output cannot be read: {type(error).__name__}"
+        )
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
-    """A cached cell under the names of this run; its traces and ladders belong to another comparison.
+    """A cached cell under the names of this run.
+
+    Its traces and ladders belong to another comparison.
 
     But for a compiler that leaves its stages itself, in each compile.
     """
     command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
     inputs = planned.known_inputs
     traces = cell.traces if planned.run else {}
-    return structs.replace(cell, key=planned.key, command=command, inputs=inputs, traces=traces, ladders={})
+    return structs.replace(
+        cell, key=planned.key, command=command, inputs=inputs, traces=traces, ladders={}
+    )
 
 
 def _waiting_key(label: str, compiler_digest: str, planned: PlannedCell) -> str:
@@ -149,32 +208,51 @@ def _waiting_key(label: str, compiler_digest: str, planned: PlannedCell) -> str:
     return cell_key(compiler_digest, planned) or f"{label} {planned.key}"
 
 
-def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, Snapshot]:
+def measure_sides(
+    plans: Sequence[SidePlan], resources: Resources
+) -> dict[str, Snapshot]:
     """Measure all sides together, so that no core waits for the end of one; label → snapshot.
 
     A cell that two sides share is compiled once.
     """
-    cache, assembler, progress = resources.cache, resources.assembler, resources.progress
+    cache, assembler, progress = (
+        resources.cache,
+        resources.assembler,
+        resources.progress,
+    )
     cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
-    waiters = dict[str, list[tuple[SidePlan, PlannedCell]]]()  # key in the cache → who waits for it
+    waiters = dict[
+        str, list[tuple[SidePlan, PlannedCell]]
+    ]()  # key in the cache → who waits for it
     for plan in plans:
         info, own = plan.compiler.info, cells[plan.label]
         for planned in plan.cells:
             if why := planned.target.unsupported:  # known before any compile
-                own[planned.key] = Cell(planned.key, "unsupported", failure=Failure("target", why))
+                own[planned.key] = Cell(
+                    planned.key, "unsupported", failure=Failure("target", why)
+                )
                 continue
             key = _waiting_key(plan.label, info.digest, planned)
             stored = cell_key(info.digest, planned)
-            if key not in waiters and (known := cache.load(stored, info.metrics)) is not None:
+            if (
+                key not in waiters
+                and (known := cache.load(stored, info.metrics)) is not None
+            ):
                 own[planned.key] = _labelled(known, planned)
             else:
                 waiters.setdefault(key, []).append((plan, planned))
     first = [some[0] for some in waiters.values()]
     cost = sum(planned.cost for _, planned in first)
-    cached = [key for own in cells.values() for key, cell in own.items() if cell.command]
+    cached = [
+        key for own in cells.values() for key, cell in own.items() if cell.command
+    ]
     waiting = [planned.key for some in waiters.values() for _, planned in some]
     sides = "sides" if set(cells) <= set(SIDES) else "variants"
-    about = f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})" if len(cells) > 1 else ""
+    about = (
+        f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})"
+        if len(cells) > 1
+        else ""
+    )
     progress.plan(len(cached) + len(waiting), len(cached), cost, about)
     digests = {plan.label: plan.compiler.info.digest for plan in plans}
 
@@ -184,9 +262,14 @@ def measure_sides(plans: Sequence[SidePlan], resources: Resources) -> dict[str, 
         cache.store(cell_key(digests[label], planned), cell)
         for other, same in waiters[_waiting_key(label, digests[label], planned)]:
             cells[other.label][same.key] = _labelled(cell, same)
-            progress.measured(other.label, cell, same.cost if other.label == label else 0.0)
+            progress.measured(
+                other.label, cell, same.cost if other.label == label else 0.0
+            )
 
-    meter = resources.compile([(plan, [(one, 0) for other, one in first if other is plan]) for plan in plans], finish)
+    meter = resources.compile(
+        [(plan, [(one, 0) for other, one in first if other is plan]) for plan in plans],
+        finish,
+    )
     progress.spent(meter.cpu_ms, resources.jobs)
     return {
         plan.label: Snapshot(
@@ -208,8 +291,12 @@ def doubtful(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     """The cells to be compiled again, most urgent first: those that alarm, then the others that changed."""
     deltas = diff(base, head)
     changed = [delta for delta in deltas if delta.state == "changed"]
-    changed.sort(key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key))
-    alarms = sorted(_alarms(deltas, rules), key=lambda finding: finding.metric is not None)  # states first
+    changed.sort(
+        key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key)
+    )
+    alarms = sorted(
+        _alarms(deltas, rules), key=lambda finding: finding.metric is not None
+    )  # states first
     keys = [*(finding.key for finding in alarms), *(delta.key for delta in changed)]
     measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
@@ -219,7 +306,9 @@ def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
     return judge(deltas, rules.thresholds, rules.states).news
 
 
-def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources) -> dict[str, Snapshot]:
+def recheck(
+    plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
+) -> dict[str, Snapshot]:
     """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
     result = repeat_unsteady(plans, sides, rules, resources)
     if not {"base", "head"} <= result.keys():
@@ -228,10 +317,15 @@ def recheck(plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: R
     for times in (1, 2):
         keys = doubtful(result["base"], result["head"], rules)
         if times > 1:
-            alarming = {finding.key for finding in _alarms(diff(result["base"], result["head"]), rules)}
+            alarming = {
+                finding.key
+                for finding in _alarms(diff(result["base"], result["head"]), rules)
+            }
             keys = tuple(key for key in keys if key in alarming)
         if chosen := budget.admit((key for key in keys if key not in unsteady), times):
-            result = _repeated(plans, result, chosen, range(times, times + 1), resources)
+            result = _repeated(
+                plans, result, chosen, range(times, times + 1), resources
+            )
     return repeat_unsteady(plans, result, rules, resources)
 
 
@@ -247,10 +341,15 @@ def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
     every = [cell for side in sides.values() for cell in side.cells]
     keys = {cell.key for cell in every if cell.others}
     for key in {cell.key for cell in every} - keys:
-        if any(fnmatchcase(key.model, model) and fnmatchcase(key.target, target) for model, target in rules.repeats):
+        if any(
+            fnmatchcase(key.model, model) and fnmatchcase(key.target, target)
+            for model, target in rules.repeats
+        ):
             keys.add(key)
     if {"base", "head"} <= sides.keys():
-        keys |= {delta.key for delta in diff(sides["base"], sides["head"]) if delta.unstable}
+        keys |= {
+            delta.key for delta in diff(sides["base"], sides["head"]) if delta.unstable
+        }
     return frozenset(keys - {cell.key for cell in every if cell.status == "timeout"})
 
 
@@ -258,22 +357,28 @@ class _Budget:
     """What may still be compiled again, in the work that `bot.core.work` counts."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
-        # of each cell what one compile of all its sides costs, and how often the one that is known least was compiled
+        # of each cell what one compile of all its sides costs, and how often the one
+        # that is known least was compiled
         self._cells: dict[CellKey, tuple[int, int]] = {}
-        for _, known in _planned(plans, sides, {cell.key for side in sides.values() for cell in side.cells}):
+        for _, known in _planned(
+            plans, sides, {cell.key for side in sides.values() for cell in side.cells}
+        ):
             other_work, compiles = self._cells.get(known.key, (0, known.compiles))
             own_work = compile_work(known)
             if known.status == "over-stack-limit":
                 own_work *= 2  # the stack gate refused the first compile
-            self._cells[known.key] = other_work + own_work, min(compiles, known.compiles)
+            self._cells[known.key] = (
+                other_work + own_work,
+                min(compiles, known.compiles),
+            )
         whole_work = sum(work for work, _ in self._cells.values())
         self._left, self._few = whole_work // COMPILES_PER_RECHECK_WORK, FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """The cells that can be repeated for what is left.
 
-        What an earlier run repeated is not compiled again, but counts all the same: the same comparison always
-        rests on the same compiles.
+        What an earlier run repeated is not compiled again, but counts all the same: the
+        same comparison always rests on the same compiles.
 
         `times`: how often a cell was compiled before it is repeated.
         """
@@ -287,15 +392,27 @@ class _Budget:
         return frozenset(chosen)
 
 
-def _planned(plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]) -> Iterator[tuple[PlannedCell, Cell]]:
+def _planned(
+    plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]
+) -> Iterator[tuple[PlannedCell, Cell]]:
     wanted = frozenset(keys)
     for plan in plans:
-        known = {cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted}
-        yield from ((cell, known[cell.key]) for cell in plan.cells if cell.key in known and not cell.target.unsupported)
+        known = {
+            cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted
+        }
+        yield from (
+            (cell, known[cell.key])
+            for cell in plan.cells
+            if cell.key in known and not cell.target.unsupported
+        )
 
 
 def _repeated(
-    plans: Sequence[SidePlan], sides: Sides, keys: frozenset[CellKey], layouts: range, resources: Resources
+    plans: Sequence[SidePlan],
+    sides: Sides,
+    keys: frozenset[CellKey],
+    layouts: range,
+    resources: Resources,
 ) -> dict[str, Snapshot]:
     """Compile these cells at each of the layouts that they were not compiled at, and put together what each gave.
 
@@ -303,7 +420,12 @@ def _repeated(
     """
     pairs = {plan.label: [*_planned([plan], sides, keys)] for plan in plans}
     wanted = {
-        label: [(cell, layout) for cell, known in cells for layout in layouts if known.compiles <= layout]
+        label: [
+            (cell, layout)
+            for cell, known in cells
+            for layout in layouts
+            if known.compiles <= layout
+        ]
         for label, cells in pairs.items()
     }
     result, runs = dict(sides), dict[tuple[str, CellKey, int], Cell]()
@@ -312,19 +434,31 @@ def _repeated(
     assembler = resources.assembler
 
     def finish(label: str, planned: PlannedCell, layout: int, result: Result) -> None:
-        runs[label, planned.key, layout] = cell_of(planned, result, resources.texts, assembler)
+        runs[label, planned.key, layout] = cell_of(
+            planned, result, resources.texts, assembler
+        )
 
-    resources.progress.stage("compiling again", sum(map(len, wanted.values())), "compile")
+    resources.progress.stage(
+        "compiling again", sum(map(len, wanted.values())), "compile"
+    )
     resources.compile([(plan, wanted[plan.label]) for plan in plans], finish)
     for plan in plans:
         merged = dict[CellKey, Cell]()
         for cell, known in pairs[plan.label]:
-            own = [runs[plan.label, cell.key, at] for at in layouts if (plan.label, cell.key, at) in runs]
+            own = [
+                runs[plan.label, cell.key, at]
+                for at in layouts
+                if (plan.label, cell.key, at) in runs
+            ]
             merged[cell.key] = reduce(_merged, own, known)
             if own:
-                resources.cache.store(cell_key(plan.compiler.info.digest, cell), merged[cell.key])
+                resources.cache.store(
+                    cell_key(plan.compiler.info.digest, cell), merged[cell.key]
+                )
         side = result[plan.label]
-        result[plan.label] = structs.replace(side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells))
+        result[plan.label] = structs.replace(
+            side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells)
+        )
     return result
 
 
@@ -337,10 +471,16 @@ def _merged(known: Cell, run: Cell) -> Cell:
         return known
     main = min(known, run, key=_rank)
     outcomes = distinct([main.outcome, known.outcome, *known.others, run.outcome])
-    return structs.replace(main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank)))
+    return structs.replace(
+        main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank))
+    )
 
 
 def _rank(one: Cell | CompileOutcome) -> tuple[int, int, str]:
     """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
     size = one.metrics.get("artifact_bytes")
-    return STATUSES.index(one.status), INT_LIMIT if size is None else size, one.artifact_digest or ""
+    return (
+        STATUSES.index(one.status),
+        INT_LIMIT if size is None else size,
+        one.artifact_digest or "",
+    )

@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 
 from bot.core.history import growth_since
-from bot.core.slow_growth import Growth, Line, Point, acceptance_point, release_point, window_point
+from bot.core.slow_growth import (
+    Growth,
+    Line,
+    Point,
+    acceptance_point,
+    release_point,
+    window_point,
+)
 from bot.core.snapshot import Snapshot
 from bot.system.git import Git
 
@@ -29,16 +36,25 @@ def growth_of(
 ) -> tuple[Growth, ...]:
     """Compare the newest baseline with those of the last release, the last acceptance and 90 days ago.
 
-    `stored`: the commits with a baseline, the newest first; `loaded`: the newest of them, with their snapshots;
-    `load`: reads the baseline of a commit, None if it is damaged.
+    `stored`: the commits with a baseline, the newest first; `loaded`: the newest of
+    them, with their snapshots; `load`: reads the baseline of a commit, None if it is
+    damaged.
     """
     known = dict(loaded)
-    points = (release_point(line, stored), acceptance_point(loaded), window_point(line, stored))
+    points = (
+        release_point(line, stored),
+        acceptance_point(loaded),
+        window_point(line, stored),
+    )
     _, head = loaded[0]
-    return tuple(growth_since(point, _snapshot(point, known, load), head) for point in points)
+    return tuple(
+        growth_since(point, _snapshot(point, known, load), head) for point in points
+    )
 
 
-def _snapshot(point: Point, known: dict[str, Snapshot], load: Callable[[str], Snapshot | None]) -> Snapshot | None:
+def _snapshot(
+    point: Point, known: dict[str, Snapshot], load: Callable[[str], Snapshot | None]
+) -> Snapshot | None:
     if not point.sha:
         return None
     return known.get(point.sha) or load(point.sha)

@@ -16,9 +16,29 @@ from bot.compiler.compiling import CompileSetup
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Failure
 from bot.errors import InputError
-from bot.readers.printed_ir import PrintedPass, Translation, pipeline_text, printed_translation
-from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS, AloneCode, compile_from, run_in
-from bot.study.foreign_ir import GENERIC, LOCAL, NamedText, optimized, transplanted, with_fixes, without_pipeline
+from bot.readers.printed_ir import (
+    PrintedPass,
+    Translation,
+    pipeline_text,
+    printed_translation,
+)
+from bot.study.compiling_alone import (
+    CONFIGURATIONS,
+    SOURCES,
+    TARGETS,
+    AloneCode,
+    compile_from,
+    run_in,
+)
+from bot.study.foreign_ir import (
+    GENERIC,
+    LOCAL,
+    NamedText,
+    optimized,
+    transplanted,
+    with_fixes,
+    without_pipeline,
+)
 from bot.study.ladder import LadderSide
 from bot.system.files import temporary_directory
 from bot.system.processes import Outcome, run
@@ -32,11 +52,17 @@ _PRINTED = (
     f"--mlir-print-ir-tree-dir={_TREE}",
     UNTHREADED,
 )
-_REWRITTEN = {"arith-expand": re.compile(r"\"arith\.(?:ceildiv|floordiv|max|min|extf|truncf|scaling_|flush_)")}
+_REWRITTEN = {
+    "arith-expand": re.compile(
+        r"\"arith\.(?:ceildiv|floordiv|max|min|extf|truncf|scaling_|flush_)"
+    )
+}
 """Passes that `iree-opt` does not know → the operations that they rewrite (mlir/lib/Dialect/Arith/Transforms)."""
 _OPTION_NAME = re.compile(r"^  --([\w-]+)", re.MULTILINE)
 _LISTED_NAME = re.compile(r"^ +--([\w-]+)", re.MULTILINE)
-_BUFFERIZATION = re.compile(r"^ +--(iree-codegen-\w+-bufferization-pipeline)", re.MULTILINE)
+_BUFFERIZATION = re.compile(
+    r"^ +--(iree-codegen-\w+-bufferization-pipeline)", re.MULTILINE
+)
 _LISTED_PASS = re.compile(r"^ {4}([\w-]+)", re.MULTILINE)
 _CONVERSION = "iree-convert-to-"
 _BUFFERIZE = "iree-codegen-iree-comprehensive-bufferize"
@@ -48,8 +74,8 @@ class Registered:
 
     options: frozenset[str]
     names: frozenset[str]  # of options, passes and pipelines
-    # pipeline → the passes that it runs; bufferization has options that nobody can print, and such a
-    # pipeline sets them
+    # pipeline → the passes that it runs; bufferization has options that nobody can
+    # print, and such a pipeline sets them
     bufferizations: Mapping[str, tuple[str, ...]]
 
 
@@ -64,20 +90,29 @@ def registered(setup: CompileSetup) -> Registered | Failure:
         names = sorted(set(_BUFFERIZATION.findall(text)))
         bufferizations = {name: _expanded(setup, name, directory) for name in names}
         options = frozenset(_OPTION_NAME.findall(text))
-        return Registered(options, frozenset(_LISTED_NAME.findall(text)), bufferizations)
+        return Registered(
+            options, frozenset(_LISTED_NAME.findall(text)), bufferizations
+        )
 
 
 def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str, ...]:
-    """Return the passes on functions that a pipeline runs; none if it is a pipeline of something else."""
+    """Return the passes on functions that a pipeline runs.
+
+    None if it is a pipeline of something else.
+    """
     (directory / _SOURCE).write_text("module {}\n", encoding="utf-8")
     wanted = f"--pass-pipeline=builtin.module(func.func({pipeline}))"
-    asked = _ask(setup, (wanted, "--dump-pass-pipeline", _SOURCE), directory, directory / _RESULT)
+    asked = _ask(
+        setup, (wanted, "--dump-pass-pipeline", _SOURCE), directory, directory / _RESULT
+    )
     if asked is None or not asked.ok:
         return ()
     return tuple(_LISTED_PASS.findall(asked.output))
 
 
-def _ask(setup: CompileSetup, arguments: Sequence[str], directory: Path, stdout: Path) -> Outcome | None:
+def _ask(
+    setup: CompileSetup, arguments: Sequence[str], directory: Path, stdout: Path
+) -> Outcome | None:
     """Run `iree-opt`; None where it cannot be started."""
     program = setup.toolchain.binary.with_name("iree-opt")
     try:
@@ -100,14 +135,20 @@ def printed_side(side: LadderSide, directory: Path) -> Translation | Failure:
     source.write_text(side.source, encoding="utf-8")
     phases = (f"--compile-from={SOURCES}", f"--compile-to={TARGETS}")
     arguments = ("-", *side.argv, *phases, *_PRINTED, "-o", _RESULT)
-    failed = run_in(side.setup, side.setup.toolchain.binary, arguments, directory, source)
+    failed = run_in(
+        side.setup, side.setup.toolchain.binary, arguments, directory, source
+    )
     if failed is not None:
         return failed
     try:
         translation = printed_translation(directory / _TREE)
     except (InputError, OSError) as error:
         return Failure("read", f"the printed passes cannot be read: {error}")
-    return translation if isinstance(translation, Translation) else Failure("read", translation)
+    return (
+        translation
+        if isinstance(translation, Translation)
+        else Failure("read", translation)
+    )
 
 
 class Splicer:
@@ -117,22 +158,30 @@ class Splicer:
         compiles: how many compiles there were, with those that ended in `iree-opt`.
     """
 
-    def __init__(self, side: LadderSide, translation: Translation, known: Registered) -> None:
+    def __init__(
+        self, side: LadderSide, translation: Translation, known: Registered
+    ) -> None:
         self.side, self.translation = side, translation
         self.compiles = 0
         self._known = known
         self._options = tuple(_known_options(side.argv, known.options))
-        # Some passes do not say which dialects they need, and the tool crashes. The conversions at
-        # the end load these dialects.
+        # Some passes do not say which dialects they need, and the tool crashes. The
+        # conversions at the end load these dialects.
         names = [printed.name for printed in translation.passes]
         self._idle = sorted({name for name in names if name.startswith(_CONVERSION)})
 
     def own_code(self, count: int) -> AloneCode | Failure:
         """Return the code with the compiler's own IR behind so many of its passes: the control of a cut."""
         text = self._text(self.translation, count)
-        return text if isinstance(text, Failure) else self._rest(text, count, self.side.row.name)
+        return (
+            text
+            if isinstance(text, Failure)
+            else self._rest(text, count, self.side.row.name)
+        )
 
-    def foreign_code(self, other: Splicer, other_count: int, count: int) -> AloneCode | Failure:
+    def foreign_code(
+        self, other: Splicer, other_count: int, count: int
+    ) -> AloneCode | Failure:
         """Return the code with the other compiler's IR, and the rest of the own passes.
 
         Args:
@@ -147,7 +196,9 @@ class Splicer:
             return foreign
         name, foreign_name = self.side.row.name, other.side.row.name
         own_text = NamedText(name, "", own)
-        text = transplanted(own_text, NamedText(foreign_name, "", foreign), is_generic=True)
+        text = transplanted(
+            own_text, NamedText(foreign_name, "", foreign), is_generic=True
+        )
         if text is None:
             return Failure("read", "the executable has no module of functions")
         return with_fixes(lambda fixed: self._rest(fixed, count, foreign_name), text)
@@ -169,7 +220,9 @@ class Splicer:
             lowered = self._optimized(text, self.translation.passes[count:lowering_end])
             if isinstance(lowered, Failure):
                 return lowered
-            return self._compiled(without_pipeline(lowered), CONFIGURATIONS, entry_point)
+            return self._compiled(
+                without_pipeline(lowered), CONFIGURATIONS, entry_point
+            )
         translated = self._optimized(text, self.translation.passes[count:])
         if isinstance(translated, Failure):
             return translated
@@ -193,34 +246,49 @@ class Splicer:
             if isinstance(result, Failure):
                 return result
             if result is None or rewritten is None or rewritten.search(result):
-                return Failure("option", f"iree-opt does not know the pass {printed.name}")
+                return Failure(
+                    "option", f"iree-opt does not know the pass {printed.name}"
+                )
             text, begin = result, place + 1
         return self._run(text, passes[begin:])
 
     def _run(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
         if not passes:
             return text
-        pipeline = pipeline_text(_runnable(passes, self._known.bufferizations), self._idle)
-        result = optimized(self.side.setup, text, (f"--pass-pipeline={pipeline}", *self._options, GENERIC))
+        pipeline = pipeline_text(
+            _runnable(passes, self._known.bufferizations), self._idle
+        )
+        result = optimized(
+            self.side.setup,
+            text,
+            (f"--pass-pipeline={pipeline}", *self._options, GENERIC),
+        )
         if isinstance(result, Failure):
             self.compiles += 1
         return result
 
 
 def _known_options(argv: Sequence[str], known: frozenset[str]) -> Iterator[str]:
-    """Yield the flags of a build that `iree-opt` knows, too; a value in a word of its own is left out with its flag."""
+    """Yield the flags of a build that `iree-opt` knows, too.
+
+    A value in a word of its own is left out with its flag.
+    """
     for flag, following in zip(argv, (*argv[1:], "-"), strict=True):
         name = flag.lstrip("-").partition("=")[0]
         if flag.startswith("-") and name in known and following.startswith("-"):
             yield flag
 
 
-def _runnable(passes: Sequence[PrintedPass], bufferizations: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+def _runnable(
+    passes: Sequence[PrintedPass], bufferizations: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str]]:
     """Return what `iree-opt` runs for these passes, as a kind of operation and the text of a pass.
 
     Bufferization and its neighbours become the pipeline that has them, the one with most of them.
     """
-    runnable = [(printed.operation, f"{printed.name}{printed.options}") for printed in passes]
+    runnable = [
+        (printed.operation, f"{printed.name}{printed.options}") for printed in passes
+    ]
     names = [printed.name for printed in passes]
     if _BUFFERIZE not in names:
         return runnable
@@ -233,14 +301,24 @@ def _runnable(passes: Sequence[PrintedPass], bufferizations: Mapping[str, Sequen
             best, best_pipeline = span, pipeline
     if not best_pipeline:
         return runnable
-    return [*runnable[: best.start], (passes[place].operation, best_pipeline), *runnable[best.stop :]]
+    return [
+        *runnable[: best.start],
+        (passes[place].operation, best_pipeline),
+        *runnable[best.stop :],
+    ]
 
 
 def _span(names: Sequence[str], place: int, expanded: Sequence[str]) -> slice:
-    """Return which of the passes a pipeline has; none where other passes follow bufferization there."""
+    """Return which of the passes a pipeline has.
+
+    None where other passes follow bufferization there.
+    """
     if _BUFFERIZE not in expanded:
         return slice(place, place)
-    before, behind = expanded[: expanded.index(_BUFFERIZE)], expanded[expanded.index(_BUFFERIZE) :]
+    before, behind = (
+        expanded[: expanded.index(_BUFFERIZE)],
+        expanded[expanded.index(_BUFFERIZE) :],
+    )
     stop = place + len(behind)
     if list(names[place:stop]) != list(behind):
         return slice(place, place)

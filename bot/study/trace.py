@@ -35,10 +35,10 @@ _SHOWN = 8
 def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced:
     """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
 
-    `dispatch`: its name on either side, as it is shown, its beginning, or a glob; `base:` or `head:` before it: that
-    side's, where base's and head's of one name are no pair.
-    Raises UsageError where several cells or dispatches are meant, or none; NoVerdict where a side could not be
-    compiled.
+    `dispatch`: its name on either side, as it is shown, its beginning, or a glob;
+    `base:` or `head:` before it: that side's, where base's and head's of one name are
+    no pair. Raises UsageError where several cells or dispatches are meant, or none;
+    NoVerdict where a side could not be compiled.
     """
     both = both_sides(request, show, cancel, one_cell=True)
     key = only_cell({cell.key for side in both.sides.values() for cell in side.cells})
@@ -48,19 +48,39 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             why = cell.failure.first_line if cell.failure else cell.status
             raise NoVerdict(f"was not compiled: {why}", where=f"{key}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
-    causes = explanations(both.sides["base"], both.sides["head"], deltas, both.work.config.components)
+    causes = explanations(
+        both.sides["base"], both.sides["head"], deltas, both.work.config.components
+    )
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
-    wanted = Wanted(key, delta, both_orders=True, with_proof=configured_differently(delta))
-    with both.work.resources() as resources, side_tracers(both.plans, resources) as tracers:
+    wanted = Wanted(
+        key, delta, both_orders=True, with_proof=configured_differently(delta)
+    )
+    with (
+        both.work.resources() as resources,
+        side_tracers(both.plans, resources) as tracers,
+    ):
         sides = with_ladders(both.plans, both.sides, [wanted], resources, tracers)
-        sides = with_traces(both.plans, sides, [(key, delta)], resources, tracers=tracers, with_bytes=True)
+        sides = with_traces(
+            both.plans,
+            sides,
+            [(key, delta)],
+            resources,
+            tracers=tracers,
+            with_bytes=True,
+        )
         head, base_compiler = sides["head"].cells[0], sides["base"].compiler.digest
         ladder = fitting_ladder(delta.base, delta.head, head, base_compiler)
         proofs = _proofs(both, delta, ladder, tracers)
     here = [plan.label for plan in both.plans]
-    rows = {name: row for name, row in (("base", delta.base), ("head", delta.head)) if row is not None}
-    traces = {name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()}
+    rows = {
+        name: row
+        for name, row in (("base", delta.base), ("head", delta.head))
+        if row is not None
+    }
+    traces = {
+        name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()
+    }
     apart = parting(traces.get("base"), traces.get("head"))
     if not both.plans and apart.why == NOT_TRACED:
         apart = replace(apart, why="no compiler is available: both sides are snapshots")
@@ -70,16 +90,21 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         rows=rows,
         traces={name: one for name, one in traces.items() if one is not None},
         commands={
-            name: (program_command(cell.command),)
-            if apart.row and apart.row.level == PROGRAM
-            else trace_commands(cell.command, rows[name])
+            name: (
+                (program_command(cell.command),)
+                if apart.row and apart.row.level == PROGRAM
+                else trace_commands(cell.command, rows[name])
+            )
             for name, cell in cells.items()
             if name in rows or apart.row
         },
         parting=apart,
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
-        formed=next((one.formed for one in traces.values() if one is not None and one.formed), None),
+        formed=next(
+            (one.formed for one in traces.values() if one is not None and one.formed),
+            None,
+        ),
         proof=ladder.knobs if ladder else None,
         pass_proof=proofs.mlir_pass,
         machine=proofs.machine,
@@ -94,47 +119,87 @@ class _Proofs:
     machine: MachinePasses | None = None
 
 
-def _proofs(both: BothSides, delta: DispatchDelta, ladder: Ladder | None, tracers: Mapping[str, SideTracer]) -> _Proofs:
+def _proofs(
+    both: BothSides,
+    delta: DispatchDelta,
+    ladder: Ladder | None,
+    tracers: Mapping[str, SideTracer],
+) -> _Proofs:
     """Make the experiments of the phases that carry bytes; none if a compiler is not here."""
-    if ladder is None or delta.base is None or delta.head is None or len(both.plans) < len(SIDES):
+    if (
+        ladder is None
+        or delta.base is None
+        or delta.head is None
+        or len(both.plans) < len(SIDES)
+    ):
         return _Proofs()
     base = tracers["base"].ladder_side(both.sides["base"].cells[0], delta.base)
     head = tracers["head"].ladder_side(both.sides["head"].cells[0], delta.head)
     parts = attribution(ladder)
     mlir_pass = prove_pass(base, head, ladder) if is_large_part(parts, MLIR) else None
-    machine = machine_passes(base, head) if is_large_part(parts, CODE_GENERATOR) else None
+    machine = (
+        machine_passes(base, head) if is_large_part(parts, CODE_GENERATOR) else None
+    )
     return _Proofs(mlir_pass, machine)
 
 
-def _chosen(wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]) -> DispatchDelta:
-    """The dispatch on both sides: as they were matched where it changed, else by its name; or one formed otherwise.
+def _chosen(
+    wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]
+) -> DispatchDelta:
+    """The dispatch on both sides: as they were matched where it changed, else by its name.
 
-    Raises UsageError where several are meant, or none; NoVerdict for one that has nothing to be held against.
+    Or one formed otherwise.
+
+    Raises UsageError where several are meant, or none; NoVerdict for one that has
+    nothing to be held against.
     """
     pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
     paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
     heads = {row.name: row for row in cells["head"].dispatches}
-    same = [row for row in cells["base"].dispatches if row.name in heads and row.name not in paired]
+    same = [
+        row
+        for row in cells["base"].dispatches
+        if row.name in heads and row.name not in paired
+    ]
     pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
     one_side, _, name = wanted.partition(":")
-    one_side, wanted = (one_side, name) if one_side in SIDES else ("", wanted)  # a function's name may have a colon
-    places = [(side, row.name, delta) for delta in pairs for side in SIDES if (row := getattr(delta, side))]
+    one_side, wanted = (
+        (one_side, name) if one_side in SIDES else ("", wanted)
+    )  # a function's name may have a colon
+    places = [
+        (side, row.name, delta)
+        for delta in pairs
+        for side in SIDES
+        if (row := getattr(delta, side))
+    ]
     places = [one for one in places if one_side in ("", one[0])]
     names = list(dict.fromkeys(name for _, name, _ in places))
     fitting = matching(names, wanted, None) or beginning(names, wanted)
-    meant = list({id(delta): delta for _, name, delta in places if name in fitting}.values())
+    meant = list(
+        {id(delta): delta for _, name, delta in places if name in fitting}.values()
+    )
     if len(meant) > 1:
         shown = ", ".join(delta.name for delta in meant[:_SHOWN])
-        what = f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
+        what = (
+            f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
+        )
         apart = len(fitting) == 1  # base's and head's of that name are no pair
-        hint = f"base:{fitting[0]} or head:{fitting[0]}" if apart else "name one of them"
+        hint = (
+            f"base:{fitting[0]} or head:{fitting[0]}" if apart else "name one of them"
+        )
         raise UsageError(what, where="--dispatch", hint=hint)
     if not meant:
         for side, cell in cells.items():
             rows = [row.name for row in cell.dispatches]
             alone = matching(rows, wanted, None) or beginning(rows, wanted)
             if alone and one_side in ("", side):
-                raise NoVerdict(f"is only on {side}, and has no counterpart", where=alone[0])
+                raise NoVerdict(
+                    f"is only on {side}, and has no counterpart", where=alone[0]
+                )
         hint = near_or_known(wanted, names, None)
-        raise UsageError(f"no dispatch that can be traced has the name {wanted!r}", where="--dispatch", hint=hint)
+        raise UsageError(
+            f"no dispatch that can be traced has the name {wanted!r}",
+            where="--dispatch",
+            hint=hint,
+        )
     return meant[0]

@@ -1,6 +1,7 @@
 """The dispatches that changed most, traced through the passes of both compilers, as far as the trace budget goes.
 
-A trace is read once: the cache has those of a cell beside its measurements, and a stored side brings its own.
+A trace is read once: the cache has those of a cell beside its measurements, and a
+stored side brings its own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from bot.compiler.importing import Importer
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
-from bot.core.parting import NO_BUDGET, NO_PLACES, NOT_STORED, OTHER_DISPATCHES, OTHER_MODEL, parting
+from bot.core.parting import (
+    NO_BUDGET,
+    NO_PLACES,
+    NOT_STORED,
+    OTHER_DISPATCHES,
+    OTHER_MODEL,
+    parting,
+)
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, PROGRAM, DispatchTrace
@@ -60,10 +68,15 @@ MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 
 
 def _seen(cell: Cell) -> list[Dispatch]:
-    """The dispatches that are formed in the passes over the program; data tiling makes others after them."""
+    """The dispatches that are formed in the passes over the program.
+
+    Data tiling makes others after them.
+    """
     sources = cell.program.sources if cell.program else ()
     formed = {source.executable for source in sources}
-    rows = [row for row in cell.dispatches if not ProgramReader.is_unseen(row.executable)]
+    rows = [
+        row for row in cell.dispatches if not ProgramReader.is_unseen(row.executable)
+    ]
     return [row for row in rows if row.executable in formed] if formed else rows
 
 
@@ -77,29 +90,43 @@ class SideTracer:
         self._programs: dict[CellKey, ProgramReader | str] = {}
         self._lock = threading.Lock()
 
-    def trace(self, cell: Cell, row: Dispatch, before: DispatchTrace | None) -> DispatchTrace:
+    def trace(
+        self, cell: Cell, row: Dispatch, before: DispatchTrace | None
+    ) -> DispatchTrace:
         """One dispatch; `before`: what is known, where LLVM's own passes are wanted, too."""
         planned = self._planned[cell.key]
-        argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
+        argv = (
+            (*planned.argv, LIFTED_LIMIT_FLAG)
+            if cell.status == "over-stack-limit"
+            else planned.argv
+        )
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
             why = sources.first_line if isinstance(sources, Failure) else _NO_SOURCE
             return DispatchTrace((), why)
         if before is None:
-            return printed_passes(self._setup, argv, sources[row.executable], row, trace_options(row.name))
+            return printed_passes(
+                self._setup, argv, sources[row.executable], row, trace_options(row.name)
+            )
         return with_llvm_passes(self._setup, argv, sources[row.executable], row, before)
 
     def ladder_side(self, cell: Cell, row: Dispatch) -> LadderSide:
         """One dispatch, and what compiles it alone on this side."""
         planned = self._planned[cell.key]
-        argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
+        argv = (
+            (*planned.argv, LIFTED_LIMIT_FLAG)
+            if cell.status == "over-stack-limit"
+            else planned.argv
+        )
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure):
             return LadderSide(self._setup, argv, row, sources)
         path = sources.get(row.executable)
         if path is None:
             return LadderSide(self._setup, argv, row, Failure("read", _NO_SOURCE))
-        return LadderSide(self._setup, argv, row, path.read_text(encoding="utf-8", errors="replace"))
+        return LadderSide(
+            self._setup, argv, row, path.read_text(encoding="utf-8", errors="replace")
+        )
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
         """A cell's whole program, and what compiles it on this side; why there is none."""
@@ -107,7 +134,11 @@ class SideTracer:
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        argv = (*planned.argv, LIFTED_LIMIT_FLAG) if cell.status == "over-stack-limit" else planned.argv
+        argv = (
+            (*planned.argv, LIFTED_LIMIT_FLAG)
+            if cell.status == "over-stack-limit"
+            else planned.argv
+        )
         return ProgramSide(self._setup, argv, CompileInput(planned.model.name, source))
 
     def program(self, key: CellKey) -> ProgramReader | str:
@@ -125,43 +156,66 @@ class SideTracer:
             model = directory / "model.mlir"
             text = LOCATION.sub(b"", source.read_bytes())
             model.write_bytes(text)
-            why = compile_printing(self._setup, (*planned.argv, *PROGRAM_OPTIONS), model, directory)
+            why = compile_printing(
+                self._setup, (*planned.argv, *PROGRAM_OPTIONS), model, directory
+            )
             try:
                 return why or ProgramReader(directory / PROGRAM_FOLDER, text)
             except InputError as error:
                 return error.what
 
-    def _sources_of(self, planned: PlannedCell, argv: Sequence[str]) -> dict[str, Path] | Failure:
+    def _sources_of(
+        self, planned: PlannedCell, argv: Sequence[str]
+    ) -> dict[str, Path] | Failure:
         with self._lock:
             if planned.key not in self._sources:
                 source = self._importer.source(planned.model)
-                out = self._setup.session.scratch / f"{self.plan.label}-{len(self._sources)}"
+                out = (
+                    self._setup.session.scratch
+                    / f"{self.plan.label}-{len(self._sources)}"
+                )
                 out.mkdir()
                 self._sources[planned.key] = (
                     source
                     if isinstance(source, Failure)
-                    else executables_at(self._setup, argv, CompileInput(planned.model.name, source), SOURCES, out)
+                    else executables_at(
+                        self._setup,
+                        argv,
+                        CompileInput(planned.model.name, source),
+                        SOURCES,
+                        out,
+                    )
                 )
             return self._sources[planned.key]
 
 
 @contextmanager
-def side_tracers(plans: Sequence[SidePlan], resources: Resources) -> Iterator[dict[str, SideTracer]]:
+def side_tracers(
+    plans: Sequence[SidePlan], resources: Resources
+) -> Iterator[dict[str, SideTracer]]:
     """Label → what traces dispatches of that side."""
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
-            session = Session(scratch, resources.timeout_seconds, resources.cancel, Meter())
-            bindings = stack.enter_context(closing(working(plan.toolchain, resources.cancel)))
+            session = Session(
+                scratch, resources.timeout_seconds, resources.cancel, Meter()
+            )
+            bindings = stack.enter_context(
+                closing(working(plan.toolchain, resources.cancel))
+            )
             # the compiler itself is asked nothing where all is known
             setup = CompileSetup(plan.toolchain, session, bindings)
-            tracers[plan.label] = SideTracer(plan, setup, Importer(plan.toolchain, session))
+            tracers[plan.label] = SideTracer(
+                plan, setup, Importer(plan.toolchain, session)
+            )
         yield tracers
 
 
 @contextmanager
 def opened(
-    tracers: Mapping[str, SideTracer] | None, plans: Sequence[SidePlan], resources: Resources
+    tracers: Mapping[str, SideTracer] | None,
+    plans: Sequence[SidePlan],
+    resources: Resources,
 ) -> Iterator[Mapping[str, SideTracer]]:
     """Yield these tracers, or new ones where there are none."""
     if tracers is not None:
@@ -174,22 +228,33 @@ def opened(
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     """Cell → the first one of its model whose dispatches all have the same IR on each side, whatever runs at loading.
 
-    The passes over one of these programs stand for all of them, and a trace says for which target they were printed.
+    The passes over one of these programs stand for all of them, and a trace says for
+    which target they were printed.
     """
     cells = {cell.key: list[object]() for side in sides.values() for cell in side.cells}
     for side in sides.values():
         for cell in side.cells:
             rows = cell.program.sources if cell.program else ()
-            own = [(one.executable, one.source) for one in rows if not ProgramReader.is_unseen(one.executable)]
+            own = [
+                (one.executable, one.source)
+                for one in rows
+                if not ProgramReader.is_unseen(one.executable)
+            ]
             cells[cell.key] += [own] if own else []
     first: dict[CellKey, CellKey] = {}
     for key, mine in sorted(cells.items()):
-        alike = (one for one in first.values() if one.model == key.model and cells[one] == mine)
+        alike = (
+            one
+            for one in first.values()
+            if one.model == key.model and cells[one] == mine
+        )
         first[key] = next(alike, key) if len(mine) == len(SIDES) else key
     return first
 
 
-Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]  # Side and cell → entry point → its trace
+Traces = dict[
+    tuple[str, CellKey], dict[str, DispatchTrace]
+]  # Side and cell → entry point → its trace
 
 
 class _Pairs:
@@ -209,14 +274,20 @@ class _Pairs:
     ) -> None:
         self._tracers, self.known, self._same = tracers, known, same
         self._experiments = experiments
-        self._cells = {(side, cell.key): cell for side, snapshot in sides.items() for cell in snapshot.cells}
+        self._cells = {
+            (side, cell.key): cell
+            for side, snapshot in sides.items()
+            for cell in snapshot.cells
+        }
 
     def trace(self, key: CellKey, delta: DispatchDelta, *, codes: bool) -> None:
         """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
 
-        One that got another program, or was formed otherwise: the passes over the program.
+        One that got another program, or was formed otherwise: the passes over the
+        program.
 
-        `codes`: of such a one, too, the passes of its target, behind those over the program.
+        `codes`: of such a one, too, the passes of its target, behind those over the
+        program.
         """
         rows = dispatches_of(delta)
         if not is_formed(delta):
@@ -224,43 +295,70 @@ class _Pairs:
             return
         programs = {side: self._program(key, rows, side) for side in SIDES}
         if not any(one.why for one in programs.values()):
-            formed = self._experiments.proof(self._same[key], {side: row.executable for side, row in rows.items()})
-            programs = {side: replace(trace, formed=formed) for side, trace in programs.items()}
+            formed = self._experiments.proof(
+                self._same[key], {side: row.executable for side, row in rows.items()}
+            )
+            programs = {
+                side: replace(trace, formed=formed) for side, trace in programs.items()
+            }
         if codes:
             for side, row in rows.items():
                 del self.known[side, key][row.name]
             self._trace_code(key, rows)
             for side, row in rows.items():
                 if one := self.known[side, key].get(row.name):
-                    steps, printed_for = (*programs[side].steps, *one.steps), programs[side].printed_for
+                    steps, printed_for = (
+                        (*programs[side].steps, *one.steps),
+                        programs[side].printed_for,
+                    )
                     self.known[side, key][row.name] = replace(
-                        one, steps=steps, printed_for=printed_for, formed=programs[side].formed
+                        one,
+                        steps=steps,
+                        printed_for=printed_for,
+                        formed=programs[side].formed,
                     )
             return
-        is_alike = len(rows) == len(SIDES) and not any(one.why for one in programs.values())
+        is_alike = len(rows) == len(SIDES) and not any(
+            one.why for one in programs.values()
+        )
         is_alike &= not parting(*programs.values()).forms_otherwise
         for side, row in rows.items():
             other = next(one for name, one in programs.items() if name != side)
-            trace = replace(programs[side], steps=(), why=NO_BUDGET) if is_alike else programs[side]
+            trace = (
+                replace(programs[side], steps=(), why=NO_BUDGET)
+                if is_alike
+                else programs[side]
+            )
             if len(rows) < len(SIDES):
                 trace = replace(trace, across=other.steps, why=trace.why or other.why)
             self.known.setdefault((side, key), {})[row.name] = trace
 
-    def _program(self, key: CellKey, rows: Mapping[str, Dispatch], side: str) -> DispatchTrace:
+    def _program(
+        self, key: CellKey, rows: Mapping[str, Dispatch], side: str
+    ) -> DispatchTrace:
         """What the passes over one side's program did at the places that a dispatch has on either side."""
         if self._tracers.keys() < set(SIDES):
             return DispatchTrace((), NOT_STORED)
         read = {name: self._tracers[name].program(self._same[key]) for name in SIDES}
         readers = [one for one in read.values() if isinstance(one, ProgramReader)]
         if len(readers) < len(SIDES):
-            return DispatchTrace((), next(f"{name}: {one}" for name, one in read.items() if isinstance(one, str)))
+            return DispatchTrace(
+                (),
+                next(
+                    f"{name}: {one}"
+                    for name, one in read.items()
+                    if isinstance(one, str)
+                ),
+            )
         if readers[0].model != readers[1].model:
             return DispatchTrace((), OTHER_MODEL)
         for name, reader in zip(SIDES, readers, strict=True):
             own = _seen(self._cells[name, key])
             if any(reader.names.get(row.executable) != row.name for row in own):
                 return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
-        places = joint_places(readers, [rows[name].executable if name in rows else "" for name in SIDES])
+        places = joint_places(
+            readers, [rows[name].executable if name in rows else "" for name in SIDES]
+        )
         steps = dict(zip(SIDES, readers, strict=True))[side].steps(places)
         printed_for = "" if self._same[key] == key else self._same[key].target
         return DispatchTrace(steps, "" if steps else NO_PLACES, printed_for=printed_for)
@@ -272,10 +370,25 @@ class _Pairs:
                 for here in self._tracers.keys() & rows.keys():
                     known[here][rows[here].name] = DispatchTrace((), NOT_STORED)
                 return
-        self._trace(key, rows, [side for side in rows if (one := known[side].get(rows[side].name)) is None or one.why])
-        is_late = len(rows) < len(SIDES) or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
+        self._trace(
+            key,
+            rows,
+            [
+                side
+                for side in rows
+                if (one := known[side].get(rows[side].name)) is None or one.why
+            ],
+        )
+        is_late = (
+            len(rows) < len(SIDES)
+            or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
+        )
         if is_late:
-            short = [side for side in rows if all(one.level != LLVM for one in known[side][rows[side].name].steps)]
+            short = [
+                side
+                for side in rows
+                if all(one.level != LLVM for one in known[side][rows[side].name].steps)
+            ]
             self._trace(key, rows, short, llvm=True)
 
     def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
@@ -284,12 +397,21 @@ class _Pairs:
             return False
         return self.known["head", key][delta.head.name].why == NO_BUDGET
 
-    def _trace(self, key: CellKey, rows: Mapping[str, Dispatch], sides: Sequence[str], *, llvm: bool = False) -> None:
+    def _trace(
+        self,
+        key: CellKey,
+        rows: Mapping[str, Dispatch],
+        sides: Sequence[str],
+        *,
+        llvm: bool = False,
+    ) -> None:
         for side in sides:
             if side in self._tracers:
                 known = self.known[side, key]
                 before = known[rows[side].name] if llvm else None
-                known[rows[side].name] = self._tracers[side].trace(self._cells[side, key], rows[side], before)
+                known[rows[side].name] = self._tracers[side].trace(
+                    self._cells[side, key], rows[side], before
+                )
 
 
 def with_traces(
@@ -304,23 +426,33 @@ def with_traces(
 ) -> dict[str, Snapshot]:
     """The sides, with traces of these dispatches.
 
-    `plans`: of the sides whose compilers are here; of another one those traces count that it brought; `moved`:
-    dispatches in the order in which they are traced; `work`: what it may cost, as `bot.core.work` counts; None
-    without a limit; `tracers`: label → what traces that side, where the caller has these open; `with_bytes`: count the
+    `plans`: of the sides whose compilers are here; of another one those traces count
+    that it brought; `moved`: dispatches in the order in which they are traced; `work`:
+    what it may cost, as `bot.core.work` counts; None without a limit; `tracers`: label
+    → what traces that side, where the caller has these open; `with_bytes`: count the
     bytes of what an experiment on a program undoes.
     """
     here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
-    budget, known = TraceBudget(sides, here.keys(), same, work), _known(here, sides, moved, resources)
+    budget, known = (
+        TraceBudget(sides, here.keys(), same, work),
+        _known(here, sides, moved, resources),
+    )
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
         programs = {same[key] for key in programs_within(sides, chosen, work)}
-        experiments = ProgramExperiments(sides, open_tracers, programs, with_bytes=with_bytes)
+        experiments = ProgramExperiments(
+            sides, open_tracers, programs, with_bytes=with_bytes
+        )
         pairs = _Pairs(sides, open_tracers, known, same, experiments)
 
         def trace(those: Sequence[Moved], *, codes: bool) -> None:
             tasks = [
-                Task(-place, f"trace {delta.name} of {key}", partial(pairs.trace, key, delta, codes=codes))
+                Task(
+                    -place,
+                    f"trace {delta.name} of {key}",
+                    partial(pairs.trace, key, delta, codes=codes),
+                )
                 for place, (key, delta) in enumerate(those)
             ]
             if tasks and here:
@@ -328,15 +460,25 @@ def with_traces(
             run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
 
         trace(chosen, codes=False)
-        trace(budget.take([one for one in chosen if pairs.is_open(*one)], codes=True), codes=True)
+        trace(
+            budget.take([one for one in chosen if pairs.is_open(*one)], codes=True),
+            codes=True,
+        )
     return {
-        side: _with_those(here[side], snapshot, moved, chosen, known, resources) if side in here else snapshot
+        side: (
+            _with_those(here[side], snapshot, moved, chosen, known, resources)
+            if side in here
+            else snapshot
+        )
         for side, snapshot in sides.items()
     }
 
 
 def _known(
-    here: Mapping[str, SidePlan], sides: Mapping[str, Snapshot], chosen: Sequence[Moved], resources: Resources
+    here: Mapping[str, SidePlan],
+    sides: Mapping[str, Snapshot],
+    chosen: Sequence[Moved],
+    resources: Resources,
 ) -> Traces:
     known: Traces = {}
     for side, snapshot in sides.items():
@@ -345,7 +487,11 @@ def _known(
             continue
         digest, keys = here[side].compiler.info.digest, {key for key, _ in chosen}
         for planned in here[side].cells:
-            cached = resources.cache.load(cell_key(digest, planned)) if planned.key in keys else None
+            cached = (
+                resources.cache.load(cell_key(digest, planned))
+                if planned.key in keys
+                else None
+            )
             known[side, planned.key] = dict(cached.traces) if cached else {}
     return known
 
@@ -358,12 +504,18 @@ def _with_those(
     known: Traces,
     resources: Resources,
 ) -> Snapshot:
-    """The side with the traces that were asked for and no others; the cache holds all that are whole from now on."""
+    """The side with the traces that were asked for and no others.
+
+    The cache holds all that are whole from now on.
+    """
     planned = {cell.key: cell for cell in plan.cells}
 
     def names(pairs: Sequence[Moved]) -> set[tuple[CellKey, str]]:
         return {
-            (key, row.name) for key, delta in pairs for side, row in dispatches_of(delta).items() if side == plan.label
+            (key, row.name)
+            for key, delta in pairs
+            for side, row in dispatches_of(delta).items()
+            if side == plan.label
         }
 
     covered, left_out = names(chosen), names(moved) - names(chosen)
@@ -371,37 +523,60 @@ def _with_those(
     for cell in snapshot.cells:
         traces = known.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
-            whole = {}  # without steps of the program: of which places these are depends on the other side
+            # without steps of the program: of which places these are depends on the
+            # other side
+            whole = {}
             for name, trace in traces.items():
                 steps = tuple(step for step in trace.steps if step.level != PROGRAM)
                 if trace.is_whole and steps:
                     whole[name] = replace(trace, steps=steps, across=(), formed=None)
-            resources.cache.store(cell_key(plan.compiler.info.digest, planned[cell.key]), replace(cell, traces=whole))
+            resources.cache.store(
+                cell_key(plan.compiler.info.digest, planned[cell.key]),
+                replace(cell, traces=whole),
+            )
         own = {row.name for row in cell.dispatches}
-        shown = {name: trace for name, trace in traces.items() if (cell.key, name) in covered}
-        shown |= {name: DispatchTrace((), NO_BUDGET) for name in own if (cell.key, name) in left_out}
+        shown = {
+            name: trace for name, trace in traces.items() if (cell.key, name) in covered
+        }
+        shown |= {
+            name: DispatchTrace((), NO_BUDGET)
+            for name in own
+            if (cell.key, name) in left_out
+        }
         cells.append(replace(cell, traces=shown))
     return replace(snapshot, cells=tuple(cells))
 
 
-def traced(plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work) -> dict[str, Snapshot]:
+def traced(
+    plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
+) -> dict[str, Snapshot]:
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
     moved = worth_tracing(causes, changed_models(sides["base"], sides["head"]))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
-    work.show.say(f"tracing at most {plural(len(moved), 'dispatch')} through the passes of both compilers")
+    work.show.say(
+        f"tracing at most {plural(len(moved), 'dispatch')} through the passes of both"
+        " compilers"
+    )
     with work.resources() as resources:
         return with_traces(plans, sides, moved, resources, work_for(sides))
 
 
-def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: int = MOST_STORED) -> Snapshot:
+def with_largest_traced(
+    plan: SidePlan, snapshot: Snapshot, work: Work, most: int = MOST_STORED
+) -> Snapshot:
     """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
 
     `most`: how many at most; fewer where the trace budget is used up.
     """
-    rows = [(cell.key, row) for cell in snapshot.cells for row in cell.dispatches if row.code_bytes]
+    rows = [
+        (cell.key, row)
+        for cell in snapshot.cells
+        for row in cell.dispatches
+        if row.code_bytes
+    ]
     rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
     if not rows or not plan.compiler.is_traced:
         return snapshot
@@ -409,6 +584,10 @@ def with_largest_traced(plan: SidePlan, snapshot: Snapshot, work: Work, most: in
     what = plural(len(largest), "largest dispatch")
     work.show.say(f"tracing the {what} through the passes, for later pull requests")
     with work.resources() as resources:
-        return with_traces([plan], {plan.label: snapshot}, largest, resources, work_for({plan.label: snapshot}))[
-            plan.label
-        ]
+        return with_traces(
+            [plan],
+            {plan.label: snapshot},
+            largest,
+            resources,
+            work_for({plan.label: snapshot}),
+        )[plan.label]

@@ -1,8 +1,10 @@
 """A program that a repository names, in a folder at one fixed path, and with nothing else that can be taken from it.
 
-Paths go into what compilers write, so that the folder is at the same place in every run. Where the kernel lets us, the
-program has namespaces of its own: no network, no other processes, and its folder mounted at that path, so that several
-run at once. Elsewhere the folder itself is there, one program at a time; what then is missing, `isolation` says.
+Paths go into what compilers write, so that the folder is at the same place in every
+run. Where the kernel lets us, the program has namespaces of its own: no network, no
+other processes, and its folder mounted at that path, so that several run at once.
+Elsewhere the folder itself is there, one program at a time; what then is missing,
+`isolation` says.
 """
 
 from __future__ import annotations
@@ -24,10 +26,23 @@ from bot.system.trees import empty_tree, files_below, remove_tree
 
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for
 MOST_FILE_BYTES, MOST_FOLDER_BYTES = 1 << 30, 2 << 30
-MOST_MEMORY_BYTES = 16 << 30  # Of each process, what it may write to: of the machine's memory there may be less
+MOST_MEMORY_BYTES = (
+    16 << 30
+)  # Of each process, what it may write to: of the machine's memory there may be less
 _LOOK_SECONDS = 1.0
-_UNSHARE = ("unshare", "--user", "--map-root-user", "--net", "--ipc", "--mount", "--pid", "--fork", "--kill-child")
-# Another user may own the fixed path: the program starts only if the path leads to the folder that was mounted.
+_UNSHARE = (
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--net",
+    "--ipc",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child",
+)
+# Another user may own the fixed path: the program starts only if the path leads to the
+# folder that was mounted.
 _MOUNTED = 'mount --bind "$0" "$1" && cd "$1" && [ . -ef "$0" ] && shift && exec "$@"'
 _LIMITS = f"""
 import os, resource, sys
@@ -80,7 +95,10 @@ def _require_small(folder: Path, *, unlock: bool) -> None:
 def has_namespaces() -> bool:
     """True where a program can have a network and a folder of its own, which is none."""
     try:
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as place:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            tempfile.TemporaryDirectory() as place,
+        ):
             argv = [*_UNSHARE, "sh", "-c", _MOUNTED, folder, place, "true"]
             return run(argv, cancel=Cancel(), timeout_seconds=20).ok
     except OSError:
@@ -91,12 +109,21 @@ def isolation() -> str:
     """What commands of compilers are kept from on this machine, in words that are true of it."""
     if has_namespaces():
         return "have no network and no variables of this environment"
-    why = "this machine allows no namespaces" if shutil.which(_UNSHARE[0]) else f"{_UNSHARE[0]} is not on PATH"
+    why = (
+        "this machine allows no namespaces"
+        if shutil.which(_UNSHARE[0])
+        else f"{_UNSHARE[0]} is not on PATH"
+    )
     return f"have no variables of this environment, but the network is OPEN: {why}"
 
 
 def confined(
-    argv: Sequence[str], folder: Path, *, cancel: Cancel, environment: Mapping[str, str], timeout_seconds: float
+    argv: Sequence[str],
+    folder: Path,
+    *,
+    cancel: Cancel,
+    environment: Mapping[str, str],
+    timeout_seconds: float,
 ) -> Outcome:
     """Run one program in `folder`, which it sees at PLACE.
 
@@ -111,14 +138,25 @@ def confined(
         bounded = _Bounded(cancel, folder)
         whole = [*_UNSHARE, "sh", "-c", _MOUNTED, str(folder), str(PLACE), *limited]
         with _place(is_moved_to=False):
-            outcome = run(whole, cancel=bounded, environment=environment, timeout_seconds=timeout_seconds, layout=0)
+            outcome = run(
+                whole,
+                cancel=bounded,
+                environment=environment,
+                timeout_seconds=timeout_seconds,
+                layout=0,
+            )
     else:
         with _place(is_moved_to=True):
             for path in sorted(folder.iterdir()):
                 shutil.move(path, PLACE / path.name)
             alone = _Bounded(cancel, PLACE)
             outcome = run(
-                limited, cancel=alone, cwd=PLACE, environment=environment, timeout_seconds=timeout_seconds, layout=0
+                limited,
+                cancel=alone,
+                cwd=PLACE,
+                environment=environment,
+                timeout_seconds=timeout_seconds,
+                layout=0,
             )
             _take_back(folder)
     _require_small(folder, unlock=True)
@@ -126,7 +164,10 @@ def confined(
 
 
 def _take_back(folder: Path) -> None:
-    """Move what the program left at PLACE into its own folder; raises InputError where PLACE is gone."""
+    """Move what the program left at PLACE into its own folder.
+
+    Raises InputError where PLACE is gone.
+    """
     if not PLACE.is_dir() or PLACE.is_symlink():
         raise InputError("the command removed the folder that it worked in")
     _require_small(PLACE, unlock=True)
@@ -152,7 +193,11 @@ def _place(*, is_moved_to: bool) -> Iterator[None]:
             yield
             return
         if PLACE.stat().st_uid != os.geteuid():
-            raise OutputError("belongs to another user", where=str(PLACE), hint="remove it, or run as its owner")
+            raise OutputError(
+                "belongs to another user",
+                where=str(PLACE),
+                hint="remove it, or run as its owner",
+            )
         empty_tree(PLACE)
         try:
             yield
@@ -172,7 +217,9 @@ def _locked(kind: int) -> Iterator[None]:
     except PermissionError:
         if kind == LOCK_EX:
             hint = "remove it, or run as its owner"
-            raise OutputError("belongs to another user", where=str(path), hint=hint) from None
+            raise OutputError(
+                "belongs to another user", where=str(path), hint=hint
+            ) from None
         yield
         return
     try:

@@ -9,7 +9,9 @@ from pathlib import Path
 def default_cache() -> Path:
     """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot").expanduser()
+    return Path(
+        os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot"
+    ).expanduser()
 
 
 def default_limit() -> str:
@@ -19,4 +21,8 @@ def default_limit() -> str:
 
 def cores() -> int:
     """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )

@@ -1,8 +1,9 @@
 """Files that are written whole or not at all, and temporary directories that end with their process.
 
-What is written is open to other users whatever the umask: a later step of a job archives the cache as another user.
-A temporary directory is locked by the process that made it. The kernel lets go of the lock when the process ends,
-however it ends, so that the next run can tell what is left of a dead one from what a living one still needs.
+What is written is open to other users whatever the umask: a later step of a job
+archives the cache as another user. A temporary directory is locked by the process that
+made it. The kernel lets go of the lock when the process ends, however it ends, so that
+the next run can tell what is left of a dead one from what a living one still needs.
 """
 
 from __future__ import annotations
@@ -23,18 +24,26 @@ from stat import S_ISREG
 from bot.errors import InputError, OutputError
 from bot.system.trees import remove_tree
 
-PART_PREFIX = ".part-"  # What is still being written begins with this, and is renamed when it is whole
+PART_PREFIX = (  # What is still being written begins with this, and is renamed when it is whole
+    ".part-"
+)
 OWN_PREFIX = "code-size-bot-"
 """The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-MOST_READ_BYTES = 1 << 30  # What a program wrote that is not trusted is read up to here: it is held in memory whole
+MOST_READ_BYTES = (
+    1 << 30
+)  # What a program wrote that is not trusted is read up to here: it is held in memory whole
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 _GRACE_SECONDS = 60  # Younger than this, a directory may not have been locked yet
 
 
 def make_directory(path: Path) -> None:
     """Make a directory and what is missing above it, open to other users; raises OSError."""
-    missing = [] if path.is_dir() else [place for place in (path, *path.parents) if not place.exists()]
+    missing = (
+        []
+        if path.is_dir()
+        else [place for place in (path, *path.parents) if not place.exists()]
+    )
     path.mkdir(parents=True, exist_ok=True)
     for place in missing:
         with contextlib.suppress(PermissionError):  # another user's run was faster
@@ -74,16 +83,25 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def is_writable(root: Path) -> bool:
-    """Whether files can be kept below `root` and in the folders that it has; what does not exist can be made."""
+    """Whether files can be kept below `root` and in the folders that it has.
+
+    What does not exist can be made.
+    """
     if not root.exists():
         return is_writable(root.parent) if root != root.parent else False
-    folders = [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    folders = (
+        [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
+    )
     return all(os.access(path, os.W_OK) for path in (root, *folders))
 
 
 def no_room(error: OSError, where: str) -> OutputError:
     """The one line for temporary files that cannot be written."""
-    what = "the disk has no space for temporary files" if error.errno in FULL else "temporary files cannot be written"
+    what = (
+        "the disk has no space for temporary files"
+        if error.errno in FULL
+        else "temporary files cannot be written"
+    )
     hint = "free some space there, or set TMPDIR to another directory"
     return OutputError(f"{what}: {error.strerror or error}", where=where, hint=hint)
 
@@ -92,12 +110,16 @@ def no_room(error: OSError, where: str) -> OutputError:
 def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
     """A locked directory below `parent`, gone afterwards; raises OutputError.
 
-    Without `parent` it is in the system's place for temporary files, its name begins with OWN_PREFIX, and whatever
-    finds no room in it raises OutputError as well.
+    Without `parent` it is in the system's place for temporary files, its name begins
+    with OWN_PREFIX, and whatever finds no room in it raises OutputError as well.
     """
     where = str(parent or tempfile.gettempdir())
     try:
-        path = Path(tempfile.mkdtemp(prefix=prefix if parent else OWN_PREFIX + prefix, dir=parent))
+        path = Path(
+            tempfile.mkdtemp(
+                prefix=prefix if parent else OWN_PREFIX + prefix, dir=parent
+            )
+        )
         handle = os.open(path, os.O_RDONLY)
     except OSError as error:
         raise no_room(error, where) from None
@@ -115,7 +137,10 @@ def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Pat
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock what is open; False where another process has it, or where the file system has no locks."""
+    """Lock what is open.
+
+    False where another process has it, or where the file system has no locks.
+    """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -149,17 +174,25 @@ def sweep_temporary() -> None:
 
 
 def require_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> int:
-    """The size of a regular file; raises InputError, beginning with `what`, for another kind and a larger one."""
+    """The size of a regular file.
+
+    Raises InputError, beginning with `what`, for another kind and a larger one.
+    """
     stat = path.stat()
     if not S_ISREG(stat.st_mode):
         raise InputError(f"{what} is not a regular file")
     if stat.st_size > most_bytes:
-        raise InputError(f"{what} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}")
+        raise InputError(
+            f"{what} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}"
+        )
     return stat.st_size
 
 
 def read_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
-    """The content of a regular file, as long as it was at first; raises InputError as above, and OSError."""
+    """The content of a regular file, as long as it was at first.
+
+    Raises InputError as above, and OSError.
+    """
     size_bytes = require_bounded(path, what, most_bytes)
     with path.open("rb") as file:
         return file.read(size_bytes)
@@ -175,9 +208,16 @@ def hashed(path: Path) -> str:
 
 
 def whole_or_nothing(path: Path) -> bytes:
-    """What is in a file, to tell what it is; nothing where that cannot be read, or would be a long or endless read."""
+    """What is in a file, to tell what it is.
+
+    Nothing where that cannot be read, or would be a long or endless read.
+    """
     try:
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= 64 << 20 else b""
+        return (
+            path.read_bytes()
+            if path.is_file() and path.stat().st_size <= 64 << 20
+            else b""
+        )
     except OSError:
         return b""
 
@@ -186,8 +226,13 @@ def whole_or_nothing(path: Path) -> bytes:
 
 
 LIMIT_BYTES = 64 * 1024
-_SMALL_BYTES, _FILLING_SECONDS = 1 << 14, 0.001  # After so small a piece the pipe is left to fill for so long
-Keeping = Callable[[bytes], bytes]  # Chunk after chunk of the output → what to keep of it; an empty chunk is its end
+_SMALL_BYTES, _FILLING_SECONDS = (
+    1 << 14,
+    0.001,
+)  # After so small a piece the pipe is left to fill for so long
+Keeping = Callable[
+    [bytes], bytes
+]  # Chunk after chunk of the output → what to keep of it; an empty chunk is its end
 
 
 def whole_lines(output: str) -> str:
@@ -210,12 +255,17 @@ class Head:
         chunk = os.read(self.fd, 1 << 16)
         if chunk:
             self._keep(chunk)
-            if len(chunk) < _SMALL_BYTES:  # a compiler that prints its IR writes word by word
+            if (
+                len(chunk) < _SMALL_BYTES
+            ):  # a compiler that prints its IR writes word by word
                 time.sleep(_FILLING_SECONDS)
         return bool(chunk)
 
     def drain_rest(self) -> None:
-        """What is still in the pipe after the child's end; a stray grandchild cannot keep us here."""
+        """What is still in the pipe after the child's end.
+
+        A stray grandchild cannot keep us here.
+        """
         for _ in range(1024):
             if not select.select([self.fd], [], [], 0)[0] or not self.drain():
                 break

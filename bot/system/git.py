@@ -23,7 +23,9 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class Credentials:
     """Git configuration that sends a token to one server."""
 
-    settings: tuple[tuple[str, str], ...] = field(repr=False)  # key and value, in git's order
+    settings: tuple[tuple[str, str], ...] = field(
+        repr=False
+    )  # key and value, in git's order
 
     @property
     def environment(self) -> dict[str, str]:
@@ -36,37 +38,54 @@ class Credentials:
 
 
 def safe_address(url: str) -> SplitResult | None:
-    """The parts of an https address, or of an http one on this machine, that names no user; None for any other."""
+    """The parts of an https address, or of an http one on this machine, that names no user.
+
+    None for any other.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         return None
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
-    return parts if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii() else None
+    return (
+        parts
+        if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii()
+        else None
+    )
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:
     """What sends the token to this server and to no other; None without a token.
 
-    The first, empty header takes back those that the clone's own configuration has (actions/checkout leaves one):
-    GitHub answers 400 to two. Raises UsageError for an address that is not `https://`.
+    The first, empty header takes back those that the clone's own configuration has
+    (actions/checkout leaves one): GitHub answers 400 to two. Raises UsageError for an
+    address that is not `https://`.
     """
     if not token:
         return None
-    parts = None if re.search(r"[^!-~]|[\"\\@\[\]]", server_url) else safe_address(server_url)
+    parts = (
+        None
+        if re.search(r"[^!-~]|[\"\\@\[\]]", server_url)
+        else safe_address(server_url)
+    )
     if parts is None:
-        raise UsageError(f"no server to send a token to: {server_url[:80]!r}", hint="give an https:// address")
+        raise UsageError(
+            f"no server to send a token to: {server_url[:80]!r}",
+            hint="give an https:// address",
+        )
     origin = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
     secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
     header = f"http.{origin}.extraheader"
     return Credentials(((header, ""), (header, f"AUTHORIZATION: basic {secret}")))
 
 
-# Git as a program: commits found, fetched and checked out; nothing of a repository's content is ever run by it.
+# Git as a program: commits found, fetched and checked out; nothing of a repository's
+# content is ever run by it.
 #
-# The directory may belong to another user (a container's workspace) and its commits to a stranger: hooks, filters,
-# submodules and the configuration of user and machine are all left out.
+# The directory may belong to another user (a container's workspace) and its commits to
+# a stranger: hooks, filters, submodules and the configuration of user and machine are
+# all left out.
 
 
 TIMEOUT_SECONDS = 900
@@ -99,9 +118,17 @@ _SHORTENED = re.compile(r"(?:.*-g)?[0-9a-f]{4,39}", re.IGNORECASE | re.ASCII)
 _SHOWN_CHARS = 80
 _NO_SUCH_REF = 2  # exit code of `git ls-remote --exit-code`
 _SUFFIX = re.compile(r"[~^@:]")
-_UNREACHABLE = re.compile(r"unable to access|Could not read from remote|Could not resolve|Connection|timed out")
-_OWNER_AND_NAME = re.compile(r"(?P<server>\S+[/:])[^/:\s]+/[^/:\s]+?(?P<ending>(?:\.git)?)/?")
-_FIRST_STEP, _LARGEST_STEP = 50, 3200  # commits a deepening fetch asks for: doubled until it is enough
+_UNREACHABLE = re.compile(
+    r"unable to access|Could not read from remote|Could not"
+    r" resolve|Connection|timed out"
+)
+_OWNER_AND_NAME = re.compile(
+    r"(?P<server>\S+[/:])[^/:\s]+/[^/:\s]+?(?P<ending>(?:\.git)?)/?"
+)
+_FIRST_STEP, _LARGEST_STEP = (
+    50,
+    3200,
+)  # commits a deepening fetch asks for: doubled until it is enough
 
 
 def first_line(output: str, *marks: str) -> str:
@@ -118,7 +145,9 @@ class Git:
         auth: what to authenticate with, from `bot.system.git.credentials`.
     """
 
-    def __init__(self, directory: Path, cancel: Cancel, auth: Credentials | None = None) -> None:
+    def __init__(
+        self, directory: Path, cancel: Cancel, auth: Credentials | None = None
+    ) -> None:
         self.directory, self._cancel, self._auth = directory, cancel, auth
 
     @property
@@ -131,7 +160,10 @@ class Git:
         return Git(directory, self._cancel, self._auth)
 
     def __call__(
-        self, *arguments: str, stdout: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        stdout: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Outcome:
         """Run one git command, whatever its outcome; raises InputError where there is no git."""
         options = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -145,39 +177,71 @@ class Git:
                 timeout_seconds=TIMEOUT_SECONDS,
             )
         except OSError as error:
-            raise InputError(f"git cannot be run: {error.strerror}", hint="install git") from None
+            raise InputError(
+                f"git cannot be run: {error.strerror}", hint="install git"
+            ) from None
 
-    def data(self, *arguments: str, environment: Mapping[str, str] | None = None, limit: int = -1) -> bytes:
+    def data(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        limit: int = -1,
+    ) -> bytes:
         """Standard output, up to `limit` bytes (-1: all); raises InputError where git fails."""
         with temporary_directory("git-") as directory:
             file = directory / "out"
             outcome = self(*arguments, stdout=file, environment=environment)
             if not outcome.ok:
-                raise InputError(f"git {arguments[0]} failed: {first_line(outcome.output)}", where=str(self.directory))
+                raise InputError(
+                    f"git {arguments[0]} failed: {first_line(outcome.output)}",
+                    where=str(self.directory),
+                )
             with file.open("rb") as source:
                 return source.read(limit)
 
-    def text(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-        """Standard output as text, without the white space around it; raises InputError where git fails."""
-        return self.data(*arguments, environment=environment).decode("utf-8", "replace").strip()
+    def text(
+        self, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> str:
+        """Standard output as text, without the white space around it.
+
+        Raises InputError where git fails.
+        """
+        return (
+            self.data(*arguments, environment=environment)
+            .decode("utf-8", "replace")
+            .strip()
+        )
 
     def resolve(self, ref: str) -> str | None:
-        """The full SHA of the commit that `ref` names here, else at origin (and then fetched); None for no such ref.
+        """The full SHA of the commit that `ref` names here, else at origin (and then fetched).
 
-        Raises InputError for what cannot be a ref and for a shortened commit; NetworkError where origin is silent.
+        None for no such ref.
+
+        Raises InputError for what cannot be a ref and for a shortened commit;
+        NetworkError where origin is silent.
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
-            raise InputError(f"{ref[:_SHOWN_CHARS]!r} is not a git ref", hint="name a commit, a branch or a tag")
+            raise InputError(
+                f"{ref[:_SHOWN_CHARS]!r} is not a git ref",
+                hint="name a commit, a branch or a tag",
+            )
         if not self._is_shortened(ref) and (local := self._local(ref)):
             return local
         sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
         if sha is None and self._is_shortened(ref):
             name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
-            hint = f"give the full SHA, which `git rev-parse {name}` prints in your clone, or name a branch or tag"
-            raise InputError(
-                f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and other commits can begin with it", hint=hint
+            hint = (
+                f"give the full SHA, which `git rev-parse {name}` prints in your clone,"
+                " or name a branch or tag"
             )
-        return sha and (self._local(sha) or (self._local(sha) if self._fetch(sha) else None))
+            raise InputError(
+                f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and other commits can"
+                " begin with it",
+                hint=hint,
+            )
+        return sha and (
+            self._local(sha) or (self._local(sha) if self._fetch(sha) else None)
+        )
 
     def knows(self, ref: str) -> bool:
         """Return whether `ref` names a commit that is here; nothing is fetched."""
@@ -189,38 +253,66 @@ class Git:
         name = _SUFFIX.split(ref)[0]
         if not _SHORTENED.fullmatch(name):
             return False
-        outcome = self("rev-parse", "--verify", "--quiet", "--symbolic-full-name", "--end-of-options", name)
+        outcome = self(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--symbolic-full-name",
+            "--end-of-options",
+            name,
+        )
         return not (outcome.ok and outcome.output.strip().startswith("refs/"))
 
     def _local(self, ref: str) -> str | None:
-        outcome = self("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        outcome = self(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
+        )
         sha = outcome.output.strip()
         return sha if outcome.ok and _SHA.fullmatch(sha) else None
 
     def _advertised(self, ref: str) -> str | None:
         """What origin's branch or tag of that name stands at; a tag object is peeled."""
-        refs = [f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", f"refs/heads/{ref}", f"{ref}^{{}}", ref]
+        refs = [
+            f"refs/tags/{ref}^{{}}",
+            f"refs/tags/{ref}",
+            f"refs/heads/{ref}",
+            f"{ref}^{{}}",
+            ref,
+        ]
         if not self.has_remote():
             return None
         with temporary_directory("git-") as directory:
             outcome = self("ls-remote", "origin", *refs, stdout=directory / "out")
             self._reached(outcome)
-            rows = (directory / "out").read_text(encoding="utf-8", errors="replace").splitlines()
+            rows = (
+                (directory / "out")
+                .read_text(encoding="utf-8", errors="replace")
+                .splitlines()
+            )
         shas = {name: sha for sha, _, name in (row.partition("\t") for row in rows)}
         return next((shas[name] for name in refs if name in shas), None)
 
     def has_pull_request(self, number: int) -> bool | None:
-        """Return whether origin lists the refs of a pull request; None where it lists none, or cannot be asked."""
+        """Return whether origin lists the refs of a pull request.
+
+        None where it lists none, or cannot be asked.
+        """
         outcome = self("ls-remote", "--exit-code", "origin", f"refs/pull/{number}/*")
         if outcome.ok:
             return True
         is_asked = outcome.exit_code == _NO_SUCH_REF
-        lists_others = is_asked and self("ls-remote", "--exit-code", "origin", "refs/pull/*/head").ok
+        lists_others = (
+            is_asked
+            and self("ls-remote", "--exit-code", "origin", "refs/pull/*/head").ok
+        )
         return False if lists_others else None
 
     def _reached(self, outcome: Outcome) -> None:
         if not outcome.ok and _UNREACHABLE.search(outcome.output):
-            raise NetworkError(f"git cannot reach origin: {first_line(outcome.output)}", where=str(self.directory))
+            raise NetworkError(
+                f"git cannot reach origin: {first_line(outcome.output)}",
+                where=str(self.directory),
+            )
 
     def has_remote(self) -> bool:
         """True where there is an `origin` to fetch from."""
@@ -235,14 +327,25 @@ class Git:
         found = _OWNER_AND_NAME.fullmatch(address)
         if found is None:
             hint = "add a remote `origin` with the address of your repository"
-            raise InputError(f"the address of {repository} is not known", where=str(self.directory), hint=hint)
+            raise InputError(
+                f"the address of {repository} is not known",
+                where=str(self.directory),
+                hint=hint,
+            )
         return f"{found['server']}{repository}{found['ending']}"
 
     def _fetch(self, sha: str) -> bool:
-        """Get one missing commit: alone where the clone is shallow; a depth would make a full clone shallow."""
+        """Get one missing commit: alone where the clone is shallow.
+
+        A depth would make a full clone shallow.
+        """
         if not self.has_remote():
             return False
-        depth = ("--depth=1",) if self.text("rev-parse", "--is-shallow-repository") == "true" else ()
+        depth = (
+            ("--depth=1",)
+            if self.text("rev-parse", "--is-shallow-repository") == "true"
+            else ()
+        )
         outcome = self(*_FETCH, *depth, "origin", sha)
         self._reached(outcome)
         return outcome.ok
@@ -250,33 +353,54 @@ class Git:
     def ensure(self, sha: str) -> None:
         """Have the commit here; raises InputError where it is neither here nor at origin."""
         if self.resolve(sha) is None:
-            raise InputError(f"commit {sha} is neither in this clone nor at origin", where=str(self.directory))
+            raise InputError(
+                f"commit {sha} is neither in this clone nor at origin",
+                where=str(self.directory),
+            )
 
     def default_branch(self) -> str:
-        """The branch that others take for the main one, as far as this clone knows; empty on a detached commit.
+        """The branch that others take for the main one, as far as this clone knows.
 
-        That is what origin's HEAD names, else `main` or `master` where there is one, else the current branch.
+        Empty on a detached commit.
+
+        That is what origin's HEAD names, else `main` or `master` where there is one,
+        else the current branch.
         """
         known = ("symbolic-ref", "--quiet", "--short")
         head = self(*known, "refs/remotes/origin/HEAD")
         if head.ok:
             return head.output.strip().removeprefix("origin/")
-        places = ((place, name) for name in ("main", "master") for place in ("heads", "remotes/origin"))
-        there = (name for place, name in places if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok)
+        places = (
+            (place, name)
+            for name in ("main", "master")
+            for place in ("heads", "remotes/origin")
+        )
+        there = (
+            name
+            for place, name in places
+            if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok
+        )
         current = self(*known, "HEAD")
         return next(there, current.output.strip() if current.ok else "")
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """The parents that a commit names, which need not be here: a shallow clone may end before them."""
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
-        return tuple(line[len("parent ") :] for line in header if line.startswith("parent "))
+        return tuple(
+            line[len("parent ") :] for line in header if line.startswith("parent ")
+        )
 
     def ancestors(self, sha: str, limit: int) -> tuple[str, ...]:
-        """First parents of the commit, nearest first, at most `limit`; fewer only at the root, or without origin."""
+        """First parents of the commit, nearest first, at most `limit`.
+
+        Fewer only at the root, or without origin.
+        """
         self.ensure(sha)
         step = _FIRST_STEP
         while True:
-            shas = self.text("rev-list", "--first-parent", f"--max-count={limit + 1}", sha, "--").split()
+            shas = self.text(
+                "rev-list", "--first-parent", f"--max-count={limit + 1}", sha, "--"
+            ).split()
             if len(shas) > limit or not self.parents(shas[-1]):
                 return tuple(shas[1:])
             outcome = self(*_FETCH, f"--deepen={step}", "origin", shas[-1])
@@ -290,7 +414,9 @@ class Git:
         """Commit → when it was committed, in seconds since the epoch, of so many first parents, itself the first."""
         wanted = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
         rows = self.text(*wanted, "--no-show-signature", sha, "--").splitlines()
-        return {commit: int(seconds) for commit, seconds in (row.split() for row in rows)}
+        return {
+            commit: int(seconds) for commit, seconds in (row.split() for row in rows)
+        }
 
     def tags(self) -> dict[str, str]:
         """Commit → the name of a tag: those of this clone, or, if it has none, those of origin.
@@ -298,7 +424,9 @@ class Git:
         A checkout of GitHub Actions has no tags. If origin cannot be asked, there are none.
         """
         fields = "%(objectname) %(*objectname) %(refname:strip=2)"
-        rows = self.text("for-each-ref", f"--format={fields}", "--sort=creatordate", "refs/tags").splitlines()
+        rows = self.text(
+            "for-each-ref", f"--format={fields}", "--sort=creatordate", "refs/tags"
+        ).splitlines()
         named = [row.rpartition(" ") for row in rows]
         local = {shas.split()[-1]: name for shas, _, name in named}
         if local or not self.has_remote():
@@ -308,28 +436,41 @@ class Git:
         except InputError:
             return {}
         listed = [row.partition("\t") for row in rows]
-        return {sha: ref.removeprefix("refs/tags/").removesuffix("^{}") for sha, _, ref in listed if ref}
+        return {
+            sha: ref.removeprefix("refs/tags/").removesuffix("^{}")
+            for sha, _, ref in listed
+            if ref
+        }
 
     def touched(self, older: str, newer: str) -> list[str]:
         """Paths of the files that are not the same at two commits; of a submodule its own path."""
         self.ensure(older)
         self.ensure(newer)
-        listed = self.text("diff-tree", "-r", "--name-only", "--no-renames", "-z", older, newer, "--")
+        listed = self.text(
+            "diff-tree", "-r", "--name-only", "--no-renames", "-z", older, newer, "--"
+        )
         return [path for path in listed.split("\0") if path]
 
     @contextmanager
     def worktree(self, sha: str) -> Iterator[Path]:
-        """The commit's files in a directory of their own, gone afterwards, also for git; large files stay pointers."""
+        """The commit's files in a directory of their own, gone afterwards, also for git.
+
+        Large files stay pointers.
+        """
         self.ensure(sha)
-        common = Path(self.text("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        common = Path(
+            self.text("rev-parse", "--path-format=absolute", "--git-common-dir")
+        )
         with temporary_directory("tree-") as parent:
-            path = parent / parent.name  # git keeps its record of a worktree under the last part of its path
+            path = (
+                parent / parent.name
+            )  # git keeps its record of a worktree under the last part of its path
             try:
                 self.text("worktree", "add", "--quiet", "--detach", str(path), sha)
                 yield path
             finally:
-                # `git worktree prune` would also forget the user's worktrees on a disk that is not mounted here, and
-                # a cancelled run starts no more children.
+                # `git worktree prune` would also forget the user's worktrees on a disk
+                # that is not mounted here, and a cancelled run starts no more children.
                 shutil.rmtree(common / "worktrees" / path.name, ignore_errors=True)
 
 
@@ -353,6 +494,9 @@ def repository_of(directory: Path, cancel: Cancel) -> Repository:
 
     if not (top := said("rev-parse", "--show-toplevel")):
         return Repository(None, SourceInfo())
-    sha, ref = said("rev-parse", "--verify", "HEAD"), said("symbolic-ref", "--short", "-q", "HEAD")
+    sha, ref = (
+        said("rev-parse", "--verify", "HEAD"),
+        said("symbolic-ref", "--short", "-q", "HEAD"),
+    )
     dirty = bool(said("status", "--porcelain", "--untracked-files=no"))
     return Repository(Path(top), SourceInfo(sha or None, ref or None, dirty))

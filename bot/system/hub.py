@@ -1,7 +1,8 @@
 """The connection to GitHub: PyGithub's own objects for one repository and one token, and its errors as one line each.
 
-PyGithub builds its objects without looking, so what comes back is looked at here, before it does. The token goes to the
-API's own address only; an archive is fetched from the storage that the API names, without it.
+PyGithub builds its objects without looking, so what comes back is looked at here,
+before it does. The token goes to the API's own address only; an archive is fetched from
+the storage that the API names, without it.
 """
 
 from __future__ import annotations
@@ -19,16 +20,32 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import requests
-from github import Auth, Github, GithubException, GithubRetry, RateLimitExceededException, set_log_level
+from github import (
+    Auth,
+    Github,
+    GithubException,
+    GithubRetry,
+    RateLimitExceededException,
+    set_log_level,
+)
 from github.GithubException import BadAttributeException, IncompletableObject
 from github.Issue import Issue
 from github.Repository import Repository
 from github.Requester import Requester
 from requests.adapters import HTTPAdapter
-from requests.exceptions import ChunkedEncodingError, ContentDecodingError, RequestException
+from requests.exceptions import (
+    ChunkedEncodingError,
+    ContentDecodingError,
+    RequestException,
+)
 from urllib3 import BaseHTTPResponse
 from urllib3.connectionpool import ConnectionPool
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ResponseError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    MaxRetryError,
+    ResponseError,
+)
 
 from bot.core.json_text import parse_json
 from bot.errors import NetworkError
@@ -37,7 +54,9 @@ from bot.system.git import safe_address
 ACTIONS_LOGIN = "github-actions[bot]"
 """Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
 
-PAGE_ITEMS = 100  # The most that GitHub gives a page ("Using pagination in the REST API")
+PAGE_ITEMS = (
+    100  # The most that GitHub gives a page ("Using pagination in the REST API")
+)
 
 # PATCH is missing on purpose: a check run appends the annotations of each.
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
@@ -45,22 +64,34 @@ _USER_AGENT = "code-size-bot"
 _CHUNK_BYTES = 64 << 10
 _CLIP_CHARACTERS = 300
 _LONGEST_PAUSE_SECONDS = 8.0
-# "GitHub's token formats": a server or proxy that echoes a request must not get one into a log.
-_TOKEN = re.compile(r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}")
+# "GitHub's token formats": a server or proxy that echoes a request must not get one
+# into a log.
+_TOKEN = re.compile(
+    r"(gh[a-z]_|github_pat_|v1\.)\w{10,}|(?i:\b(bearer|token|basic)) [\w.~+/=-]{8,}"
+)
 # GitHub's words: "Unable to create comment because issue is locked."
-_LOCKED = re.compile(r"\b(?:issue|conversation|pull request) is locked\b", re.IGNORECASE)
+_LOCKED = re.compile(
+    r"\b(?:issue|conversation|pull request) is locked\b", re.IGNORECASE
+)
 _Value = TypeVar("_Value")
 
-# PyGithub prints what it asks again, and refusals that are expected; what matters is told in one line here.
+# PyGithub prints what it asks again, and refusals that are expected; what matters is
+# told in one line here.
 set_log_level(logging.WARNING)
 
 
 class Unexpected(Exception):
-    """An answer that is not what GitHub's documentation says; the text completes "GitHub's answer …"."""
+    """An answer that is not what GitHub's documentation says.
+
+    The text completes "GitHub's answer …".
+    """
 
 
 class _Answer(dict[str, Any]):
-    """An object that GitHub answered with; raises Unexpected where a field is looked for that it has not."""
+    """An object that GitHub answered with.
+
+    Raises Unexpected where a field is looked for that it has not.
+    """
 
     def __missing__(self, key: str) -> Any:
         raise Unexpected(f"has no `{key}`")
@@ -70,22 +101,38 @@ class _CutOff(Unexpected):
     """An answer that is no JSON, as when its end is missing."""
 
 
-# What PyGithub raises of an answer without the fields, or of the types, that the documentation gives it.
-_MISREAD = (BadAttributeException, AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
+# What PyGithub raises of an answer without the fields, or of the types, that the
+# documentation gives it.
+_MISREAD = (
+    BadAttributeException,
+    AssertionError,
+    AttributeError,
+    KeyError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 _IN_DOUBT = (Unexpected, RequestException, HTTPError, IncompletableObject)
-# urllib3 tries a request again until its answer begins; after that the connection may still break.
+# urllib3 tries a request again until its answer begins; after that the connection may
+# still break.
 _BROKE_OFF = (ChunkedEncodingError, ContentDecodingError, _CutOff)
 
 
 class BoundedRetry(GithubRetry):
     """`GithubRetry` that repeats no write which may have been carried out, and that never waits for long.
 
-    GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with Retry-After ("Rate limits for the
-    REST API"): then every request is sent again, if the wait is not above `max_rate_limit_wait`.
+    GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with
+    Retry-After ("Rate limits for the REST API"): then every request is sent again, if
+    the wait is not above `max_rate_limit_wait`.
     """
 
-    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """True where the request can be sent again; of a 403 only its headers and its text tell (`increment`)."""
+    def is_retry(
+        self, method: str, status_code: int, has_retry_after: bool = False
+    ) -> bool:
+        """True where the request can be sent again.
+
+        Of a 403 only its headers and its text tell (`increment`).
+        """
         is_limit = status_code in {403, 429} or (status_code == 503 and has_retry_after)
         return is_limit or super().is_retry(method, status_code, has_retry_after)
 
@@ -104,18 +151,42 @@ class BoundedRetry(GithubRetry):
             MaxRetryError: no try is left, or the wait would be too long; urllib3 then returns the last answer.
             GithubException: a 403 that is no rate limit, or one that cannot be waited for.
         """
-        if error is not None and not isinstance(error, ConnectTimeoutError) and method not in _SAFE_TO_REPEAT:
+        if (
+            error is not None
+            and not isinstance(error, ConnectTimeoutError)
+            and method not in _SAFE_TO_REPEAT
+        ):
             raise error
         try:
-            following: Any = super().increment(method, url, response, error, _pool, _stacktrace)  # type: ignore[arg-type]
+            following: Any = super().increment(
+                method,
+                url,
+                response,  # type: ignore[arg-type]
+                error,
+                _pool,
+                _stacktrace,
+            )
         except MaxRetryError:
-            if response is not None and response.status == 403 and "Retry-After" not in response.headers:
-                # PyGithub has read its text and found a rate limit there: the answer cannot be returned any more.
+            if (
+                response is not None
+                and response.status == 403
+                and "Retry-After" not in response.headers
+            ):
+                # PyGithub has read its text and found a rate limit there: the answer
+                # cannot be returned any more.
                 data = {"message": "the limit lasted too long"}
-                raise RateLimitExceededException(403, data, dict(response.headers)) from None
+                raise RateLimitExceededException(
+                    403, data, dict(response.headers)
+                ) from None
             raise
-        asked_seconds = following.get_retry_after(response) if response is not None else None
-        if asked_seconds and self.max_rate_limit_wait is not None and asked_seconds > self.max_rate_limit_wait:
+        asked_seconds = (
+            following.get_retry_after(response) if response is not None else None
+        )
+        if (
+            asked_seconds
+            and self.max_rate_limit_wait is not None
+            and asked_seconds > self.max_rate_limit_wait
+        ):
             raise MaxRetryError(_pool, url, ResponseError("the wait would be too long"))  # type: ignore[arg-type]
         return following  # type: ignore[no-any-return]
 
@@ -127,24 +198,37 @@ class _Requester(Requester):
         super().__init__(retry=retry, **settings)
         self.bounded_retry = retry
 
-    def requestJson(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:  # noqa: N802
+    def requestJson(  # noqa: N802
+        self, verb: str, url: str, *others: Any, **options: Any
+    ) -> tuple[int, dict[str, Any], str]:
         """Status, headers (with names in lower case) and text, which is JSON of the form above, or empty.
 
-        Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what `requests` and urllib3 raise.
+        Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what
+        `requests` and urllib3 raise.
         """
         return self.repeated(verb, lambda: self._json_of(verb, url, *others, **options))
 
     def repeated(self, verb: str, ask: Callable[[], _Value]) -> _Value:
-        """Return what `ask` gives; ask again where the answer to a GET broke off, as often as after a reset."""
+        """Return what `ask` gives.
+
+        Ask again where the answer to a GET broke off, as often as after a reset.
+        """
         tries = (self.bounded_retry.total or 0) if verb == "GET" else 0
         for attempt in range(tries):
             try:
                 return ask()
             except _BROKE_OFF:
-                time.sleep(min(self.bounded_retry.backoff_factor * 2**attempt, _LONGEST_PAUSE_SECONDS))
+                time.sleep(
+                    min(
+                        self.bounded_retry.backoff_factor * 2**attempt,
+                        _LONGEST_PAUSE_SECONDS,
+                    )
+                )
         return ask()
 
-    def _json_of(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
+    def _json_of(
+        self, verb: str, url: str, *others: Any, **options: Any
+    ) -> tuple[int, dict[str, Any], str]:
         status, headers, text = self.checked(verb, url, *others, **options)
         if status >= 300:
             raise Unexpected(f"is a redirect ({status})")
@@ -152,12 +236,20 @@ class _Requester(Requester):
             value = parse_json(text) if text else {}
         except ValueError:
             raise _CutOff("is not JSON") from None
-        if not all(isinstance(one, dict) for one in (value if isinstance(value, list) else [value])):
+        if not all(
+            isinstance(one, dict)
+            for one in (value if isinstance(value, list) else [value])
+        ):
             raise Unexpected("has unexpected data instead of objects")
         return status, headers, text
 
-    def checked(self, verb: str, url: str, *others: Any, **options: Any) -> tuple[int, dict[str, Any], str]:
-        """Status, headers and text of any form, also of a redirect; raises GithubException for 4xx and 5xx."""
+    def checked(
+        self, verb: str, url: str, *others: Any, **options: Any
+    ) -> tuple[int, dict[str, Any], str]:
+        """Status, headers and text of any form, also of a redirect.
+
+        Raises GithubException for 4xx and 5xx.
+        """
         status, headers, text = super().requestJson(verb, url, *others, **options)
         if status >= 400:
             try:
@@ -173,9 +265,13 @@ class Hub:
 
     repository: str
     requester: _Requester = field(repr=False, compare=False)
-    backoff_seconds: float = 0.5  # the pause before looking again at what an unclear answer left behind
+    backoff_seconds: float = (
+        0.5  # the pause before looking again at what an unclear answer left behind
+    )
     timeout_seconds: float = 30  # for connecting and for each silence
-    login: str = ""  # of what this token writes, where that is known; empty: GitHub is asked
+    login: str = (
+        ""  # of what this token writes, where that is known; empty: GitHub is asked
+    )
 
     @cached_property
     def repo(self) -> Repository:
@@ -191,7 +287,10 @@ class Hub:
         self.requester.close()
 
     def token_login(self) -> str:
-        """The login that what this token writes appears under; asked for once; raises NetworkError."""
+        """The login that what this token writes appears under.
+
+        Asked for once; raises NetworkError.
+        """
         return self.login or self._login
 
     @cached_property
@@ -215,7 +314,9 @@ class Hub:
 
     def download(self, path: str, max_bytes: int) -> bytes:
         """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
-        status, headers, _ = self.requester.checked("GET", f"/repos/{self.repository}/{path}")
+        status, headers, _ = self.requester.checked(
+            "GET", f"/repos/{self.repository}/{path}"
+        )
         if status < 300:
             raise Unexpected("does not redirect to a storage")
         location = str(headers.get("location", ""))
@@ -228,18 +329,24 @@ class Hub:
         data = bytearray()
         with requests.Session() as session:
             for scheme in ("https://", "http://"):
-                session.mount(scheme, HTTPAdapter(max_retries=self.requester.bounded_retry))
+                session.mount(
+                    scheme, HTTPAdapter(max_retries=self.requester.bounded_retry)
+                )
             try:
                 response = session.get(
                     location,
                     headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"},
-                    auth=lambda request: request,  # without it a password of ~/.netrc would be sent
+                    auth=lambda request: (
+                        request
+                    ),  # without it a password of ~/.netrc would be sent
                     timeout=self.timeout_seconds,
                     allow_redirects=False,
                     stream=True,
                 )
             except GithubException as refused:
-                raise Unexpected(f"names a storage that answers {refused.status}") from None
+                raise Unexpected(
+                    f"names a storage that answers {refused.status}"
+                ) from None
             if response.status_code >= 300:
                 raise Unexpected(f"names a storage that answers {response.status_code}")
             for chunk in response.iter_content(_CHUNK_BYTES):
@@ -262,9 +369,10 @@ def connect(
 ) -> Hub:
     """The repository behind an API; nothing is requested yet.
 
-    `api_url`: `https://api.github.com`, or a server's `https://HOST/api/v3`; `timeout_seconds`: for connecting, and for
-    each silence of the server; `max_wait_seconds`: bound on a wait that GitHub asks for; a longer one is an error at
-    once.
+    `api_url`: `https://api.github.com`, or a server's `https://HOST/api/v3`;
+    `timeout_seconds`: for connecting, and for each silence of the server;
+    `max_wait_seconds`: bound on a wait that GitHub asks for; a longer one is an error
+    at once.
     """
     github = Github(
         auth=Auth.Token(token) if token else None,
@@ -277,18 +385,28 @@ def connect(
             max_rate_limit_wait=max_wait_seconds,
             backoff_factor=backoff_seconds,
             allowed_methods=_SAFE_TO_REPEAT,
-            raise_on_status=False,  # the last answer is worth more than "too many retries": it says why
+            # the last answer is worth more than "too many retries": it says why
+            raise_on_status=False,
         ),
         seconds_between_requests=0,
         seconds_between_writes=0,
         lazy=True,
         api_version="2022-11-28",
     )
-    return Hub(repository, _Requester(**github.requester.kwargs), backoff_seconds, timeout_seconds, login)
+    return Hub(
+        repository,
+        _Requester(**github.requester.kwargs),
+        backoff_seconds,
+        timeout_seconds,
+        login,
+    )
 
 
 def required(value: _Value | None, name: str) -> _Value:
-    """A field that GitHub's documentation promises; raises Unexpected where PyGithub has None for want of it."""
+    """A field that GitHub's documentation promises.
+
+    Raises Unexpected where PyGithub has None for want of it.
+    """
     if value is None:
         raise Unexpected(f"has no `{name}`")
     return value
@@ -301,9 +419,17 @@ def in_doubt(error: Exception) -> bool:
 
 
 def _is_misread(error: Exception) -> bool:
-    """True where an answer could not be followed; a key that is not PyGithub's is a fault of this program."""
-    places = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    is_key_of_ours = isinstance(error, KeyError) and not places[-1].startswith("github.")
+    """True where an answer could not be followed.
+
+    A key that is not PyGithub's is a fault of this program.
+    """
+    places = [
+        frame.f_globals.get("__name__", "")
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    is_key_of_ours = isinstance(error, KeyError) and not places[-1].startswith(
+        "github."
+    )
     return isinstance(error, _MISREAD) and not is_key_of_ours
 
 
@@ -311,8 +437,8 @@ def _is_misread(error: Exception) -> bool:
 def explain(action: str, permission: str) -> Iterator[None]:
     """Turns what GitHub, PyGithub and the network throw into one line.
 
-    `action`: completes "cannot …"; `permission`: what the job's token needs for it, as in a workflow: `pull-requests:
-    write`.
+    `action`: completes "cannot …"; `permission`: what the job's token needs for it, as
+    in a workflow: `pull-requests: write`.
 
     Raises:
         NetworkError: with the missing permission, where that may be it. The token is in none.
@@ -325,19 +451,25 @@ def explain(action: str, permission: str) -> Iterator[None]:
     except GithubException as error:
         raise _refused(action, permission, error) from None
     except (RequestException, HTTPError) as error:
-        what = f"cannot {action}: GitHub did not answer: {_one_line(str(error) or type(error).__name__)}"
+        what = (
+            f"cannot {action}: GitHub did not answer:"
+            f" {_one_line(str(error) or type(error).__name__)}"
+        )
         raise NetworkError(what, hint="run it again") from None
     except Unexpected as error:
         raise _misread(action, str(error)) from None
     except _MISREAD as error:
         if not _is_misread(error):
             raise
-        raise _misread(action, f"cannot be followed: {type(error).__name__}: {error}") from None
+        raise _misread(
+            action, f"cannot be followed: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _misread(action: str, what: str) -> NetworkError:
     return NetworkError(
-        f"cannot {action}: GitHub's answer {_one_line(what)}", hint="run it again, or check the API URL"
+        f"cannot {action}: GitHub's answer {_one_line(what)}",
+        hint="run it again, or check the API URL",
     )
 
 
@@ -347,15 +479,28 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
     details = []
     for one in wrong if isinstance(wrong, list) else ():
         fields = one if isinstance(one, dict) else {"message": one}
-        named = " ".join(str(fields[key]) for key in ("resource", "field", "code") if key in fields)
+        named = " ".join(
+            str(fields[key]) for key in ("resource", "field", "code") if key in fields
+        )
         details.append(str(fields.get("message") or named))
-    # GitHub's message and what it names as wrong ("Troubleshooting the REST API", validation failed).
-    message = _one_line(": ".join(filter(None, [_message(error) or "without a message", ", ".join(details)])))
+    # GitHub's message and what it names as wrong ("Troubleshooting the REST API",
+    # validation failed).
+    message = _one_line(
+        ": ".join(
+            filter(None, [_message(error) or "without a message", ", ".join(details)])
+        )
+    )
     if status == 403 and _LOCKED.search(message):
         hint = "unlock it, or read the report in the job summary"
         return NetworkError(f"cannot {action}: the conversation is locked", hint=hint)
-    if not is_rate_limit and (status == 404 or (status == 403 and "already running" not in message)):
-        what = f"403 {message}" if status == 403 else "not found, or the token may not see it"
+    if not is_rate_limit and (
+        status == 404 or (status == 403 and "already running" not in message)
+    ):
+        what = (
+            f"403 {message}"
+            if status == 403
+            else "not found, or the token may not see it"
+        )
         return NetworkError(f"cannot {action}: {what}", permission=permission)
     reasons = {
         401: ("the token was refused", "check the input `github-token`"),
@@ -365,7 +510,10 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
     if is_rate_limit:
         after = (error.headers or {}).get("retry-after")
         waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
-        what, hint = f"GitHub limits the rate of requests{waiting}: {status} {message}", "run it again later"
+        what, hint = (
+            f"GitHub limits the rate of requests{waiting}: {status} {message}",
+            "run it again later",
+        )
     elif status >= 500:
         what, hint = f"GitHub did not answer: {status} {message}", "run it again"
     return NetworkError(f"cannot {action}: {what}", hint=hint)
@@ -375,7 +523,9 @@ def _is_rate_limit(error: GithubException) -> bool:
     """True where the request can succeed later, and lacks no permission."""
     headers = error.headers or {}
     exhausted = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
-    is_limit = isinstance(error, RateLimitExceededException) or Requester.isRateLimitError(_message(error))
+    is_limit = isinstance(
+        error, RateLimitExceededException
+    ) or Requester.isRateLimitError(_message(error))
     return error.status == 429 or (error.status == 403 and (exhausted or is_limit))
 
 

@@ -1,8 +1,9 @@
 """The addresses of a compiler's memory: its output may depend on them, and Linux chooses them anew for every process.
 
-Compiles run without that randomness where the kernel allows it (a container's default seccomp profile does not), so
-that the same command gives the same artifact, run after run. Whether it would give another one elsewhere is then
-asked on purpose: a layout other than 0 moves all libraries, by the room that is left for the stack.
+Compiles run without that randomness where the kernel allows it (a container's default
+seccomp profile does not), so that the same command gives the same artifact, run after
+run. Whether it would give another one elsewhere is then asked on purpose: a layout
+other than 0 moves all libraries, by the room that is left for the stack.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Iterator, Sequence
 _ADDR_NO_RANDOMIZE = 0x0040000
 """personality(2): switches off the randomisation of addresses for programs that this thread starts."""
 _ASK = 0xFFFFFFFF
-# Above 128 MiB the kernel places libraries below the room for the stack (mmap_base in arch/x86/mm/mmap.c of Linux).
-# An odd number of MiB: large libraries are aligned to 2 MiB, smaller steps move nothing.
+# Above 128 MiB the kernel places libraries below the room for the stack (mmap_base in
+# arch/x86/mm/mmap.c of Linux). An odd number of MiB: large libraries are aligned to 2
+# MiB, smaller steps move nothing.
 _STACK_BYTES = (0, 257 << 20, 513 << 20, 4097 << 20, 769 << 20, 1281 << 20)
 LAYOUTS = len(_STACK_BYTES)
 
@@ -45,6 +47,13 @@ def fixed_addresses() -> Iterator[bool]:
 
 
 def placed(argv: Sequence[str], layout: int) -> list[str]:
-    """The command that runs `argv` with its memory at the addresses of one of LAYOUTS layouts; 0 is the usual one."""
+    """The command that runs `argv` with its memory at the addresses of one of LAYOUTS layouts.
+
+    0 is the usual one.
+    """
     room = _STACK_BYTES[layout % LAYOUTS]
-    return [sys.executable, "-IS", "-c", _LAUNCHER, str(room), *argv] if room else list(argv)
+    return (
+        [sys.executable, "-IS", "-c", _LAUNCHER, str(room), *argv]
+        if room
+        else list(argv)
+    )

@@ -1,16 +1,19 @@
 """The only module that spawns processes: one at a time to its end, or a worker that answers line by line.
 
-Every child leads a process group of its own, sees a scrubbed environment, and is gone when its call returns, whatever
-happened: a timeout, Ctrl-C, or a diagnostic of 100 MB (of which only the head is kept). So is all that it started:
+Every child leads a process group of its own, sees a scrubbed environment, and is gone
+when its call returns, whatever happened: a timeout, Ctrl-C, or a diagnostic of 100 MB
+(of which only the head is kept). So is all that it started:
 
-A program that leaves its process group and its session, and whose parents end, is nobody's child. Linux gives it to
-this process (a subreaper), which tells it by its session: a child has one of its own, which everything that it starts
-is in or leaves for a new one, and none can enter this process's own. What is in the session of a child that still runs
-is spared; all other strays are ended, until none is left.
+A program that leaves its process group and its session, and whose parents end, is
+nobody's child. Linux gives it to this process (a subreaper), which tells it by its
+session: a child has one of its own, which everything that it starts is in or leaves for
+a new one, and none can enter this process's own. What is in the session of a child that
+still runs is spared; all other strays are ended, until none is left.
 
-Where this process is killed, a process that reads which groups are alive ends these when its input ends. The kernel's
-own way (PR_SET_PDEATHSIG) spares the children of a compiler, strikes when the thread ends that started it, and has to
-be set between fork and exec, where a program with threads must not run Python.
+Where this process is killed, a process that reads which groups are alive ends these
+when its input ends. The kernel's own way (PR_SET_PDEATHSIG) spares the children of a
+compiler, strikes when the thread ends that started it, and has to be set between fork
+and exec, where a program with threads must not run Python.
 """
 
 from __future__ import annotations
@@ -36,8 +39,17 @@ from bot.system.files import Head, Keeping
 from bot.system.memory_layout import fixed_addresses, placed
 from bot.system.tokens import is_token
 
-_KEPT_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
-_SIGNALS = {one.value: one.name for one in signal.Signals}  # Number → name; most real-time signals have none
+_KEPT_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+)
+_SIGNALS = {
+    one.value: one.name for one in signal.Signals
+}  # Number → name; most real-time signals have none
 _POLL_SECONDS = 0.1
 SCRIPT = """if True:
     import contextlib, os, sys
@@ -51,7 +63,9 @@ SCRIPT = """if True:
 """What the process runs that outlives this one."""
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 0.002
-_PATIENCE_SECONDS = 10.0  # How long the kernel may take to end what was killed, or strays to outrun it
+_PATIENCE_SECONDS = (
+    10.0  # How long the kernel may take to end what was killed, or strays to outrun it
+)
 _CHUNK_BYTES = 1 << 16
 _LONGEST_ANSWER_BYTES = 1 << 28
 
@@ -63,12 +77,13 @@ class Outcome:
     exit_code: int | None  # None where a signal ended it
     signal: str | None  # the signal's name, None where it exited
     timed_out: bool  # True where the time limit ended it
-    # the head of standard output and error together, at most `bot.system.files.LIMIT_BYTES`; of standard error alone
-    # where standard output went to a file
+    # the head of standard output and error together, at most
+    # `bot.system.files.LIMIT_BYTES`; of standard error alone where standard output went
+    # to a file
     output: str
     cpu_ms: int  # user plus system time, of the child and those it waited for
-    # peak resident set, likewise; None where it is not above this process's own, which Linux hands down through exec,
-    # so that the kernel's figure says nothing
+    # peak resident set, likewise; None where it is not above this process's own, which
+    # Linux hands down through exec, so that the kernel's figure says nothing
     peak_rss_kib: int | None
 
     @property
@@ -90,7 +105,10 @@ class Cancel:
     def check(self) -> None:
         """Raise Interrupted if set."""
         if self._event.is_set():
-            raise Interrupted("interrupted", hint="run the same command again: finished builds are in the cache")
+            raise Interrupted(
+                "interrupted",
+                hint="run the same command again: finished builds are in the cache",
+            )
 
 
 class Meter:
@@ -114,7 +132,9 @@ def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, st
 
 
 _Child = subprocess.Popen[bytes]
-Ended = tuple[int, resource.struct_rusage]  # The wait status of a child, and what it used
+Ended = tuple[
+    int, resource.struct_rusage
+]  # The wait status of a child, and what it used
 
 
 class Guard:
@@ -161,8 +181,13 @@ class Guard:
         while strays := self._kill_strays():
             if time.monotonic() > deadline:
                 self._patience_seconds = 0.0
-                what = f"{', '.join(strays[:3])}: a compiler started this process, and the bot cannot end it"
-                raise StrayProcess(what, hint="do not run this compiler; end the process yourself")
+                what = (
+                    f"{', '.join(strays[:3])}: a compiler started this process, and the"
+                    " bot cannot end it"
+                )
+                raise StrayProcess(
+                    what, hint="do not run this compiler; end the process yourself"
+                )
             time.sleep(_END_SECONDS)
 
     def end_all(self) -> None:
@@ -174,17 +199,35 @@ class Guard:
         self.clear()
 
     def _kill_strays(self) -> list[str]:
-        """Kill those that there are; what they are called, also where they are gone: others may have come of them."""
+        """Kill those that there are.
+
+        What they are called, also where they are gone: others may have come of them.
+        """
         with self._lock:
-            spared, names = {*self.alive, os.getsid(0), self.process.pid if self.process else 0}, []
+            spared, names = (
+                {
+                    *self.alive,
+                    os.getsid(0),
+                    self.process.pid if self.process else 0,
+                },
+                [],
+            )
             for pid in _children():
-                with contextlib.suppress(ProcessLookupError, ChildProcessError):  # a child of some library's
+                with contextlib.suppress(
+                    ProcessLookupError, ChildProcessError
+                ):  # a child of some library's
                     if os.getsid(pid) not in spared:
-                        with contextlib.suppress(PermissionError):  # it runs as another user
+                        with contextlib.suppress(
+                            PermissionError
+                        ):  # it runs as another user
                             os.kill(pid, signal.SIGKILL)
                         name = "a program"
                         with contextlib.suppress(OSError):
-                            name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+                            name = (
+                                Path(f"/proc/{pid}/comm")
+                                .read_text(errors="replace")
+                                .strip()
+                            )
                         names.append(f"{name} (process {pid})")
                         os.waitpid(pid, os.WNOHANG)
             return names
@@ -214,15 +257,23 @@ def _kill_group(group: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Process ids of the children of all threads of this process; none on a system that gives it no strays."""
+    """Process ids of the children of all threads of this process.
+
+    None on a system that gives it no strays.
+    """
     if threads := list(Path("/proc/self/task").glob("*/children")):
         for thread in threads:
             with contextlib.suppress(OSError):  # the thread is over
                 yield from map(int, thread.read_bytes().split())
         return
-    for stat in Path("/proc").glob("[0-9]*/stat"):  # a kernel without CONFIG_PROC_CHILDREN
+    for stat in Path("/proc").glob(
+        "[0-9]*/stat"
+    ):  # a kernel without CONFIG_PROC_CHILDREN
         with contextlib.suppress(OSError):
-            if stat.read_bytes().rpartition(b") ")[2].split()[1] == str(os.getpid()).encode():
+            if (
+                stat.read_bytes().rpartition(b") ")[2].split()[1]
+                == str(os.getpid()).encode()
+            ):
                 yield int(stat.parent.name)
 
 
@@ -230,12 +281,20 @@ _guard = Guard()
 
 
 def require_none_left() -> None:
-    """End whatever was started, by whom it may be; raises StrayProcess where that cannot be ended."""
+    """End whatever was started, by whom it may be.
+
+    Raises StrayProcess where that cannot be ended.
+    """
     _guard.end_all()
 
 
-def _watch(child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel) -> Ended | None:
-    """Follow the child and its pipe to their end; wait status and usage, or None when the deadline passed."""
+def _watch(
+    child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel
+) -> Ended | None:
+    """Follow the child and its pipe to their end.
+
+    Wait status and usage, or None when the deadline passed.
+    """
     is_open = True
     while time.monotonic() < deadline:
         cancel.check()
@@ -262,13 +321,19 @@ def run(
     layout: int | None = None,
     keeping: Keeping = bytes,
 ) -> Outcome:
-    """Run one program to its end; raises OSError where it cannot be started and Interrupted when cancelled.
+    """Run one program to its end.
 
-    `stdout`: a file for the whole of standard output; `output` then holds the head of standard error alone; `layout`:
-    of a compiler's memory (`bot.system.memory_layout`); None: as the system likes; `keeping`: chunk after chunk of its
-    output → what to keep of it, before the head is cut; an empty one ends it.
+    Raises OSError where it cannot be started and Interrupted when cancelled.
+
+    `stdout`: a file for the whole of standard output; `output` then holds the head of
+    standard error alone; `layout`: of a compiler's memory (`bot.system.memory_layout`);
+    None: as the system likes; `keeping`: chunk after chunk of its output → what to keep
+    of it, before the head is cut; an empty one ends it.
     """
-    with open(stdin or os.devnull, "rb") as source, open(stdout, "wb") if stdout else nullcontext() as sink:
+    with (
+        open(stdin or os.devnull, "rb") as source,
+        open(stdout, "wb") if stdout else nullcontext() as sink,
+    ):
 
         def start() -> subprocess.Popen[bytes]:
             with nullcontext() if layout is None else fixed_addresses():
@@ -294,7 +359,10 @@ def run(
         _, usage = ended or _guard.end(child)
         pipe.close()
         _guard.clear()
-    code, own_peak_kib = child.returncode, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code, own_peak_kib = (
+        child.returncode,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    )
     return Outcome(
         exit_code=code if code >= 0 and not timed_out else None,
         signal=_SIGNALS.get(-code, f"signal {-code}") if code < 0 else None,
@@ -306,7 +374,10 @@ def run(
 
 
 class Worker:
-    """A child that answers each line it is sent with one line, for one thread at a time; ended with `close`."""
+    """A child that answers each line it is sent with one line, for one thread at a time.
+
+    Ended with `close`.
+    """
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._child = _guard.begin(
@@ -322,8 +393,13 @@ class Worker:
         )
         self._pending = bytearray()
 
-    def ask(self, line: str | None, cancel: Cancel, timeout_seconds: float = 120) -> str | None:
-        """The answer to `line` (to nothing: its greeting); None where it died or did not answer in time."""
+    def ask(
+        self, line: str | None, cancel: Cancel, timeout_seconds: float = 120
+    ) -> str | None:
+        """The answer to `line` (to nothing: its greeting).
+
+        None where it died or did not answer in time.
+        """
         try:
             if line is not None and self._child.stdin is not None:
                 self._child.stdin.write(line.encode() + b"\n")
@@ -338,7 +414,10 @@ class Worker:
         while (end := self._pending.find(b"\n", searched)) < 0:
             searched = len(self._pending)
             cancel.check()
-            if time.monotonic() > deadline or len(self._pending) > _LONGEST_ANSWER_BYTES:
+            if (
+                time.monotonic() > deadline
+                or len(self._pending) > _LONGEST_ANSWER_BYTES
+            ):
                 self.close()
                 return None
             if select.select([fd], [], [], _POLL_SECONDS)[0]:

@@ -20,15 +20,19 @@ def is_token(name: str) -> bool:
 def require_no_token(environ: Mapping[str, str]) -> None:
     """Raise UsageError where GitHub Actions gave a token to a command that is about to run compilers.
 
-    A compiler runs as the same user as this program, so that it could use the token. At a terminal the token is the
-    user's own.
+    A compiler runs as the same user as this program, so that it could use the token. At
+    a terminal the token is the user's own.
     """
     if environ.get("GITHUB_ACTIONS") != "true":
         return
     for name in _TOKENS:
         if environ.get(name, "").strip():
             is_input = name.startswith(_INPUT_PREFIX)
-            where = f"input {name.removeprefix(_INPUT_PREFIX).lower()}" if is_input else f"environment: {name}"
+            where = (
+                f"input {name.removeprefix(_INPUT_PREFIX).lower()}"
+                if is_input
+                else f"environment: {name}"
+            )
             raise UsageError(
                 "a command that compiles takes no token on GitHub Actions",
                 where=where,

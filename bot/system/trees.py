@@ -1,6 +1,7 @@
 """Folders that an untrusted program filled: followed and removed whatever it left in them.
 
-A program can nest folders deeper than Python can recurse, lock them, and name files in bytes that are not UTF-8.
+A program can nest folders deeper than Python can recurse, lock them, and name files in
+bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 from bot.errors import InputError
 
 MOST_LEVELS = 100
-_FOLDER_BITS = stat.S_IRWXU  # What the owner of a folder needs to list it and to remove what is in it
+_FOLDER_BITS = (
+    stat.S_IRWXU
+)  # What the owner of a folder needs to list it and to remove what is in it
 
 
 def files_below(folder: Path, *, unlock: bool = False) -> Iterator[os.DirEntry[str]]:
@@ -53,7 +56,9 @@ def _listed(path: str, *, unlock: bool) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise InputError("the path of a folder is too long for the system") from None
+            raise InputError(
+                "the path of a folder is too long for the system"
+            ) from None
         return []
 
 
@@ -79,7 +84,8 @@ def printable(name: str) -> str:
 def remove_tree(tree: Path) -> None:
     """Remove a folder with everything in it; a folder that is missing is no error. Raises OSError.
 
-    Each folder moves to the top before it is emptied, so that no path grows long however deep the folders are.
+    Each folder moves to the top before it is emptied, so that no path grows long
+    however deep the folders are.
     """
     with contextlib.suppress(FileNotFoundError):
         empty_tree(tree)

@@ -28,7 +28,9 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("width", [1280, 375])
 @pytest.mark.parametrize("dark", [False, True])
-def test_it_is_accessible(browser: Browser, files: list[Path], width: int, dark: bool) -> None:
+def test_it_is_accessible(
+    browser: Browser, files: list[Path], width: int, dark: bool
+) -> None:
     with opened(browser, files[-1], width=width, dark=dark) as tab:
         tab.locator("details").evaluate_all(OPEN_ALL)
         assert violations(tab) == []

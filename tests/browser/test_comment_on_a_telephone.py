@@ -37,18 +37,34 @@ LONG_TARGETS = {
 
 
 def with_long_names(scale: int) -> Report:
-    """Every model grew on every target; sizes and frames are `scale` times those of a small model."""
+    """Every model grew on every target.
+
+    Sizes and frames are `scale` times those of a small model.
+    """
 
     def base(_key: CellKey, found: Cell) -> Cell:
-        return make.with_metrics(found, artifact_bytes=83_990 * scale, stack_max_bytes=376 * scale)
+        return make.with_metrics(
+            found, artifact_bytes=83_990 * scale, stack_max_bytes=376 * scale
+        )
 
     def head(key: CellKey, found: Cell) -> Cell:
         if key.model == LONG_NAMES[0]:
-            return make.failed(found, f"error: cannot open {'third_party/rocm_device_libraries/' * 4}ocml.bc")
-        return make.with_metrics(found, artifact_bytes=343_512 * scale, stack_max_bytes=1_176 * scale, executables=99)
+            return make.failed(
+                found,
+                f"error: cannot open {'third_party/rocm_device_libraries/' * 4}ocml.bc",
+            )
+        return make.with_metrics(
+            found,
+            artifact_bytes=343_512 * scale,
+            stack_max_bytes=1_176 * scale,
+            executables=99,
+        )
 
     models = tuple(sorted(LONG_NAMES))
-    sides = make.snapshot("1", base, models, LONG_TARGETS), make.snapshot("2", head, models, LONG_TARGETS)
+    sides = (
+        make.snapshot("1", base, models, LONG_TARGETS),
+        make.snapshot("2", head, models, LONG_TARGETS),
+    )
     return make.explained(make.report(*sides))
 
 
@@ -57,7 +73,9 @@ def with_few_rows(report: Report) -> Report:
     models = LONG_NAMES[:2]
     findings = tuple(one for one in report.verdict.findings if one.key.model in models)
     deltas = tuple(delta for delta in report.deltas if delta.key.model in models)
-    return replace(report, deltas=deltas, verdict=replace(report.verdict, findings=findings))
+    return replace(
+        report, deltas=deltas, verdict=replace(report.verdict, findings=findings)
+    )
 
 
 REPORTS = {
@@ -76,35 +94,54 @@ def important_tables(tables: Locator) -> list[Locator]:
     found = []
     for table in tables.all():
         header = table.locator("thead").inner_text()
-        if any(words in header for words in HEADERS) and not table.locator("sub").count():
+        if (
+            any(words in header for words in HEADERS)
+            and not table.locator("sub").count()
+        ):
             found.append(table)
     return found
 
 
 @pytest.mark.parametrize("width", [375, 900])
 @pytest.mark.parametrize("name", REPORTS)
-def test_no_column_that_matters_is_cut_off(browser: Browser, tmp_path: Path, name: str, width: int) -> None:
+def test_no_column_that_matters_is_cut_off(
+    browser: Browser, tmp_path: Path, name: str, width: int
+) -> None:
     comment = render_comment(REPORTS[name])
     path = write_comment_page(tmp_path, comment)
     with opened(browser, path, width=width) as tab:
         tables = important_tables(tab.locator("table"))
-        assert bool(tables) == bool(re.search(r"^\| (?:build|target)\b", comment, re.MULTILINE))
+        assert bool(tables) == bool(
+            re.search(r"^\| (?:build|target)\b", comment, re.MULTILINE)
+        )
         cut = [table.inner_text() for table in tables if table.evaluate(CUT)]
         assert not cut
 
 
-def test_a_row_has_build_metric_values_limit_and_cause(browser: Browser, tmp_path: Path) -> None:
+def test_a_row_has_build_metric_values_limit_and_cause(
+    browser: Browser, tmp_path: Path
+) -> None:
     path = write_comment_page(tmp_path, render_comment(REPORTS["two_releases"]))
     with opened(browser, path, width=375) as tab:
         failing, measures, *_ = important_tables(tab.locator("table"))
         row = " ".join(failing.locator("tbody tr").first.inner_text().split())
         assert "mobilenet_v1_f32_224 on x86_64: code size mainly cause 1 (63 %)" in row
         assert "50,438 → 83,990 B (+66.5 %) limit: 54,534 B" in row
-        rows = [" ".join(text.split()) for text in measures.locator("tbody tr").all_inner_texts()]
-        assert any(row.startswith("x86_64 (3 of 4): 325,846 → 313,478 B (−3.8 %) frame 376 → 1,176 B") for row in rows)
+        rows = [
+            " ".join(text.split())
+            for text in measures.locator("tbody tr").all_inner_texts()
+        ]
+        assert any(
+            row.startswith(
+                "x86_64 (3 of 4): 325,846 → 313,478 B (−3.8 %) frame 376 → 1,176 B"
+            )
+            for row in rows
+        )
 
 
-def test_a_long_name_is_whole_although_it_has_several_lines(browser: Browser, tmp_path: Path) -> None:
+def test_a_long_name_is_whole_although_it_has_several_lines(
+    browser: Browser, tmp_path: Path
+) -> None:
     path = write_comment_page(tmp_path, render_comment(REPORTS["long names, few rows"]))
     with opened(browser, path, width=375) as tab:
         names = tab.locator("table").first.locator("td").first.inner_text()
@@ -118,7 +155,9 @@ FIRST_SCREEN = 940
 
 
 @pytest.mark.parametrize("case", everyday.CASES)
-def test_the_first_screen_says_why_and_what_to_do(browser: Browser, tmp_path: Path, case: str) -> None:
+def test_the_first_screen_says_why_and_what_to_do(
+    browser: Browser, tmp_path: Path, case: str
+) -> None:
     report = everyday.report(case)
     path = write_comment_page(tmp_path, render_comment(report))
     with opened(browser, path, width=794) as tab:

@@ -34,13 +34,22 @@ def hostile() -> Report:
 
     def head(key: CellKey, found: Cell) -> Cell:
         word = MODELS[MODELS.index(key.model) - 3]
-        named = [replace(one, executable=f"{word}{at}", name=f"{at} {word}") for at, one in enumerate(found.dispatches)]
+        named = [
+            replace(one, executable=f"{word}{at}", name=f"{at} {word}")
+            for at, one in enumerate(found.dispatches)
+        ]
         if key.model == "javascript:window.ran=1":
             return make.failed(found, "\n".join(WORDS))
         return make.grown(replace(found, dispatches=tuple(named)), artifact_bytes=9_000)
 
-    base, other = make.snapshot("1", models=MODELS, targets=TARGETS), make.snapshot("2", head, MODELS, TARGETS)
-    return make.explained(make.report(base, other, WORDS), "</pre><img src=x onerror='window.ran = 1'>\u202e")
+    base, other = (
+        make.snapshot("1", models=MODELS, targets=TARGETS),
+        make.snapshot("2", head, MODELS, TARGETS),
+    )
+    return make.explained(
+        make.report(base, other, WORDS),
+        "</pre><img src=x onerror='window.ran = 1'>\u202e",
+    )
 
 
 REPORT = hostile()
@@ -55,19 +64,30 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_nothing_of_it_runs_whatever_is_opened(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
-        tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        tab.evaluate(
+            "document.querySelectorAll('details').forEach((one) => { one.open ="
+            " true; })"
+        )
         tab.wait_for_function("document.querySelectorAll('.treemap').length > 9")
         assert tab.evaluate(
-            "[typeof ran, document.querySelectorAll('svg, img, iframe, a:not([href^=\"#\"])').length]"
+            "[typeof ran, document.querySelectorAll('svg, img, iframe,"
+            ' a:not([href^="#"])\').length]'
         ) == [
             "undefined",
             0,
         ]
 
 
-def test_the_policy_stops_a_script_even_where_something_was_not_escaped(browser: Browser, page: Path) -> None:
+def test_the_policy_stops_a_script_even_where_something_was_not_escaped(
+    browser: Browser, page: Path
+) -> None:
     bad = page.with_name("bad.html")
-    bad.write_text(page.read_text(encoding="utf-8").replace("<main", "<script>window.ran = 1</script><main"), "utf-8")
+    bad.write_text(
+        page.read_text(encoding="utf-8").replace(
+            "<main", "<script>window.ran = 1</script><main"
+        ),
+        "utf-8",
+    )
     with pytest.raises(AssertionError, match="script-src"), opened(browser, bad) as tab:
         assert tab.evaluate("typeof ran") == "undefined"
 
@@ -75,35 +95,53 @@ def test_the_policy_stops_a_script_even_where_something_was_not_escaped(browser:
 def test_nothing_of_it_is_lost(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         names = tab.locator(".cell .model").all_text_contents()
-        assert sorted(set(names)) == sorted({visible(clip(name, 64)) or "(empty)" for name in MODELS})
+        assert sorted(set(names)) == sorted(
+            {visible(clip(name, 64)) or "(empty)" for name in MODELS}
+        )
         assert len(names) == len(MODELS) * len(TARGETS)
         rows = tab.locator(".dispatches th").all_text_contents()
         told = {row.partition(" (only on")[0].strip() for row in rows}
         for cell in REPORT.head.cells:
-            assert {visible(clip(one.name, 100)).strip() for one in cell.dispatches} <= told
+            assert {
+                visible(clip(one.name, 100)).strip() for one in cell.dispatches
+            } <= told
 
 
 def test_every_address_leads_to_its_own(browser: Browser, page: Path) -> None:
     addresses = [cell_address(delta.key) for delta in REPORT.deltas]
     addresses += [
-        dispatch_address(d.key, d.head.dispatches[1].executable) for d in REPORT.deltas if d.head and d.head.dispatches
+        dispatch_address(d.key, d.head.dispatches[1].executable)
+        for d in REPORT.deltas
+        if d.head and d.head.dispatches
     ]
     assert len(set(addresses)) == len(addresses)
     with opened(browser, page) as tab:
-        go = "(address) => { location.hash = address; showAddressed(); return document.activeElement.id; }"
+        go = (
+            "(address) => { location.hash = address; showAddressed(); return"
+            " document.activeElement.id; }"
+        )
         assert [tab.evaluate(go, address) for address in addresses] == addresses
 
 
 def test_names_are_found_as_people_write_them(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
-        for word in ("<img src=x onerror=alert(1)>", "\"'><svg onload='window.ran = 1'>", "javascript:window.ran=1"):
+        for word in (
+            "<img src=x onerror=alert(1)>",
+            "\"'><svg onload='window.ran = 1'>",
+            "javascript:window.ran=1",
+        ):
             tab.evaluate("(word) => { location.hash = `${word}/t`; }", word)
-            tab.wait_for_function("(id) => document.activeElement.id === id", arg=cell_address(CellKey(word, "t")))
+            tab.wait_for_function(
+                "(id) => document.activeElement.id === id",
+                arg=cell_address(CellKey(word, "t")),
+            )
 
 
 def test_it_is_searched_filtered_and_accessible(browser: Browser, page: Path) -> None:
     with opened(browser, page, width=375) as tab:
-        tab.locator("select[name=model]").select_option("</details></summary><script>alert(1)</script>")
+        tab.locator("select[name=model]").select_option(
+            "</details></summary><script>alert(1)</script>"
+        )
         assert tab.locator(".cell:not([hidden])").count() == 2
         assert tab.evaluate("document.documentElement.scrollWidth") == 375
         assert violations(tab) == []

@@ -26,10 +26,15 @@ CELLS, LARGEST_BYTES = 200, 5_000_000
 GREW = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 WIDTH = "document.documentElement.scrollWidth"
-TALLEST = "Math.max(...[...document.querySelectorAll('tr')].map((row) => row.getBoundingClientRect().height))"
+TALLEST = (
+    "Math.max(...[...document.querySelectorAll('tr')].map((row) =>"
+    " row.getBoundingClientRect().height))"
+)
 SHOWN = "[...document.querySelectorAll('.cell:not([hidden])')].map((cell) => cell.id)"
 MOST_SHEETS = 8  # of A4, for 32 builds
-MOST_HIGH = 190  # Pixels of a row: nobody reads a table whose rows fill a third of the screen
+MOST_HIGH = (
+    190  # Pixels of a row: nobody reads a table whose rows fill a third of the screen
+)
 
 
 def written(folder: Path, report: Report) -> Path:
@@ -52,10 +57,19 @@ def shown(page: Page) -> list[str]:
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three of the cells: axe takes a minute for thousands of rows."""
-    kept = (GREW, CellKey("bert_l4_f32_dyn", "cuda"), CellKey("bert_l4_f32_s128", "vmvx"))
-    sides = [replace(side, cells=tuple(c for c in side.cells if c.key in kept)) for side in (REPORT.base, REPORT.head)]
+    kept = (
+        GREW,
+        CellKey("bert_l4_f32_dyn", "cuda"),
+        CellKey("bert_l4_f32_s128", "vmvx"),
+    )
+    sides = [
+        replace(side, cells=tuple(c for c in side.cells if c.key in kept))
+        for side in (REPORT.base, REPORT.head)
+    ]
     base, head = (traced(side, more) for side, more in zip(sides, (1, 4), strict=True))
-    made = reported(load_config(models=False), base, head, Baseline("snapshot base.json"))
+    made = reported(
+        load_config(models=False), base, head, Baseline("snapshot base.json")
+    )
     return written(tmp_path_factory.mktemp("few"), made)
 
 
@@ -65,7 +79,9 @@ def test_it_is_accessible(browser: Browser, few: Path, width: int, dark: bool) -
     with opened(browser, few, width=width, dark=dark) as tab:
         assert violations(tab) == []
         tab.evaluate(OPEN_ALL)
-        tab.wait_for_function("drawn.length >= document.querySelectorAll('.trace').length")
+        tab.wait_for_function(
+            "drawn.length >= document.querySelectorAll('.trace').length"
+        )
         assert violations(tab) == []
         assert tab.evaluate(WIDTH) == width
 
@@ -76,7 +92,9 @@ def test_the_whole_of_it_is_accessible(browser: Browser, page: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_it_never_scrolls_sideways_and_rows_are_no_pages(browser: Browser, page: Path, width: int) -> None:
+def test_it_never_scrolls_sideways_and_rows_are_no_pages(
+    browser: Browser, page: Path, width: int
+) -> None:
     with opened(browser, page, width=width) as tab:
         assert tab.evaluate(WIDTH) == width
         tab.evaluate(OPEN_ALL)
@@ -85,8 +103,13 @@ def test_it_never_scrolls_sideways_and_rows_are_no_pages(browser: Browser, page:
         assert tab.evaluate(TALLEST) < MOST_HIGH
 
 
-def test_on_a_telephone_no_column_of_failing_builds_or_measures_is_cut_off(browser: Browser, page: Path) -> None:
-    cut = "(tables) => tables.filter((table) => table.scrollWidth > table.clientWidth).length"
+def test_on_a_telephone_no_column_of_failing_builds_or_measures_is_cut_off(
+    browser: Browser, page: Path
+) -> None:
+    cut = (
+        "(tables) => tables.filter((table) => table.scrollWidth >"
+        " table.clientWidth).length"
+    )
     with opened(browser, page, width=375) as tab:
         tables = tab.locator(".wide:has(table.alarms), .wide:has(table.measures)")
         assert tables.count() == 3
@@ -96,26 +119,51 @@ def test_on_a_telephone_no_column_of_failing_builds_or_measures_is_cut_off(brows
         assert "54,534" in first
 
 
-def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(browser: Browser, page: Path) -> None:
+def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(
+    browser: Browser, page: Path
+) -> None:
     """In proportion, to the byte, zoomed by its titles, and the same without scripts as a table."""
-    changes = {d.key: d.metrics["artifact_bytes"].change for d in REPORT.deltas if d.metrics.get("artifact_bytes")}
+    changes = {
+        d.key: d.metrics["artifact_bytes"].change
+        for d in REPORT.deltas
+        if d.metrics.get("artifact_bytes")
+    }
     with opened(browser, page) as tab:
-        assert tab.evaluate("[typeof Chart, document.querySelectorAll('.cell[open]').length]") == ["undefined", 0]
-        tab.evaluate("() => { window.leaves = (one) => one[4] ? one[4].flatMap(leaves) : [one[1]]; }")
+        assert tab.evaluate(
+            "[typeof Chart, document.querySelectorAll('.cell[open]').length]"
+        ) == ["undefined", 0]
+        tab.evaluate(
+            "() => { window.leaves = (one) => one[4] ? one[4].flatMap(leaves) :"
+            " [one[1]]; }"
+        )
         row = "(cell) => [cell[3], cell[1], cell[2], leaves(cell)]"
         tree = tab.evaluate(f"change[4].flatMap((target) => target[4].map({row}))")
         assert {address: net for address, net, *_ in tree} == {
             cell_address(key): change for key, change in changes.items() if change
         }
-        assert all(net == sum(leaves) and moved == sum(map(abs, leaves)) for _, net, moved, leaves in tree)
-        area = "(box) => [box.hash.slice(1), (box.clientWidth + 1) * (box.clientHeight + 1)]"
-        areas = dict(tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})"))
+        assert all(
+            net == sum(leaves) and moved == sum(map(abs, leaves))
+            for _, net, moved, leaves in tree
+        )
+        area = (
+            "(box) => [box.hash.slice(1), (box.clientWidth + 1) * (box.clientHeight"
+            " + 1)]"
+        )
+        areas = dict(
+            tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})")
+        )
         moved = {address: size for address, _, size, _ in tree}
         one, other = cell_address(GREW), "bert_l4_f32_dyn/llvm-cpu-x86_64"
-        assert areas[other] / areas[one] == pytest.approx(moved[other] / moved[one], rel=0.05)
+        assert areas[other] / areas[one] == pytest.approx(
+            moved[other] / moved[one], rel=0.05
+        )
         title = tab.locator(".treemap .title", has_text="x86_64")
         title.click()
-        assert tab.locator(".treemap .title").first.inner_text().startswith("bert_l4_f32_dyn ▼ −36,544 B")
+        assert (
+            tab.locator(".treemap .title")
+            .first.inner_text()
+            .startswith("bert_l4_f32_dyn ▼ −36,544 B")
+        )
         tab.locator(".treemap a", has_text="mobilenet_v1.layer").click()
         assert tab.locator(".cell[open]").get_attribute("id") == cell_address(GREW)
         tab.keyboard.press("Shift+Tab")
@@ -127,7 +175,9 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(brows
         assert tab.locator("tr", has_text="+33,552 B").first.is_visible()
 
 
-def test_names_in_the_picture_keep_both_ends_and_numbers_are_whole(browser: Browser, page: Path) -> None:
+def test_names_in_the_picture_keep_both_ends_and_numbers_are_whole(
+    browser: Browser, page: Path
+) -> None:
     changes = r"[▲▼] [+−][\d,]+ B( net)?|±0 net|[\d,]+ B moved"
     facts = build_facts(REPORT)
     names = {delta.key.model for delta in REPORT.deltas} | set(facts.short.values())
@@ -138,7 +188,9 @@ def test_names_in_the_picture_keep_both_ends_and_numbers_are_whole(browser: Brow
             for line in map(str.strip, lines):
                 start, is_short, end = line.partition("…")
                 if is_short:
-                    assert any(name.startswith(start) and name.endswith(end) for name in names), line
+                    assert any(
+                        name.startswith(start) and name.endswith(end) for name in names
+                    ), line
                     assert start and end
                 else:
                     assert line in names or re.fullmatch(changes, line), line
@@ -148,10 +200,14 @@ def test_names_in_the_picture_keep_both_ends_and_numbers_are_whole(browser: Brow
                 assert re.fullmatch(r"[^▲▼ ]*( [▲▼] [+−][\d,]+ B)?", title), title
             cut = "(box) => box.scrollWidth > box.clientWidth"
             texts = ".treemap .place > span, .treemap .title"
-            assert not tab.locator(texts).evaluate_all(f"(boxes) => boxes.filter({cut}).length")
+            assert not tab.locator(texts).evaluate_all(
+                f"(boxes) => boxes.filter({cut}).length"
+            )
 
 
-def test_the_sum_stays_last_when_a_table_is_sorted_and_back_undoes_it(browser: Browser, page: Path) -> None:
+def test_the_sum_stays_last_when_a_table_is_sorted_and_back_undoes_it(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as tab:
         rows = tab.locator("table.measures tbody th")
         as_reported = rows.all_inner_texts()
@@ -174,7 +230,9 @@ def test_the_sum_stays_last_when_a_table_is_sorted_and_back_undoes_it(browser: B
         assert tab.locator("table.measures th[aria-sort=ascending]").count() == 1
 
 
-def test_filters_are_in_the_address_and_work_with_back(browser: Browser, page: Path) -> None:
+def test_filters_are_in_the_address_and_work_with_back(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as tab:
         every, target = shown(tab), tab.locator("select[name=target]")
         target.select_option("x86_64")
@@ -197,11 +255,15 @@ def test_filters_are_in_the_address_and_work_with_back(browser: Browser, page: P
         tab.goto(address)
         assert shown(tab) == found
         assert tab.get_by_role("searchbox").input_value() == "bert"
-        tab.goto(f"{page.as_uri()}?target=none-such&order=none-such&zoom=&zoom=none-such&sort=99.9.up&sort=x")
+        tab.goto(
+            f"{page.as_uri()}?target=none-such&order=none-such&zoom=&zoom=none-such&sort=99.9.up&sort=x"
+        )
         assert shown(tab) == every
 
 
-def test_zoom_is_in_the_address_and_works_with_back(browser: Browser, page: Path) -> None:
+def test_zoom_is_in_the_address_and_works_with_back(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as tab:
         path = tab.locator("#map ~ .change-map .path")
         whole = path.inner_text()
@@ -217,7 +279,9 @@ def test_zoom_is_in_the_address_and_works_with_back(browser: Browser, page: Path
         assert path.inner_text() == zoomed
 
 
-def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, page: Path) -> None:
+def test_the_grid_leads_to_cells_that_open_with_one_picture(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as tab:
         link = tab.locator(f".grid a[href='#{cell_address(GREW)}']")
         assert link.text_content() == "❌+67 fails the check, code size +66.5 %"
@@ -225,11 +289,16 @@ def test_the_grid_leads_to_cells_that_open_with_one_picture(browser: Browser, pa
         cell = tab.locator(".cell[open]")
         cell.locator(".treemap").wait_for()
         assert cell.get_attribute("id") == cell_address(GREW)
-        assert tab.evaluate("document.activeElement.closest('.cell').id") == cell_address(GREW)
+        assert tab.evaluate(
+            "document.activeElement.closest('.cell').id"
+        ) == cell_address(GREW)
         assert cell.locator(".treemap, canvas").count() == 1
         cell.locator(".treemap a[href*='dispatch_9']").first.click()
         tab.wait_for_function("location.hash.includes('dispatch_9')")
-        assert tab.locator("tr:focus th").inner_text() == "main$async_dispatch_9_matmul_like_256x28x28x128_f32"
+        assert (
+            tab.locator("tr:focus th").inner_text()
+            == "main$async_dispatch_9_matmul_like_256x28x28x128_f32"
+        )
 
 
 def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) -> None:
@@ -246,13 +315,20 @@ def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) ->
         controls.get_by_role("button", name="Reset").click()
         tab.wait_for_function("!document.querySelector('.cell[hidden]')")
         assert shown(tab) == every
-        controls.get_by_role("searchbox").fill("Mobilenet_v1_f32 DISPATCH_9_matmul_like")
+        controls.get_by_role("searchbox").fill(
+            "Mobilenet_v1_f32 DISPATCH_9_matmul_like"
+        )
         found = shown(tab)
-        assert cell_address(GREW) in found and all(one.startswith("mobilenet_v1_f32_224/") for one in found)
+        assert cell_address(GREW) in found and all(
+            one.startswith("mobilenet_v1_f32_224/") for one in found
+        )
         controls.get_by_role("searchbox").fill("")
         controls.locator("select[name=model]").select_option("bert_l4_f32_dyn")
         controls.locator("select[name=order]").select_option("size")
-        sizes = tab.evaluate("[...document.querySelectorAll('.cell:not([hidden])')].map((one) => +one.dataset.size)")
+        sizes = tab.evaluate(
+            "[...document.querySelectorAll('.cell:not([hidden])')].map((one) =>"
+            " +one.dataset.size)"
+        )
         assert len(sizes) == 9 and sizes == sorted(sizes, reverse=True)
         controls.locator("select[name=order]").select_option("ratio")
         assert shown(tab)[0] == "bert_l4_f32_dyn/llvm-cpu-x86_64"
@@ -273,23 +349,37 @@ def test_a_dispatch_is_found_by_its_address_even_where_its_cell_is_filtered_out(
         tab.locator("select[name=target]").select_option("cuda")
         tab.evaluate("(address) => { location.hash = address; }", address)
         row = tab.locator("tr:focus")
-        assert row.locator("th").inner_text() == "main$async_dispatch_9_matmul_like_256x28x28x128_f32"
+        assert (
+            row.locator("th").inner_text()
+            == "main$async_dispatch_9_matmul_like_256x28x28x128_f32"
+        )
         assert row.is_visible()
-        assert tab.evaluate("location.hash.slice(1)") == dispatch_address(GREW, "main$async_dispatch_9")
+        assert tab.evaluate("location.hash.slice(1)") == dispatch_address(
+            GREW, "main$async_dispatch_9"
+        )
 
 
 def test_a_wrong_address_says_so(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
         tab.goto(f"{page.as_uri()}#bert_l4_f32_dyn/x86_65")
-        assert "“bert_l4_f32_dyn/x86_65” is not on this page. It may be misspelt" in tab.locator(".lost").inner_text()
+        assert (
+            "“bert_l4_f32_dyn/x86_65” is not on this page. It may be misspelt"
+            in tab.locator(".lost").inner_text()
+        )
         tab.goto(f"{page.as_uri()}#{cell_address(GREW)}/main%24async_dispatch_999")
         assert tab.locator(".cell[open]").get_attribute("id") == cell_address(GREW)
-        assert tab.locator(".lost").inner_text().endswith("is not on this page. This is the nearest that it has.")
+        assert (
+            tab.locator(".lost")
+            .inner_text()
+            .endswith("is not on this page. This is the nearest that it has.")
+        )
         tab.goto(f"{page.as_uri()}#{cell_address(GREW)}")
         assert not tab.locator(".lost").inner_text()
 
 
-def test_root_causes_and_components_have_addresses(browser: Browser, page: Path) -> None:
+def test_root_causes_and_components_have_addresses(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as tab:
         last = tab.locator("li[id^='cause-']").last.get_attribute("id")
         tab.goto(f"{page.as_uri()}#{last}")
@@ -306,7 +396,9 @@ def test_the_command_is_copied(browser: Browser, page: Path) -> None:
         tab.locator(".cell[open] .command").get_by_role("button", name="Copy").click()
         tab.get_by_role("button", name="Copied").wait_for()
         (cell,) = (cell for cell in REPORT.base.cells if cell.key == GREW)
-        assert cell.command.startswith(tab.evaluate("navigator.clipboard.readText()")[:40])
+        assert cell.command.startswith(
+            tab.evaluate("navigator.clipboard.readText()")[:40]
+        )
 
 
 def test_the_commands_to_reproduce_are_copied(browser: Browser, page: Path) -> None:
@@ -319,7 +411,10 @@ def test_the_commands_to_reproduce_are_copied(browser: Browser, page: Path) -> N
         assert buttons.count() == texts.count() > 1
         buttons.nth(1).click()
         tab.get_by_role("button", name="Copied").wait_for()
-        assert tab.evaluate("navigator.clipboard.readText()") == texts.nth(1).text_content()
+        assert (
+            tab.evaluate("navigator.clipboard.readText()")
+            == texts.nth(1).text_content()
+        )
 
 
 def test_the_keyboard_is_enough(browser: Browser, page: Path) -> None:
@@ -344,16 +439,24 @@ def test_without_scripts_everything_is_there(browser: Browser, page: Path) -> No
             assert all(one.name in text for one in cell.dispatches)
 
 
-def test_on_paper_the_report_is_a_few_sheets_with_all_causes(browser: Browser, page: Path) -> None:
+def test_on_paper_the_report_is_a_few_sheets_with_all_causes(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as tab:
         sheets = len(re.findall(rb"/Type\s*/Page\b", tab.pdf(format="A4")))
         assert 1 < sheets <= MOST_SHEETS
         tab.emulate_media(media="print")
         assert tab.locator("#alarms ~ .wide tbody tr").first.is_visible()
-        assert tab.locator("table.measures thead th").first.inner_text().startswith("target")
+        assert (
+            tab.locator("table.measures thead th")
+            .first.inner_text()
+            .startswith("target")
+        )
         causes = tab.locator("li[id^='cause-']")
         assert causes.last.is_visible()
-        last = causes.last.evaluate("(line) => line.checkVisibility({ contentVisibilityAuto: true })")
+        last = causes.last.evaluate(
+            "(line) => line.checkVisibility({ contentVisibilityAuto: true })"
+        )
         assert last
         assert tab.locator(".cell > summary").last.is_visible()
         assert not tab.locator("table.told").first.is_visible()
@@ -366,7 +469,9 @@ def test_a_page_of_two_hundred_cells_is_small(tmp_path: Path, browser: Browser) 
     path = written(tmp_path, report)
     assert len(report.deltas) >= CELLS
     assert path.stat().st_size < LARGEST_BYTES
-    assert "This page has no room" not in path.read_text(encoding="utf-8"), "all dispatches and all stories are there"
+    assert "This page has no room" not in path.read_text(encoding="utf-8"), (
+        "all dispatches and all stories are there"
+    )
     with opened(browser, path, width=375) as tab:
         assert tab.evaluate(WIDTH) == 375
         tab.get_by_role("searchbox").fill("softmax")
@@ -382,7 +487,9 @@ def first_trace(tab: Page, page: Path) -> Locator:
     return trace
 
 
-def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(browser: Browser, few: Path) -> None:
+def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(
+    browser: Browser, few: Path
+) -> None:
     with opened(browser, few) as tab:
         trace = first_trace(tab, few)
         trace.locator("canvas").wait_for()
@@ -391,21 +498,36 @@ def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(browser: Brow
         assert names[-2:] == ["base", "head"]
         assert names[0].startswith("the sides diverge: pass-")
         base, head = told["datasets"][-2]["data"], told["datasets"][-1]["data"]
-        assert base[:30] == head[:30] == [40 + at % 5 for at in range(30)], "all passes, not only those of the table"
-        assert (base[60], base[-1], head[-1]) == (None, 26, 29), "machine code is no continuation of MLIR"
-        (marked,) = trace.locator("tr.parts", has_text="the sides diverge").all_inner_texts()
+        assert base[:30] == head[:30] == [40 + at % 5 for at in range(30)], (
+            "all passes, not only those of the table"
+        )
+        assert (base[60], base[-1], head[-1]) == (
+            None,
+            26,
+            29,
+        ), "machine code is no continuation of MLIR"
+        (marked,) = trace.locator(
+            "tr.parts", has_text="the sides diverge"
+        ).all_inner_texts()
         name, level, one, other, share, what = marked.split("\t")
         at = int(name.partition(" ")[0].removeprefix("pass-"))
         assert (level, one, other) == ("MLIR", f"{40 + at}", f"{40 + 4 * at}")
-        assert (share, what) == (f"{3 * at / (40 + 4 * at):.1%}".replace("%", " %"), f"v.extract +{3 * at}")
+        assert (share, what) == (
+            f"{3 * at / (40 + 4 * at):.1%}".replace("%", " %"),
+            f"v.extract +{3 * at}",
+        )
 
 
-def test_the_passes_are_there_without_scripts_and_on_paper(browser: Browser, few: Path) -> None:
+def test_the_passes_are_there_without_scripts_and_on_paper(
+    browser: Browser, few: Path
+) -> None:
     with opened(browser, few, script=False) as tab:
         cell = tab.locator(f".cell[id='{cell_address(GREW)}']")
         cell.locator("summary").first.click()
         cell.locator(".trace summary").first.click()
-        assert cell.locator(".trace tr", has_text="the sides diverge").first.is_visible()
+        assert cell.locator(
+            ".trace tr", has_text="the sides diverge"
+        ).first.is_visible()
         assert cell.locator("figure").count() == 0
     with opened(browser, few) as tab:
         trace = first_trace(tab, few)
@@ -417,8 +539,13 @@ def test_the_passes_are_there_without_scripts_and_on_paper(browser: Browser, few
 def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> None:
     many = everyday.repeated_report(CELLS)
     word = "</script><img src=x onerror='window.ran = 1'>\u202e"
-    base, head = (traced(side, more, 400, word) for side, more in ((many.base, 1), (many.head, 3)))
-    path = written(tmp_path, reported(load_config(models=False), base, head, Baseline("snapshot base.json")))
+    base, head = (
+        traced(side, more, 400, word) for side, more in ((many.base, 1), (many.head, 3))
+    )
+    path = written(
+        tmp_path,
+        reported(load_config(models=False), base, head, Baseline("snapshot base.json")),
+    )
     assert path.stat().st_size < LARGEST_BYTES
     text = path.read_text(encoding="utf-8")
     assert "\u202e" not in text
@@ -426,9 +553,16 @@ def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> Non
     assert "The table leaves out 282 passes before or after these rows." in text
     with opened(browser, path) as tab:
         assert 20 < tab.locator(".trace").count() <= 40, "as many as there is room for"
-        rows = "[...document.querySelectorAll('.trace')].map((one) => one.querySelectorAll('tbody tr').length)"
+        rows = (
+            "[...document.querySelectorAll('.trace')].map((one) =>"
+            " one.querySelectorAll('tbody tr').length)"
+        )
         assert 20 < max(tab.evaluate(rows)) <= 120
-        tab.locator(".cell", has=tab.locator(".trace")).first.locator("summary").first.click()
+        tab.locator(".cell", has=tab.locator(".trace")).first.locator(
+            "summary"
+        ).first.click()
         tab.locator(".cell[open] .trace summary").first.click()
         tab.locator(".cell[open] .trace canvas").first.wait_for()
-        assert tab.evaluate("[typeof ran, document.querySelectorAll('img').length]") == ["undefined", 0]
+        assert tab.evaluate(
+            "[typeof ran, document.querySelectorAll('img').length]"
+        ) == ["undefined", 0]

@@ -1,4 +1,7 @@
-"""What all pages share: policy, addresses, sortable tables, charts; a user's files replace the packaged ones."""
+"""What all pages share: policy, addresses, sortable tables, charts.
+
+A user's files replace the packaged ones.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ def page(tmp_path: Path) -> Path:
     (tmp_path / "sizes.js").write_text(CHART, encoding="utf-8")
     frame = skeleton(tmp_path, scripts=("sizes.js",), charts=True)
     made = tmp_path / "sizes.html"
-    made.write_text(draw(load("sizes.html.j2", tmp_path), skeleton=frame), encoding="utf-8")
+    made.write_text(
+        draw(load("sizes.html.j2", tmp_path), skeleton=frame), encoding="utf-8"
+    )
     return made
 
 
@@ -54,9 +59,17 @@ def test_a_chart_is_drawn_when_it_is_asked_for_in_the_colours_of_the_page(
         shown.locator("summary").click()
         shown.locator("canvas[role=img][aria-label='Sizes of both']").wait_for()
         fill = colours("dark" if dark else "light")["fill-up"]
-        assert shown.evaluate("drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor") == fill
+        assert (
+            shown.evaluate(
+                "drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor"
+            )
+            == fill
+        )
         shown.emulate_media(color_scheme="light" if dark else "dark")
-        shown.wait_for_function(f"drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor !== '{fill}'")
+        shown.wait_for_function(
+            "drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor !=="
+            f" '{fill}'"
+        )
         assert not violations(shown)
 
 
@@ -72,7 +85,9 @@ def test_a_chart_is_drawn_when_it_is_asked_for_in_the_colours_of_the_page(
         ("x/%E0%A4%A", None),
     ],
 )
-def test_an_address_opens_what_is_around_it(browser: Browser, page: Path, address: str, name: str | None) -> None:
+def test_an_address_opens_what_is_around_it(
+    browser: Browser, page: Path, address: str, name: str | None
+) -> None:
     with opened(browser, page) as shown:
         shown.goto(f"{page.as_uri()}#{address}")
         if name is None:
@@ -81,7 +96,9 @@ def test_an_address_opens_what_is_around_it(browser: Browser, page: Path, addres
             assert shown.locator(":focus td").first.inner_text() == name
 
 
-def test_tables_are_sorted_by_numbers_and_as_people_sort_names(browser: Browser, page: Path) -> None:
+def test_tables_are_sorted_by_numbers_and_as_people_sort_names(
+    browser: Browser, page: Path
+) -> None:
     with opened(browser, page) as shown:
         shown.locator("summary").click()
 
@@ -96,9 +113,16 @@ def test_tables_are_sorted_by_numbers_and_as_people_sort_names(browser: Browser,
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("page/page.css", "</style>"), ("page/tables.js", "'</SCRIPT"), ("page/tables.js", "<!--")]
+    ("name", "text"),
+    [
+        ("page/page.css", "</style>"),
+        ("page/tables.js", "'</SCRIPT"),
+        ("page/tables.js", "<!--"),
+    ],
 )
-def test_files_that_would_end_their_element_are_refused(tmp_path: Path, name: str, text: str) -> None:
+def test_files_that_would_end_their_element_are_refused(
+    tmp_path: Path, name: str, text: str
+) -> None:
     (tmp_path / "page").mkdir()
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(TemplateError, match="which a page cannot have"):

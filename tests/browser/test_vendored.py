@@ -14,13 +14,18 @@ from bot.show.renderers import chart_library, sources
 
 PINS = ROOT / ".github" / "vendor"
 DRAWING = (
-    "new Chart(document.querySelector('canvas'), {type: 'bar', data: {labels: 'abc', datasets: [{data: [6, 5, 4]}]}})"
+    "new Chart(document.querySelector('canvas'), {type: 'bar', data: {labels: 'abc',"
+    " datasets: [{data: [6, 5, 4]}]}})"
 )
 
 
 def test_versions_are_those_of_the_lock() -> None:
-    lock = json.loads((PINS / "package-lock.json").read_text(encoding="utf-8"))["packages"]
-    wanted = json.loads((PINS / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    lock = json.loads((PINS / "package-lock.json").read_text(encoding="utf-8"))[
+        "packages"
+    ]
+    wanted = json.loads((PINS / "package.json").read_text(encoding="utf-8"))[
+        "dependencies"
+    ]
     assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
     assert f"Chart.js v{wanted['chart.js']}" in chart_library()
 
@@ -35,14 +40,25 @@ def test_a_page_runs_the_scripts_that_its_policy_names_and_no_others(
     browser: Browser, tmp_path: Path, is_allowed: bool
 ) -> None:
     scripts = [chart_library(), f"window.drawn = {DRAWING}"]
-    policy = f"default-src 'none'; script-src {sources(scripts if is_allowed else scripts[:1])}"
+    policy = (
+        "default-src 'none'; script-src"
+        f" {sources(scripts if is_allowed else scripts[:1])}"
+    )
     page = tmp_path / "page.html"
-    meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
+    meta = (
+        '<meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
+        f' content="{policy}">'
+    )
     elements = "".join(f"<script>{text}</script>" for text in scripts)
-    page.write_text(f"<!DOCTYPE html>{meta}<canvas></canvas>{elements}", encoding="utf-8")
+    page.write_text(
+        f"<!DOCTYPE html>{meta}<canvas></canvas>{elements}", encoding="utf-8"
+    )
     if is_allowed:
         with opened(browser, page) as shown:
             assert shown.evaluate("drawn.getDatasetMeta(0).data.length") == 3
     else:
-        with pytest.raises(AssertionError, match="script-src"), opened(browser, page) as shown:
+        with (
+            pytest.raises(AssertionError, match="script-src"),
+            opened(browser, page) as shown,
+        ):
             assert shown.evaluate("typeof drawn") == "undefined"

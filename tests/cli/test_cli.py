@@ -25,7 +25,14 @@ from bot.cli.main import main
 from bot.core.planned import COMMON_FLAGS
 from bot.core.snapshot import Snapshot, from_json
 
-FILES = ["base.json", "comment.md", "head.json", "report.html", "report.json", "summary.md"]
+FILES = [
+    "base.json",
+    "comment.md",
+    "head.json",
+    "report.html",
+    "report.json",
+    "summary.md",
+]
 CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
 OURS = {**os.environ, "PYTHONPATH": str(ROOT)}
 BASE = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"))
@@ -41,8 +48,15 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The one line of complaint, without the program's name; what configuration was found is said before it."""
-        lines = [line for line in self.err.splitlines() if not line.startswith("configuration: ")]
+        """The one line of complaint, without the program's name.
+
+        What configuration was found is said before it.
+        """
+        lines = [
+            line
+            for line in self.err.splitlines()
+            if not line.startswith("configuration: ")
+        ]
         assert len(lines) == 1, self.err
         assert lines[0].startswith("code-size-bot: ")
         return lines[0].removeprefix("code-size-bot: ")
@@ -74,13 +88,20 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Bench]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
     found = Bench(tmp_path, capsys)
     for name in ("small", "middle", "large"):
-        found.write(f"suite/{name}.mlir", "module {}" * {"small": 1, "middle": 10, "large": 100}[name])
+        found.write(
+            f"suite/{name}.mlir",
+            "module {}" * {"small": 1, "middle": 10, "large": 100}[name],
+        )
     found.write("c.yml", CONFIG)
     found.write("base.json", BASE)
     yield found
@@ -91,7 +112,11 @@ def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def grown(by: int) -> Snapshot:
     """BASE with larger artifacts."""
     cells = [
-        replace(cell, metrics={**cell.metrics, "artifact_bytes": 1000 + by}, artifact_digest="e" * 64)
+        replace(
+            cell,
+            metrics={**cell.metrics, "artifact_bytes": 1000 + by},
+            artifact_digest="e" * 64,
+        )
         for cell in BASE.cells
     ]
     return replace(BASE, cells=tuple(cells))
@@ -109,40 +134,73 @@ def test_the_version(bench: Bench) -> None:
     [
         (["zzz"], "code-size-bot: zzz: unknown command (see code-size-bot --help)"),
         (["plan"], "missing: --shards"),
-        (["plan", "--shards", "0"], "'0' is not a positive whole number (allowed: 1 or more)"),
-        (["plan", "--shards", "two"], "'two' is not a positive whole number (allowed: 1 or more)"),
+        (
+            ["plan", "--shards", "0"],
+            "'0' is not a positive whole number (allowed: 1 or more)",
+        ),
+        (
+            ["plan", "--shards", "two"],
+            "'two' is not a positive whole number (allowed: 1 or more)",
+        ),
         (["measure", "--compiler", "3.13.0"], "missing: --out"),
         *(
-            (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", shard], f"'{shard}' is not I/N")
+            (
+                [
+                    "measure",
+                    "--compiler",
+                    "3.13.0",
+                    "--out",
+                    "x.json",
+                    "--shard",
+                    shard,
+                ],
+                f"'{shard}' is not I/N",
+            )
             for shard in ("0/4", "1/0", "1", "a/b", "1/2/3", "+1/4")
         ),
-        (["compare", "--jobs", "0"], "'0' is not a positive whole number (allowed: 1 or more)"),
+        (
+            ["compare", "--jobs", "0"],
+            "'0' is not a positive whole number (allowed: 1 or more)",
+        ),
         (["compare", "--cache-limit", "5GB"], "'5GB' has an unknown unit"),
-        (["compare", "--unknown"], "code-size-bot compare: --unknown: unknown option (see "),
+        (
+            ["compare", "--unknown"],
+            "code-size-bot compare: --unknown: unknown option (see ",
+        ),
         (["merge", "--out", "x.json"], "missing: part.json"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_arguments_that_are_wrong_end_with_2_and_say_why(bench: Bench, arguments: list[str], words: str) -> None:
+def test_arguments_that_are_wrong_end_with_2_and_say_why(
+    bench: Bench, arguments: list[str], words: str
+) -> None:
     found = bench.run(*arguments)
     assert found.code == 2 and found.out == ""
     (line,) = found.err.splitlines()
     assert words in line
 
 
-def test_a_wrong_limit_in_the_environment_is_told_by_its_name(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_limit_in_the_environment_is_told_by_its_name(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", "50%")
     assert "(default: 50%)" in bench.run("compare", "--help").out
     found = bench.run("plan", "--config", "c.yml", "--shards", "2")
     assert (found.code, found.out) == (2, "")
-    assert found.line == "CODE_SIZE_CACHE_LIMIT: '50%' has an unknown unit; known units: B, KiB, MiB, GiB"
+    assert (
+        found.line
+        == "CODE_SIZE_CACHE_LIMIT: '50%' has an unknown unit; known units: B, KiB,"
+        " MiB, GiB"
+    )
 
 
 # Configuration.
 
 
 @pytest.mark.parametrize("command", ["plan", "report", "compare", "measure"])
-def test_a_bad_configuration_is_one_line_before_anything_is_done(bench: Bench, command: str) -> None:
+def test_a_bad_configuration_is_one_line_before_anything_is_done(
+    bench: Bench, command: str
+) -> None:
     rest = {
         "plan": ["--shards", "2"],
         "report": ["--base", "base.json", "--head", "base.json", "--out", "out"],
@@ -150,14 +208,18 @@ def test_a_bad_configuration_is_one_line_before_anything_is_done(bench: Bench, c
         "measure": ["--compiler", "3.13.0", "--out", "out/x.json"],
     }
     found = bench.run(command, "--config", "bad.yml", *rest[command])
-    assert found.line == (
-        "bad.yml: cannot be read: No such file or directory (without --config it is .github/code-size.yml or "
-        "code-size.yml if one is there; quick and full are packaged suites)"
+    assert (
+        found.line
+        == "bad.yml: cannot be read: No such file or directory (without --config it is"
+        " .github/code-size.yml or code-size.yml if one is there; quick and full are"
+        " packaged suites)"
     )
     bench.write("bad.yml", "schema: code-size-config/1\nmodelz: []\n")
     found = bench.run(command, "--config", "bad.yml", *rest[command])
     assert (found.code, found.out) == (2, "") and not (bench.folder / "out").exists()
-    assert found.line.startswith("bad.yml:2: modelz: unknown key (did you mean 'models'")
+    assert found.line.startswith(
+        "bad.yml:2: modelz: unknown key (did you mean 'models'"
+    )
 
 
 # Plan.
@@ -175,13 +237,20 @@ def plan_of(bench: Bench, *arguments: str) -> list[dict[str, Any]]:
 
 
 def test_a_plan_is_a_matrix_of_shards(bench: Bench) -> None:
-    assert plan_of(bench, "--shards", "2") == [{"shard": "1/2", "cells": 2}, {"shard": "2/2", "cells": 4}]
+    assert plan_of(bench, "--shards", "2") == [
+        {"shard": "1/2", "cells": 2},
+        {"shard": "2/2", "cells": 4},
+    ]
     assert plan_of(bench, "--shards", "1") == [{"shard": "1/1", "cells": 6}]
 
 
 def test_selectors_narrow_a_plan(bench: Bench) -> None:
-    assert plan_of(bench, "--shards", "1", "--model", "s*", "--model", "large") == [{"shard": "1/1", "cells": 4}]
-    assert plan_of(bench, "--shards", "1", "--model", "s*", "--target", "vmvx") == [{"shard": "1/1", "cells": 1}]
+    assert plan_of(bench, "--shards", "1", "--model", "s*", "--model", "large") == [
+        {"shard": "1/1", "cells": 4}
+    ]
+    assert plan_of(bench, "--shards", "1", "--model", "s*", "--target", "vmvx") == [
+        {"shard": "1/1", "cells": 1}
+    ]
 
 
 # Report and compare over snapshots.
@@ -195,7 +264,13 @@ def test_selectors_narrow_a_plan(bench: Bench) -> None:
         (grown(2000), 0, "warn"),
         (grown(8000), 1, "fail"),
         (plain_snapshot(("a", "vmvx", "failed"), ("b", "vmvx", "ok")), 1, "fail"),
-        (plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "ok")), 0, "pass"),
+        (
+            plain_snapshot(
+                ("a", "vmvx", "ok"), ("b", "vmvx", "ok"), ("c", "vmvx", "ok")
+            ),
+            0,
+            "pass",
+        ),
     ],
     ids=["same", "grown", "grown much", "newly broken", "new"],
 )
@@ -203,7 +278,9 @@ def test_the_verdict_decides_the_exit_code_and_all_files_are_written(
     bench: Bench, command: str, head: Snapshot, code: int, status: str
 ) -> None:
     bench.write("head.json", head)
-    found = bench.run(command, "--base", "base.json", "--head", "head.json", "--out", "deep/out")
+    found = bench.run(
+        command, "--base", "base.json", "--head", "head.json", "--out", "deep/out"
+    )
     assert found.code == code
     assert bench.files("deep/out") == FILES
     out = bench.folder / "deep" / "out"
@@ -212,54 +289,96 @@ def test_the_verdict_decides_the_exit_code_and_all_files_are_written(
     assert (out / "base.json").read_text() == to_json(BASE)
     assert from_json((out / "head.json").read_text()) == head
     files = found.out.splitlines()[-2]
-    assert files.startswith("written to deep/out: ") and all(name in files for name in FILES)
+    assert files.startswith("written to deep/out: ") and all(
+        name in files for name in FILES
+    )
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])
 def test_selectors_narrow_snapshots(bench: Bench, command: str) -> None:
     rows = [(model, target, "ok") for model in "ab" for target in ("cuda", "vmvx")]
     bench.write("base.json", plain_snapshot(*rows))
-    bench.write("head.json", plain_snapshot(*rows[:1], ("a", "vmvx", "failed"), *rows[2:]))
+    bench.write(
+        "head.json", plain_snapshot(*rows[:1], ("a", "vmvx", "failed"), *rows[2:])
+    )
     sides = ("--base", "base.json", "--head", "head.json")
     assert bench.run(command, *sides).code == 1
     assert bench.run(command, *sides, "--model", "b*").code == 0
     assert bench.run(command, *sides, "--target", "cuda").code == 0
     report = json.loads((bench.folder / "out/report.json").read_text())
-    assert [(cell["model"], cell["target"]) for cell in report["cells"]] == [("a", "cuda"), ("b", "cuda")]
-    assert from_json((bench.folder / "out/head.json").read_text()).targets == {"cuda": "cuda"}
+    assert [(cell["model"], cell["target"]) for cell in report["cells"]] == [
+        ("a", "cuda"),
+        ("b", "cuda"),
+    ]
+    assert from_json((bench.folder / "out/head.json").read_text()).targets == {
+        "cuda": "cuda"
+    }
     found = bench.run(command, *sides, "--model", "c*")
     assert (found.code, found.line) == (2, "--model c*: matches no model (known: a, b)")
     found = bench.run(command, *sides, "--model", "a", "--target", "rocm")
-    assert (found.code, found.line) == (2, "--target rocm: matches no target (known: cuda, vmvx)")
+    assert (found.code, found.line) == (
+        2,
+        "--target rocm: matches no target (known: cuda, vmvx)",
+    )
 
 
 @pytest.mark.parametrize(
     ("glob", "states", "lacking"),
-    [("[ac]", {"a": "same", "c": "new"}, ""), ("c", {"c": "new"}, "base"), ("b", {"b": "removed"}, "head")],
+    [
+        ("[ac]", {"a": "same", "c": "new"}, ""),
+        ("c", {"c": "new"}, "base"),
+        ("b", {"b": "removed"}, "head"),
+    ],
 )
 @pytest.mark.parametrize("command", ["report", "compare"])
 def test_a_glob_may_match_on_one_side_alone(
     bench: Bench, command: str, glob: str, states: dict[str, str], lacking: str
 ) -> None:
     bench.write("head.json", plain_snapshot(("a", "vmvx", "ok"), ("c", "vmvx", "ok")))
-    found = bench.run(command, "--config", "c.yml", "--base", "base.json", "--head", "head.json", "--model", glob)
+    found = bench.run(
+        command,
+        "--config",
+        "c.yml",
+        "--base",
+        "base.json",
+        "--head",
+        "head.json",
+        "--model",
+        glob,
+    )
     cells = json.loads((bench.folder / "out/report.json").read_text())["cells"]
     assert {cell["model"]: cell["state"] for cell in cells} == states
-    said = f"out/report.json: no verdict: nothing could be compared ({lacking} has none of these builds)"
-    assert (found.code, found.line) == (5, said) if lacking else (found.code, found.err) == (0, "")
+    said = (
+        f"out/report.json: no verdict: nothing could be compared ({lacking} has none of"
+        " these builds)"
+    )
+    assert (
+        (found.code, found.line) == (5, said)
+        if lacking
+        else (found.code, found.err) == (0, "")
+    )
 
 
 def test_a_side_may_be_a_directory_or_a_glob(bench: Bench) -> None:
     bench.write("dist-base/snapshot.json", BASE)
     bench.write("head/snapshot.json", grown(50))
     found = bench.run("compare", "--base", "dist-base", "--head", "h*/*.json")
-    assert found.code == 0 and from_json((bench.folder / "out/base.json").read_text()) == BASE
+    assert (
+        found.code == 0
+        and from_json((bench.folder / "out/base.json").read_text()) == BASE
+    )
     report = json.loads((bench.folder / "out/report.json").read_text())
     assert report["baseline"]["rule"] == "snapshot snapshot.json"
     found = bench.run("compare", "--base", "dist/*.whl", "--head", "head")
-    assert (found.code, found.line.partition(" (")[0]) == (2, "dist/*.whl: matches no file")
+    assert (found.code, found.line.partition(" (")[0]) == (
+        2,
+        "dist/*.whl: matches no file",
+    )
     found = bench.run("measure", "--compiler", "*/snapshot.json", "--out", "x.json")
-    assert found.code == 2 and "matches 2 paths: dist-base/snapshot.json, head/snapshot.json" in found.line
+    assert (
+        found.code == 2
+        and "matches 2 paths: dist-base/snapshot.json, head/snapshot.json" in found.line
+    )
 
 
 def test_quiet_says_only_the_verdict_and_where_the_files_are(bench: Bench) -> None:
@@ -273,16 +392,30 @@ def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) ->
     cell = ("--model", MODELS[0], "--target", "vmvx", "--dispatch", "dispatch_1")
     for side, release in (("left", "3.11.0"), ("right", "3.13.0")):
         bench.write(f"{side}.json", snapshot(release))
-    found = bench.run("trace", "--config", "default", "--base", "left.json", "--head", "right.json", *cell)
+    found = bench.run(
+        "trace",
+        "--config",
+        "default",
+        "--base",
+        "left.json",
+        "--head",
+        "right.json",
+        *cell,
+    )
     assert found.code == 5 and "no pass is named" not in found.out
     assert "not traced: no compiler is available: both sides are snapshots" in found.out
-    assert found.line.endswith("was not traced: no compiler is available: both sides are snapshots")
+    assert found.line.endswith(
+        "was not traced: no compiler is available: both sides are snapshots"
+    )
 
 
 def test_the_last_line_is_a_next_step(bench: Bench) -> None:
     bench.write("head.json", grown(50_000))
     found = bench.run("report", "--base", "base.json", "--head", "head.json")
-    assert found.out.splitlines()[-1] == "next: code-size-bot explain out/report.json --model a --target vmvx"
+    assert (
+        found.out.splitlines()[-1]
+        == "next: code-size-bot explain out/report.json --model a --target vmvx"
+    )
     assert bench.run(*found.out.splitlines()[-1].split()[2:]).code == 0
     found = bench.run("report", "--base", "base.json", "--head", "base.json")
     assert found.out.splitlines()[-1] == "next: open out/report.html"
@@ -290,11 +423,19 @@ def test_the_last_line_is_a_next_step(bench: Bench) -> None:
 
 def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
     bench.write("head.json", grown(50))
-    by_option = bench.run("compare", "--base", "base.json", "--head", "head.json", "--out", "one")
+    by_option = bench.run(
+        "compare", "--base", "base.json", "--head", "head.json", "--out", "one"
+    )
     assert by_option.code == 0
-    for words in (("base.json", "head.json", "--out", "one"), ("base.json", "--out", "one", "head.json")):
+    for words in (
+        ("base.json", "head.json", "--out", "one"),
+        ("base.json", "--out", "one", "head.json"),
+    ):
         assert bench.run("compare", *words) == by_option
-    assert bench.run("compare", "base.json", "--out", "one", "--head", "head.json") == by_option
+    assert (
+        bench.run("compare", "base.json", "--out", "one", "--head", "head.json")
+        == by_option
+    )
     found = bench.run("compare", "base.json", "head.json", "base.json")
     assert (found.code, found.line.partition(" (")[0]) == (
         2,
@@ -303,7 +444,10 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
     found = bench.run("compare", "base.json", "--base", "head.json")
     assert (found.code, found.line) == (
         2,
-        "base.json and --base head.json: the base side is named twice (leave out --base)",
+        (
+            "base.json and --base head.json: the base side is named twice (leave out"
+            " --base)"
+        ),
     )
 
 
@@ -311,14 +455,29 @@ def test_a_script_in_place_of_a_compiler_is_called_one(bench: Bench) -> None:
     bench.write("build/bin/iree-compile", "#!/bin/sh\n")
     for word in ("build", str(bench.folder / "build/bin/iree-compile")):
         found = bench.run("measure", "--compiler", word, "--out", "x.json")
-        assert found.code == 4 and found.line.startswith(f"{word}: ") and "script" in found.line
+        assert (
+            found.code == 4
+            and found.line.startswith(f"{word}: ")
+            and "script" in found.line
+        )
 
 
-def test_the_help_is_grouped_and_is_what_no_words_at_all_print(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_is_grouped_and_is_what_no_words_at_all_print(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     groups = [block.splitlines() for block in bench.run("--help").out.split("\n\n")]
     names = {lines[0]: [line.split()[0] for line in lines[1:]] for lines in groups}
-    assert names["ask:"] == ["compare", "report", "explain", "trace", "history", "bisect", "lab", "fold"]
+    assert names["ask:"] == [
+        "compare",
+        "report",
+        "explain",
+        "trace",
+        "history",
+        "bisect",
+        "lab",
+        "fold",
+    ]
     assert names["set up:"] == ["init", "doctor", "models", "targets"]
     assert {"post", "action", "plan", "merge"} <= set(names["in CI:"])
     assert bench.run().out == bench.run("--help").out
@@ -326,7 +485,15 @@ def test_the_help_is_grouped_and_is_what_no_words_at_all_print(bench: Bench, mon
 
 def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     bench.write("head.json", grown(8000))
-    bench.run("report", "--base", str(bench.folder / "base.json"), "--head", "head.json", "--config", "c.yml")
+    bench.run(
+        "report",
+        "--base",
+        str(bench.folder / "base.json"),
+        "--head",
+        "head.json",
+        "--config",
+        "c.yml",
+    )
     texts = {name: (bench.folder / "out" / name).read_text() for name in bench.files()}
     assert [name for name, text in texts.items() if str(bench.folder) in text] == []
 
@@ -334,19 +501,39 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "bad.json: cannot be read: No such file or directory (measure one with: code-size-bot measure"),
-        (to_json(BASE)[:700], "bad.json: is not a snapshot: it is not JSON, or was cut off: Input data was truncated"),
+        (
+            None,
+            (
+                "bad.json: cannot be read: No such file or directory (measure one with:"
+                " code-size-bot measure"
+            ),
+        ),
+        (
+            to_json(BASE)[:700],
+            (
+                "bad.json: is not a snapshot: it is not JSON, or was cut off: Input"
+                " data was truncated"
+            ),
+        ),
         (
             '{"name": "package", "version": "1"}',
-            "bad.json: is not a snapshot that this version reads: its schema is missing",
+            (
+                "bad.json: is not a snapshot that this version reads: its schema is"
+                " missing"
+            ),
         ),
     ],
     ids=["missing", "cut", "foreign"],
 )
-def test_a_snapshot_that_cannot_be_used_is_one_line(bench: Bench, content: str | None, words: str) -> None:
+def test_a_snapshot_that_cannot_be_used_is_one_line(
+    bench: Bench, content: str | None, words: str
+) -> None:
     if content is not None:
         bench.write("bad.json", content)
-    for command, base, head in (("report", "bad.json", "base.json"), ("compare", "base.json", "bad.json")):
+    for command, base, head in (
+        ("report", "bad.json", "base.json"),
+        ("compare", "base.json", "bad.json"),
+    ):
         found = bench.run(command, "--base", base, "--head", head)
         assert found.code == 2 and words in found.line
 
@@ -358,14 +545,18 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
 ) -> None:
     """Root may write to every directory, but not to /proc."""
     bench.write("out", "in the way")
-    found = bench.run(command, "--base", "base.json", "--head", "base.json", "--out", out)
+    found = bench.run(
+        command, "--base", "base.json", "--head", "base.json", "--out", out
+    )
     assert found.code == 2 and found.line.startswith(f"{out}: cannot be written to: ")
     assert found.line.endswith(" (choose another place with --out)")
     assert (bench.folder / "out").read_text() == "in the way"
 
 
 def verdict_of(bench: Bench) -> str:
-    status: str = json.loads((bench.folder / "out/report.json").read_text())["verdict"]["status"]
+    status: str = json.loads((bench.folder / "out/report.json").read_text())["verdict"][
+        "status"
+    ]
     return status
 
 
@@ -374,7 +565,10 @@ NOTHING = {
     "dead": (
         plain_snapshot(("a", "vmvx", "failed")),
         plain_snapshot(("a", "vmvx", "failed")),
-        "nothing could be compared, no build could be measured on either side (a is refused)",
+        (
+            "nothing could be compared, no build could be measured on either side (a is"
+            " refused)"
+        ),
     ),
     "lost": (BASE, GONE, "nothing could be compared (not measured on head)"),
     "late": (
@@ -386,8 +580,10 @@ NOTHING = {
     "another suite": (
         BASE,
         plain_snapshot(("z", "vmvx", "ok")),
-        "nothing could be compared (measure both sides with the same suite: base has a on vmvx and others, "
-        "head z on vmvx and others)",
+        (
+            "nothing could be compared (measure both sides with the same suite: base"
+            " has a on vmvx and others, head z on vmvx and others)"
+        ),
     ),
 }
 
@@ -408,7 +604,9 @@ def test_where_nothing_was_compared_the_report_is_written_and_the_code_is_5(
 
 @pytest.mark.parametrize("command", ["report", "compare"])
 @pytest.mark.parametrize("case", NOTHING)
-def test_a_run_that_compared_nothing_replaces_no_report(bench: Bench, case: str, command: str) -> None:
+def test_a_run_that_compared_nothing_replaces_no_report(
+    bench: Bench, case: str, command: str
+) -> None:
     bench.write("right.json", grown(2000))
     assert bench.run(command, "base.json", "right.json").code == 0
     before = {name: (bench.folder / "out" / name).read_bytes() for name in FILES}
@@ -421,14 +619,18 @@ def test_a_run_that_compared_nothing_replaces_no_report(bench: Bench, case: str,
         kept, said = found.err.splitlines()[-2:]
         assert kept == "kept the old out/report.json: this run compared nothing"
         assert said == f"code-size-bot: out/no-verdict/report.json: no verdict: {line}"
-    assert {name: (bench.folder / "out" / name).read_bytes() for name in FILES} == before
+    assert {
+        name: (bench.folder / "out" / name).read_bytes() for name in FILES
+    } == before
     assert bench.files("out/no-verdict") == FILES
     assert from_json((bench.folder / "out/no-verdict/head.json").read_text()) == head
 
 
 def test_report_takes_sides_by_place_or_by_option(bench: Bench) -> None:
     bench.write("head/snapshot.json", grown(50))
-    by_option = bench.run("report", "--base", "base.json", "--head", "head/snapshot.json", "--out", "one")
+    by_option = bench.run(
+        "report", "--base", "base.json", "--head", "head/snapshot.json", "--out", "one"
+    )
     assert by_option.code == 0
     for words in (
         ("base.json", "head", "--out", "one"),
@@ -444,47 +646,72 @@ def test_a_side_that_lacks_cells_warns(bench: Bench) -> None:
     bench.write("head.json", replace(eight, cells=eight.cells[:1]))
     found = bench.run("report", "--base", "base.json", "--head", "head.json")
     assert found.code == 0 and verdict_of(bench) == "warn"
-    assert found.out.startswith("⚠️ Code size: 1 of 8 builds compared: 7 not measured on head · no change seen")
+    assert found.out.startswith(
+        "⚠️ Code size: 1 of 8 builds compared: 7 not measured on head · no change seen"
+    )
     bench.write("c.yml", CONFIG + "states: {unmeasured: fail}\n")
-    assert bench.run("report", "--config", "c.yml", "--base", "base.json", "--head", "head.json").code == 1
+    assert (
+        bench.run(
+            "report", "--config", "c.yml", "--base", "base.json", "--head", "head.json"
+        ).code
+        == 1
+    )
 
 
 # What nobody foresaw.
 
 
-def test_a_fault_of_the_program_ends_with_5_and_one_line(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_program_ends_with_5_and_one_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fall(*_arguments: object) -> None:
         raise KeyError("of our own making")
 
     monkeypatch.setattr("bot.study.comparison.judge", fall)
-    arguments = ("report", "--config", "default", "--base", "base.json", "--head", "base.json")
+    arguments = (
+        "report",
+        "--config",
+        "default",
+        "--base",
+        "base.json",
+        "--head",
+        "base.json",
+    )
     found = bench.run(*arguments)
     assert found.code == 5 and found.line.startswith("bot.study.comparison:")
     assert "internal error: KeyError: 'of our own making'" in found.line
     assert "CODE_SIZE_TRACEBACK=1" in found.line
     monkeypatch.setenv("CODE_SIZE_TRACEBACK", "1")
     told = bench.run(*arguments)
-    assert told.code == 5 and told.err.startswith("Traceback") and told.err.endswith(f"code-size-bot: {found.line}\n")
+    assert (
+        told.code == 5
+        and told.err.startswith("Traceback")
+        and told.err.endswith(f"code-size-bot: {found.line}\n")
+    )
 
 
 def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
     bench.write("c.yml", CONFIG + "compiler: {base: base.json}\n")
     found = bench.run("compare", "--config", "c.yml")
     assert found.code == 2
-    assert found.line == (
-        "c.yml: no compiler for the head side "
-        "(give --head SPEC, such as --head 3.13.0, or a --config that names compiler.head)"
+    assert (
+        found.line
+        == "c.yml: no compiler for the head side (give --head SPEC, such as --head"
+        " 3.13.0, or a --config that names compiler.head)"
     )
 
 
 @pytest.mark.parametrize("config", [[], ["--config", "c.yml"]])
-def test_the_pins_of_the_packaged_configuration_are_nobodys_default(bench: Bench, config: list[str]) -> None:
+def test_the_pins_of_the_packaged_configuration_are_nobodys_default(
+    bench: Bench, config: list[str]
+) -> None:
     found = bench.run("compare", *config)
     assert found.code == 2 and not (bench.folder / "cache").exists()
     where = f"{config[-1]}: " if config else ""
-    assert found.line == (
-        f"{where}no compiler for the base and head side (give --base SPEC and --head SPEC, such as --base 3.13.0, "
-        "or a --config that names compiler.base)"
+    assert (
+        found.line
+        == f"{where}no compiler for the base and head side (give --base SPEC and --head"
+        " SPEC, such as --base 3.13.0, or a --config that names compiler.base)"
     )
 
 
@@ -494,27 +721,48 @@ def test_the_pins_of_the_packaged_configuration_are_nobodys_default(bench: Bench
         (["compare", "--base", "base.json", "--head", ""], "SPEC"),
         (["measure", "--out", "x.json", "--compiler", "  "], "SPEC"),
         (["report", "--head", "base.json", "--base", ""], "SPEC"),
-        (["report", "--base", "base.json", "--head", "base.json", "--config", " "], "path"),
+        (
+            ["report", "--base", "base.json", "--head", "base.json", "--config", " "],
+            "path",
+        ),
         (["plan", "--shards", "2", "--cache", ""], "path"),
     ],
     ids=" ".join,
 )
-def test_a_variable_that_is_not_set_is_a_usage_error(bench: Bench, arguments: list[str], what: str) -> None:
+def test_a_variable_that_is_not_set_is_a_usage_error(
+    bench: Bench, arguments: list[str], what: str
+) -> None:
     found = bench.run(*arguments)
     line = f"{arguments[-2]}: the {what} is empty (is a shell variable unset?)"
-    assert (found.code, found.out) == (2, "") and found.err.splitlines()[-1].endswith(line)
+    assert (found.code, found.out) == (2, "") and found.err.splitlines()[-1].endswith(
+        line
+    )
 
 
 def test_a_spec_that_is_no_compiler_ends_with_4(bench: Bench) -> None:
     bench.write("notes.txt", "no compiler")
-    found = bench.run("measure", "--config", "c.yml", "--compiler", "./notes.txt", "--out", "head.json")
+    found = bench.run(
+        "measure",
+        "--config",
+        "c.yml",
+        "--compiler",
+        "./notes.txt",
+        "--out",
+        "head.json",
+    )
     assert found.code == 4
     assert "notes.txt" in found.line
     assert not (bench.folder / "head.json").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_ends_with_130_and_one_line(bench: Bench, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+    ids=lambda number: number.name,
+)
+def test_a_signal_ends_with_130_and_one_line(
+    bench: Bench, number: signal.Signals
+) -> None:
     pipe = bench.folder / "endless.json"
     os.mkfifo(pipe)
 
@@ -524,10 +772,14 @@ def test_a_signal_ends_with_130_and_one_line(bench: Bench, number: signal.Signal
 
     sender = threading.Thread(target=interrupt)
     sender.start()
-    found = bench.run("report", "--base", "endless.json", "--head", "base.json", "--out", "out")
+    found = bench.run(
+        "report", "--base", "endless.json", "--head", "base.json", "--out", "out"
+    )
     sender.join()
     assert (found.code, found.out) == (130, "")
-    assert ("interrupted" if number == signal.SIGINT else f"ended by {number.name}") in found.line
+    assert (
+        "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    ) in found.line
     assert "finished builds are in the cache" in found.line
 
 
@@ -537,11 +789,17 @@ def test_a_signal_that_is_ignored_stays_so(bench: Bench) -> None:
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
-def test_who_reads_only_the_beginning_of_the_answer_has_the_verdicts_exit_code(bench: Bench) -> None:
+def test_who_reads_only_the_beginning_of_the_answer_has_the_verdicts_exit_code(
+    bench: Bench,
+) -> None:
     bench.write("head.json", grown(8000))
     words = ("report", "--base", "base.json", "--head", "head.json", "--format")
     for form in ("json", "text"):
-        with subprocess.Popen([sys.executable, "-m", "bot", *words, form], stdout=subprocess.PIPE, env=OURS) as child:
+        with subprocess.Popen(
+            [sys.executable, "-m", "bot", *words, form],
+            stdout=subprocess.PIPE,
+            env=OURS,
+        ) as child:
             assert child.stdout
             child.stdout.close()
             assert child.wait() == 1
@@ -557,16 +815,25 @@ def test_what_a_terminal_cannot_show_is_escaped_and_json_is_whole(bench: Bench) 
         ((*report, "--format", "json"), b""),
     ):
         argv = [sys.executable, "-m", "bot", *words]
-        done = subprocess.run(argv, capture_output=True, env=OURS | {"PYTHONIOENCODING": "ascii"}, check=True)
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            env=OURS | {"PYTHONIOENCODING": "ascii"},
+            check=True,
+        )
         assert shown in done.stdout
     assert json.loads(done.stdout)["cells"][0]["model"] == "é"
 
 
-def test_at_a_terminal_the_entries_of_github_name_its_commands(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_a_terminal_the_entries_of_github_name_its_commands(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "INPUT_"))]:
         monkeypatch.delenv(name)
     found = bench.run("post")
-    assert found.code == 2 and found.line.endswith("(at a terminal, use code-size-bot compare or measure)")
+    assert found.code == 2 and found.line.endswith(
+        "(at a terminal, use code-size-bot compare or measure)"
+    )
 
 
 # Merge.
@@ -576,10 +843,14 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
     whole = replace(BASE, flags=COMMON_FLAGS)
     names = []
     for cell in whole.cells:
-        names.append(bench.write(f"part-{cell.key.model}.json", replace(whole, cells=(cell,))))
+        names.append(
+            bench.write(f"part-{cell.key.model}.json", replace(whole, cells=(cell,)))
+        )
     found = bench.run("merge", names[0], "--out", "new/head.json")
     assert (
-        found.err.strip() == "wrote new/head.json: 1 build (1 planned build missing from all parts, such as b on vmvx)"
+        found.err.strip()
+        == "wrote new/head.json: 1 build (1 planned build missing from all parts, such"
+        " as b on vmvx)"
     )
     found = bench.run("merge", *names[::-1], "--out", "new/head.json")
     assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 builds")
@@ -591,7 +862,10 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
     [
         ({}, "measured a on vmvx again (merge every shard once)"),
         *(
-            ({what: value}, f"has a different {what} than base.json (merge the shards of one run)")
+            (
+                {what: value},
+                f"has a different {what} than base.json (merge the shards of one run)",
+            )
             for what, value in (
                 ("compiler", replace(BASE.compiler, digest="e" * 64)),
                 ("source", replace(BASE.source, dirty=True)),
@@ -599,7 +873,13 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
             )
         ),
         *(
-            ({what: {name: "another"}}, f"has a different '{name}' among its {what} than the parts before (merge the")
+            (
+                {what: {name: "another"}},
+                (
+                    f"has a different '{name}' among its {what} than the parts before"
+                    " (merge the"
+                ),
+            )
             for what, name in (("models", "a"), ("targets", "vmvx"))
         ),
     ],

@@ -23,7 +23,10 @@ from bot.errors import UsageError
             Typed("compare", "ref:main", "iree-base-compiler==3.13.0"),
         ),
         (
-            "compare --model 'bert*' base head --model m --target vmvx --flags '--iree-opt-level=O2 --a' --flags=--b=1",
+            (
+                "compare --model 'bert*' base head --model m --target vmvx --flags"
+                " '--iree-opt-level=O2 --a' --flags=--b=1"
+            ),
             Typed(
                 "compare",
                 "base",
@@ -37,7 +40,10 @@ from bot.errors import UsageError
             "compare base\u00a0head --flags --iree-opt-level=O3",
             Typed("compare", "base", "head", flags=("--iree-opt-level=O3",)),
         ),
-        ('accept it\'s "fine" --really', Typed("accept", reason='it\'s "fine" --really')),
+        (
+            'accept it\'s "fine" --really',
+            Typed("accept", reason='it\'s "fine" --really'),
+        ),
     ],
 )
 def test_a_command_is_read(line: str, typed: Typed) -> None:
@@ -59,10 +65,19 @@ def test_a_command_is_read(line: str, typed: Typed) -> None:
         ("compare base", "missing: HEAD"),
         ("compare base head more", "unexpected argument 'more'"),
         ("compare base 'head", "a quotation mark is not closed"),
-        ("compare base nightyl", "'nightyl' is not a side for a comment (did you mean nightly?)"),
+        (
+            "compare base nightyl",
+            "'nightyl' is not a side for a comment (did you mean nightly?)",
+        ),
         ("compare base v3.13.0", "(did you mean 3.13.0?)"),
-        ("compare base head --modle x", "--modle: unknown option (did you mean '--model'?)"),
-        ("compare base head --model", "--model: the value is missing (write --model GLOB)"),
+        (
+            "compare base head --modle x",
+            "--modle: unknown option (did you mean '--model'?)",
+        ),
+        (
+            "compare base head --model",
+            "--model: the value is missing (write --model GLOB)",
+        ),
         ("compare -h", "-h: unknown option (see /code-size help)"),
     ],
 )
@@ -145,14 +160,18 @@ def test_a_side_is_no_file_and_no_address(side: str) -> None:
         *("--Iree-x=1", "--unknown-option=word"),
     ],
 )
-def test_a_flag_that_may_read_or_write_a_file_or_start_a_program_is_refused(flag: str) -> None:
+def test_a_flag_that_may_read_or_write_a_file_or_start_a_program_is_refused(
+    flag: str,
+) -> None:
     with pytest.raises(UsageError):
         read_command(f"/code-size compare base head --flags='{flag}'")
 
 
 def test_the_page_and_the_workflow_list_every_command() -> None:
     page = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
-    workflow = (ROOT / "configs" / "workflows" / "code-size-commands.yml").read_text(encoding="utf-8")
+    workflow = (ROOT / "configs" / "workflows" / "code-size-commands.yml").read_text(
+        encoding="utf-8"
+    )
     for usage, _ in COMMANDS.values():
         assert f"| `{PREFIX} {usage}` | " in page
         assert f"\n#   {PREFIX} {usage}\n" in workflow

@@ -20,12 +20,19 @@ pytestmark = pytest.mark.slow
 
 def rows(text: str) -> dict[str, tuple[str, str]]:
     """What was looked at → mark and finding."""
-    return {line[8:24].strip(): (line[:8].strip(), line[24:]) for line in text.splitlines()}
+    return {
+        line[8:24].strip(): (line[:8].strip(), line[24:]) for line in text.splitlines()
+    }
 
 
 @pytest.fixture(autouse=True)
-def index(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A directory without configuration, and a package index with one release; gives what was asked of it."""
+def index(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """A directory without configuration, and a package index with one release.
+
+    Gives what was asked of it.
+    """
     asked: list[str] = []
     link = f'<a href="{wheel_name()}">{wheel_name()}</a>'.encode()
 
@@ -40,7 +47,13 @@ def index(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         def log_message(self, *_: object) -> None:
             pass
 
-    for name in ("HTTP_PROXY", "http_proxy", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
+    for name in (
+        "HTTP_PROXY",
+        "http_proxy",
+        "PIP_FIND_LINKS",
+        "PIP_EXTRA_INDEX_URL",
+        "PIP_NO_INDEX",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.chdir(tmp_path)
@@ -51,7 +64,9 @@ def index(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     return asked
 
 
-def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.CaptureFixture[str], index: list[str]) -> None:
+def test_a_sound_machine_needs_no_mending(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], index: list[str]
+) -> None:
     code = main(["doctor", "--cache", str(tmp_path / "cache")])
     found = rows(capsys.readouterr().out)
     assert list(found) == [
@@ -65,7 +80,10 @@ def test_a_sound_machine_needs_no_mending(tmp_path: Path, capsys: pytest.Capture
     assert list((tmp_path / "cache").iterdir()) == []
     assert found["package index"] == ("ok", "has iree-base-compiler 3.13.0")
     assert index == ["/simple/iree-base-compiler/"], "one request"
-    nowhere = "not found (.github/code-size.yml, code-size.yml): code-size-bot init writes one"
+    nowhere = (
+        "not found (.github/code-size.yml, code-size.yml): code-size-bot init"
+        " writes one"
+    )
     assert found["configuration"] == ("ok", nowhere)
 
 
@@ -74,39 +92,65 @@ def test_without_an_index_compilers_of_this_machine_still_work(
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
-        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
+        monkeypatch.setenv(
+            "PIP_INDEX_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/simple"
+        )
         assert not examine(tmp_path / "cache", Cancel())
     mark, text = rows(capsys.readouterr().out)["package index"]
     assert mark == "missing" and text.startswith("no answer: ")
-    assert text.endswith(" -> check the network and PIP_INDEX_URL, or use a compiler on this machine")
+    assert text.endswith(
+        " -> check the network and PIP_INDEX_URL, or use a compiler on this machine"
+    )
 
 
 @pytest.mark.parametrize("name", [".github/code-size.yml", "code-size.yml"])
-def test_the_configuration_here_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_the_configuration_here_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"schema: code-size-config/1\nmodels: ['{tmp_path}/m.mlir']\ntargets: [vmvx, cuda]\n")
+    path.write_text(
+        f"schema: code-size-config/1\nmodels: ['{tmp_path}/m.mlir']\ntargets: [vmvx,"
+        " cuda]\n"
+    )
     (tmp_path / "m.mlir").write_text("module {}")
     examine(tmp_path / "cache", Cancel())
-    assert rows(capsys.readouterr().out)["configuration"] == ("ok", f"{name}: 1 model, 2 targets")
+    assert rows(capsys.readouterr().out)["configuration"] == (
+        "ok",
+        f"{name}: 1 model, 2 targets",
+    )
 
 
-def test_the_pin_that_a_configuration_names_is_looked_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\ncompiler: {requirements: pins.txt}\n")
+def test_the_pin_that_a_configuration_names_is_looked_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "code-size.yml").write_text(
+        "schema: code-size-config/1\ncompiler: {requirements: pins.txt}\n"
+    )
     assert not examine(tmp_path / "cache", Cancel())
-    assert "pins.txt: cannot be read: No such file" in rows(capsys.readouterr().out)["configuration"][1]
+    assert (
+        "pins.txt: cannot be read: No such file"
+        in rows(capsys.readouterr().out)["configuration"][1]
+    )
     (tmp_path / "pins.txt").write_text("iree-base-compiler==3.13.0\n")
     examine(tmp_path / "cache", Cancel())
     mark, text = rows(capsys.readouterr().out)["configuration"]
-    assert mark == "ok" and text.endswith("targets, iree-base-compiler==3.13.0 of pins.txt")
+    assert mark == "ok" and text.endswith(
+        "targets, iree-base-compiler==3.13.0 of pins.txt"
+    )
 
 
-def test_a_configuration_that_cannot_be_loaded_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_configuration_that_cannot_be_loaded_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nmodelz: []\n")
     assert not examine(tmp_path / "cache", Cancel())
     said = "code-size.yml:2: modelz: unknown key (did you mean 'models'?)"
     mend = "correct the file: most commands read it"
-    assert rows(capsys.readouterr().out)["configuration"] == ("missing", f"{said} -> {mend}")
+    assert rows(capsys.readouterr().out)["configuration"] == (
+        "missing",
+        f"{said} -> {mend}",
+    )
 
 
 def test_what_is_missing_is_said_with_its_mend(
@@ -118,9 +162,14 @@ def test_what_is_missing_is_said_with_its_mend(
     assert not examine(tmp_path / "file", Cancel())
     found = rows(capsys.readouterr().out)
     assert found["commands"][1].endswith("the network is OPEN: unshare is not on PATH")
-    assert found["git"] == ("missing", "not found -> install git: the report names commits with it")
+    assert found["git"] == (
+        "missing",
+        "not found -> install git: the report names commits with it",
+    )
     mark, text = found["cache"]
-    assert mark == "missing" and text.endswith("-> choose another one with --cache or CODE_SIZE_CACHE")
+    assert mark == "missing" and text.endswith(
+        "-> choose another one with --cache or CODE_SIZE_CACHE"
+    )
 
 
 def test_a_machine_without_ptxas_or_runtime_is_sound_and_told_how_to_get_them(
@@ -131,4 +180,6 @@ def test_a_machine_without_ptxas_or_runtime_is_sound_and_told_how_to_get_them(
     examine(tmp_path / "cache", Cancel())
     found = rows(capsys.readouterr().out)
     for what, extra in (("ptxas (cuda)", "cuda"), ("runtime (run)", "run")):
-        assert found[what][0] == "ok" and found[what][1].endswith(f"pip install 'code-size-bot[{extra}]'")
+        assert found[what][0] == "ok" and found[what][1].endswith(
+            f"pip install 'code-size-bot[{extra}]'"
+        )

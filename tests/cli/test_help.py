@@ -40,7 +40,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def help_of(command: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+def help_of(
+    command: str,
+    columns: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
     monkeypatch.setenv("COLUMNS", str(columns))
     with pytest.raises(SystemExit, match="0"):
         main([*filter(None, [command]), "--help"])
@@ -63,7 +68,10 @@ def options_of(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("command", PAGES)
 @pytest.mark.usefixtures("home")
 def test_no_line_is_wider_than_the_terminal(
-    command: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str,
+    columns: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = help_of(command, columns, capsys, monkeypatch)
     assert [line for line in text.splitlines() if len(line) > columns] == []
@@ -89,7 +97,11 @@ def test_each_option_is_one_line_of_plain_words(
 def test_sentences_have_25_words_at_most(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = help_of(command, 1000, capsys, monkeypatch).partition("\n\n")[2].partition("\noptions:")[0]
+    text = (
+        help_of(command, 1000, capsys, monkeypatch)
+        .partition("\n\n")[2]
+        .partition("\noptions:")[0]
+    )
     for line in text.splitlines():
         for sentence in re.split(r"(?<=[.:])\s+", line):
             assert len(sentence.split()) <= 25, sentence
@@ -113,7 +125,9 @@ def test_an_example_can_be_pasted_from_a_narrow_terminal(
             continue
         text = help_of(command, 40, capsys, monkeypatch)
         shown = text.partition("examples:\n")[2].partition("\n\n")[0]
-        joined = [" ".join(line.split()) for line in shown.replace("\\\n", " ").splitlines()]
+        joined = [
+            " ".join(line.split()) for line in shown.replace("\\\n", " ").splitlines()
+        ]
         assert joined == examples_of(command)
 
 
@@ -121,7 +135,9 @@ def test_an_example_can_be_pasted_from_a_narrow_terminal(
 @pytest.mark.compiler
 @pytest.mark.network
 @pytest.mark.parametrize("command", [name for name in PAGES if name not in ON_GITHUB])
-def test_every_example_runs_in_an_empty_directory(command: str, cache: Path, home: Path) -> None:
+def test_every_example_runs_in_an_empty_directory(
+    command: str, cache: Path, home: Path
+) -> None:
     program = home / "bin/code-size-bot"
     program.parent.mkdir()
     program.write_text(PROGRAM, encoding="utf-8")
@@ -129,11 +145,20 @@ def test_every_example_runs_in_an_empty_directory(command: str, cache: Path, hom
     work = home / "work"
     work.mkdir()
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "CODE_SIZE_CACHE": str(cache)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PATH": path,
+        "CODE_SIZE_CACHE": str(cache),
+    }
     script = ""
     for line in examples_of(command):
         judges = re.match(r"code-size-bot (compare|report) ", line)
         script += f"{line}" + (" || [ $? = 1 ]" if judges else "") + " || exit 9\n"
     argv = ["sh", "-c", script]
-    done = subprocess.run(argv, cwd=work, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    done = subprocess.run(
+        argv, cwd=work, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (
+        f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    )

@@ -26,12 +26,39 @@ AGAIN = "(measure it again with this version of code-size-bot)"
 @pytest.mark.parametrize(
     ("command", "name", "said"),
     [
-        (("report", "--head", "base.json", "--base"), "report.json", f"{NO_SNAPSHOT} 'code-size-report/1', not"),
-        (("report", "--base", "base.json", "--head"), "plan.json", f"{NO_SNAPSHOT} missing, not"),
-        (("merge", "--out", "x.json"), "notes.txt", "is not a snapshot: it is not JSON, or was cut off: "),
-        (("explain",), "base.json", "is not a report that this version reads: its schema is 'code-size-snapshot/1', "),
-        (("explain",), "cut.json", "is not a report: it is not JSON, or was cut off: Input data was truncated"),
-        (("plan", "--shards", "2", "--config"), "base.json", "cells: unknown key (known: after_merge, baseline, "),
+        (
+            ("report", "--head", "base.json", "--base"),
+            "report.json",
+            f"{NO_SNAPSHOT} 'code-size-report/1', not",
+        ),
+        (
+            ("report", "--base", "base.json", "--head"),
+            "plan.json",
+            f"{NO_SNAPSHOT} missing, not",
+        ),
+        (
+            ("merge", "--out", "x.json"),
+            "notes.txt",
+            "is not a snapshot: it is not JSON, or was cut off: ",
+        ),
+        (
+            ("explain",),
+            "base.json",
+            (
+                "is not a report that this version reads: its schema is"
+                " 'code-size-snapshot/1', "
+            ),
+        ),
+        (
+            ("explain",),
+            "cut.json",
+            "is not a report: it is not JSON, or was cut off: Input data was truncated",
+        ),
+        (
+            ("plan", "--shards", "2", "--config"),
+            "base.json",
+            "cells: unknown key (known: after_merge, baseline, ",
+        ),
     ],
 )
 def test_another_file_in_place_of_what_is_wanted(
@@ -49,7 +76,9 @@ def test_another_file_in_place_of_what_is_wanted(
     more = ("--model", "a", "--target", "vmvx") if command[0] == "explain" else ()
     assert main((*command, name, *more)) == 2
     out, err = capsys.readouterr()
-    (line,) = (line for line in err.splitlines() if not line.startswith("configuration: "))
+    (line,) = (
+        line for line in err.splitlines() if not line.startswith("configuration: ")
+    )
     assert out == "" and line.startswith(f"code-size-bot: {name}:") and said in line
     assert AGAIN in line or "snapshot" not in said.partition(":")[0]
 
@@ -57,20 +86,33 @@ def test_another_file_in_place_of_what_is_wanted(
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("compare 3.11.0 nope", "nope: is not a compiler: no such file, directory or release"),
+        (
+            "compare 3.11.0 nope",
+            "nope: is not a compiler: no such file, directory or release",
+        ),
         (
             "compare 3.11.0 3.13.0 --cache base.json",
             "--cache: 'base.json' is a file (name a directory)",
         ),
-        ("bisect --model bertt --target vmvx 3.11.0 3.13.0", "--model bertt: matches no model"),
         (
-            "trace --model bert* --target vmvx --dispatch d --base 3.11.0 --head 3.13.0",
+            "bisect --model bertt --target vmvx 3.11.0 3.13.0",
+            "--model bertt: matches no model",
+        ),
+        (
+            (
+                "trace --model bert* --target vmvx --dispatch d --base 3.11.0 --head"
+                " 3.13.0"
+            ),
             "2 builds match: bert_l4_f32_dyn on vmvx, ",
         ),
     ],
 )
 def test_what_can_be_refused_before_a_release_is_fetched_is_refused_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, said: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))

@@ -10,7 +10,8 @@ import pytest
 from places import ROOT
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-# Sends itself the signal when it begins to import a module for the first time, or when Python ends.
+# Sends itself the signal when it begins to import a module for the first time, or when
+# Python ends.
 PROGRAM = """
 import atexit, builtins, os, signal, sys
 when, number = sys.argv[1], int(sys.argv[2])
@@ -38,16 +39,27 @@ sys.exit(run())
 
 def ended(when: str, number: signal.Signals) -> tuple[int, str]:
     argv = [sys.executable, "-c", PROGRAM, when, str(int(number))]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize("when", ["bot.cli.main", "bot.cli.options", "bot.cli.showing", "bot.cli.work"])
-def test_a_signal_during_start_up_ends_with_130_and_one_line(when: str, number: signal.Signals) -> None:
-    assert ended(when, number) == (130, f"code-size-bot: ended by {number.name} during start-up\n")
+@pytest.mark.parametrize(
+    "when", ["bot.cli.main", "bot.cli.options", "bot.cli.showing", "bot.cli.work"]
+)
+def test_a_signal_during_start_up_ends_with_130_and_one_line(
+    when: str, number: signal.Signals
+) -> None:
+    assert ended(when, number) == (
+        130,
+        f"code-size-bot: ended by {number.name} during start-up\n",
+    )
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_signal_after_the_work_does_not_change_the_exit_code(number: signal.Signals) -> None:
+def test_a_signal_after_the_work_does_not_change_the_exit_code(
+    number: signal.Signals,
+) -> None:
     assert ended("exit", number) == (0, "")

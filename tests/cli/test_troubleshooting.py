@@ -26,7 +26,9 @@ from strategies import plain_snapshot
 from bot.cli.main import main
 
 PAGE = ROOT / "docs/troubleshooting.md"
-QUOTED = re.compile(r"^### (?P<title>.+)\n\n```text\n(?P<message>.+)\n```\n", re.MULTILINE)
+QUOTED = re.compile(
+    r"^### (?P<title>.+)\n\n```text\n(?P<message>.+)\n```\n", re.MULTILINE
+)
 LEAST = 20
 RELEASE = "3.13.0"
 UNREACHABLE = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
@@ -42,7 +44,9 @@ SNAPSHOTS = {
     "head.json": to_json(OTHER_SUITE),
     "part-1.json": to_json(BASE),
     "part-2.json": to_json(OTHER_COMPILER),
-    "old.json": to_json(BASE).replace("code-size-snapshot/1", "code-size-snapshot/0", 1),
+    "old.json": (
+        to_json(BASE).replace("code-size-snapshot/1", "code-size-snapshot/0", 1)
+    ),
 }
 MERGED = "merge part-1.json part-2.json --out head.json"
 NO_SCHEMA = "models: ['models/*.mlir']\n"
@@ -54,7 +58,9 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
 OTHER_WHEEL = "iree_base_compiler-3.13.0-cp313-cp313-macosx_13_0_universal2.whl"
-CONFIGURATION = "schema: code-size-config/1\nmodels: ['models/*.mlir']\ntargets: [vmvx]\n"
+CONFIGURATION = (
+    "schema: code-size-config/1\nmodels: ['models/*.mlir']\ntargets: [vmvx]\n"
+)
 
 
 class Case(NamedTuple):
@@ -76,7 +82,9 @@ def configured(lines: str) -> Case:
 def pinned(requirements: str | None) -> Case:
     """Return the case of a configuration whose compiler is pinned in a requirements file."""
     files = {
-        "code-size.yml": f"{CONFIGURATION}compiler: {{requirements: requirements.txt}}\n",
+        "code-size.yml": (
+            f"{CONFIGURATION}compiler: {{requirements: requirements.txt}}\n"
+        ),
         "models/a.mlir": ADDITION,
     }
     if requirements is not None:
@@ -87,19 +95,24 @@ def pinned(requirements: str | None) -> Case:
 LOCAL: Mapping[str, Case] = {
     "No compiler is named": Case("compare"),
     "A SPEC is not a compiler": Case("compare iree-build base.json", SNAPSHOTS),
-    "A release does not exist": Case("compare 3.99.0 base.json", SNAPSHOTS, offers_release=True),
+    "A release does not exist": Case(
+        "compare 3.99.0 base.json", SNAPSHOTS, offers_release=True
+    ),
     "A release cannot be downloaded": Case("compare 3.12.0 base.json", SNAPSHOTS),
     "The compiler cannot be started": Case(
         "compare ./iree-compile base.json", {**SNAPSHOTS, "iree-compile": "a text\n"}
     ),
     "The compiler is a script": Case(
-        "compare venv/bin base.json", {**SNAPSHOTS, "venv/bin/iree-compile": "#!/bin/sh\n"}
+        "compare venv/bin base.json",
+        {**SNAPSHOTS, "venv/bin/iree-compile": "#!/bin/sh\n"},
     ),
     "A wheel is for another platform": Case(
         f"compare {OTHER_WHEEL} base.json",
         {**SNAPSHOTS, OTHER_WHEEL: ""},
     ),
-    "No model has this name": Case("report base.json base.json --model bert*", SNAPSHOTS),
+    "No model has this name": Case(
+        "report base.json base.json --model bert*", SNAPSHOTS
+    ),
     "A snapshot has another format": Case("report base.json old.json", SNAPSHOTS),
     "`report` got releases": Case("report 3.11.0 3.13.0"),
     "Nothing could be compared": Case("report base.json head.json", SNAPSHOTS),
@@ -120,7 +133,9 @@ LOCAL: Mapping[str, Case] = {
     "A target is unknown": configured("targets: [x86_64]"),
     "A flag is not a flag": configured("flags: [iree-opt-level=O2]"),
     "The thresholds have no last rule": configured(NO_LAST_RULE),
-    "A threshold is not a number": configured("thresholds: [{metrics: ['*'], warn: 4KB}]"),
+    "A threshold is not a number": configured(
+        "thresholds: [{metrics: ['*'], warn: 4KB}]"
+    ),
     "The pin is missing": pinned("numpy==2.0.0\n"),
     "The pin is a range": pinned("iree-base-compiler>=3.11\n"),
     "The requirements file is missing": pinned(None),
@@ -135,7 +150,10 @@ COMPILED: Mapping[str, Case] = {
     ),
     "No model compiled": Case(
         f"measure --compiler {RELEASE} --out head.json",
-        {"code-size.yml": CONFIGURATION, "models/a.mlir": ADDITION.replace("addf", "addi")},
+        {
+            "code-size.yml": CONFIGURATION,
+            "models/a.mlir": ADDITION.replace("addf", "addi"),
+        },
     ),
 }
 """The cases that a real compiler decides."""
@@ -182,7 +200,9 @@ def other_author(stage: Stage) -> Ran:
 
 def lost_measurement(stage: Stage) -> Ran:
     head, merge = ready(stage)
-    return stage.pull(head, merge, command="report", measured="nowhere", outcome="cancelled")
+    return stage.pull(
+        head, merge, command="report", measured="nowhere", outcome="cancelled"
+    )
 
 
 ON_GITHUB: Mapping[str, Callable[[Stage], Ran]] = {
@@ -207,7 +227,9 @@ def require_quoted(title: str, message: str) -> None:
 
     Commits differ from run to run: `COMMIT` stands for them, as `FOLDER` does for the directory.
     """
-    message = re.sub(r"\b[0-9a-f]{10,40}\b", COMMIT, message).replace(str(Path.cwd()), FOLDER)
+    message = re.sub(r"\b[0-9a-f]{10,40}\b", COMMIT, message).replace(
+        str(Path.cwd()), FOLDER
+    )
     if os.environ.get("UPDATE_GOLDENS"):
         text = PAGE.read_text(encoding="utf-8")
         start = f"### {title}\n\n```text\n"
@@ -270,7 +292,9 @@ def test_a_command_prints_what_the_page_quotes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     case = LOCAL[title]
-    index = offered(tmp_path / "offered", RELEASE) if case.offers_release else UNREACHABLE
+    index = (
+        offered(tmp_path / "offered", RELEASE) if case.offers_release else UNREACHABLE
+    )
     for name, value in {**index, **case.variables}.items():
         monkeypatch.setenv(name, value)
     require_quoted(title, printed_by(case, folder, capsys))
@@ -305,7 +329,9 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", ON_GITHUB)
-def test_a_run_on_github_ends_with_what_the_page_quotes(title: str, stage: Stage) -> None:
+def test_a_run_on_github_ends_with_what_the_page_quotes(
+    title: str, stage: Stage
+) -> None:
     ran = ON_GITHUB[title](stage)
     assert ran.code > 1
     require_quoted(title, ran.error)

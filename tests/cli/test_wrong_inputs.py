@@ -1,7 +1,9 @@
-"""Each wrong input ends with one line: what is wrong, where, and how to fix it; nothing was fetched or written before.
+"""Each wrong input ends with one line: what is wrong, where, and how to fix it.
 
-`fixtures/cli/wrong_inputs.txt` has the inputs. `$` begins the words of a command, `:` a line of a configuration that
-`plan` reads; below it are the exit code and the line.
+Nothing was fetched or written before.
+
+`fixtures/cli/wrong_inputs.txt` has the inputs. `$` begins the words of a command, `:` a
+line of a configuration that `plan` reads; below it are the exit code and the line.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.written for case in CASES])
-def test_a_wrong_input_is_one_clear_line(folder: Path, case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_input_is_one_clear_line(
+    folder: Path, case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = shlex.split(case.written[2:])
     if case.written.startswith(": "):
         text = f"schema: code-size-config/1\n{case.written[2:]}\n"
@@ -79,11 +83,16 @@ def test_a_wrong_input_is_one_clear_line(folder: Path, case: Case, capsys: pytes
     except SystemExit as ended:
         code = int(ended.code or 0)
     out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if not line.startswith("configuration: ")]
+    lines = [
+        line for line in err.splitlines() if not line.startswith("configuration: ")
+    ]
     if os.environ.get("UPDATE_GOLDENS"):
         text = CASES_FILE.read_text(encoding="utf-8")
         old = f"{case.written}\n{case.code} {case.line}\n"
-        CASES_FILE.write_text(text.replace(old, f"{case.written}\n{code} {' | '.join(lines)}\n"), encoding="utf-8")
+        CASES_FILE.write_text(
+            text.replace(old, f"{case.written}\n{code} {' | '.join(lines)}\n"),
+            encoding="utf-8",
+        )
         return
     assert (out, lines, code) == ("", [case.line], case.code)
     assert not list((folder / "out").glob("*"))

@@ -57,7 +57,10 @@ def report(home: Path, out: str = "out") -> dict[str, Any]:
 
 
 def cells(home: Path, side: str = "head", out: str = "out") -> dict[str, Any]:
-    return {cell["model"]: cell for cell in json.loads((home / out / f"{side}.json").read_text())["cells"]}
+    return {
+        cell["model"]: cell
+        for cell in json.loads((home / out / f"{side}.json").read_text())["cells"]
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +77,18 @@ def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
     assert head["command"] == "cc -O0 -c -fstack-usage lib.c -o out/code.o"
     (tmp_path / "out").mkdir(exist_ok=True)
     subprocess.run(shlex.split(head["command"]), cwd=tmp_path, check=True)
-    listed = subprocess.run(["nm", "-S", "out/code.o"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    sizes = {words[3]: int(words[1], 16) for line in listed.stdout.splitlines() if len(words := line.split()) == 4}
+    listed = subprocess.run(
+        ["nm", "-S", "out/code.o"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    sizes = {
+        words[3]: int(words[1], 16)
+        for line in listed.stdout.splitlines()
+        if len(words := line.split()) == 4
+    }
     assert {row["name"]: row["code_bytes"] for row in head["dispatches"]} == sizes
     frames = {
         words[0].rpartition(":")[2]: int(words[1])
@@ -84,24 +97,45 @@ def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
     }
     assert {row["name"]: row["stack_bytes"] for row in head["dispatches"]} == frames
     assert head["metrics"]["stack_max_bytes"] == max(frames.values())
-    assert sum(head["parts"].values()) == head["metrics"]["artifact_bytes"] == (tmp_path / "out/code.o").stat().st_size
+    assert (
+        sum(head["parts"].values())
+        == head["metrics"]["artifact_bytes"]
+        == (tmp_path / "out/code.o").stat().st_size
+    )
     assert head["metrics"]["vgpr_spills"] is None and head["reasons"]["vgpr_spills"]
     assert base["metrics"]["executable_bytes"] < head["metrics"]["executable_bytes"]
     [cell] = report(tmp_path)["cells"]
     assert {one["cause"] for one in cell["dispatches"]} == {"codegen"}
-    assert sum(cell["waterfall"].values()) == head["metrics"]["artifact_bytes"] - base["metrics"]["artifact_bytes"]
+    assert (
+        sum(cell["waterfall"].values())
+        == head["metrics"]["artifact_bytes"] - base["metrics"]["artifact_bytes"]
+    )
 
 
 def test_flags_are_those_of_its_command(tmp_path: Path) -> None:
     file = write(tmp_path, CC, {"lib.c": LIBRARY % 100})
     config = yaml.safe_load(file.read_text())
-    file.write_text(yaml.safe_dump({**config, "targets": {"here": {"flags": ["-g"]}}, "flags": ["-fPIC"]}))
-    bot(tmp_path, "measure", "--compiler", "cc -O2", "--flags=-DX=1", "--out", "head.json")
+    file.write_text(
+        yaml.safe_dump(
+            {**config, "targets": {"here": {"flags": ["-g"]}}, "flags": ["-fPIC"]}
+        )
+    )
+    bot(
+        tmp_path,
+        "measure",
+        "--compiler",
+        "cc -O2",
+        "--flags=-DX=1",
+        "--out",
+        "head.json",
+    )
     [cell] = json.loads((tmp_path / "head.json").read_text())["cells"]
     assert cell["status"] == "ok" and cell["command"].endswith("-g -fPIC -DX=1"), cell
 
 
-def test_the_same_run_twice_is_equal_to_the_byte_and_comes_from_the_cache(tmp_path: Path) -> None:
+def test_the_same_run_twice_is_equal_to_the_byte_and_comes_from_the_cache(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64})
     bot(tmp_path, "compare", "--out", "one")
     first = (tmp_path / "one/base.json").read_bytes()
@@ -116,15 +150,25 @@ BADLY = {
     "hangs": "sleep 1000 & sleep 1000",
     "nothing": "echo text > out/notes.txt",
     "large": "truncate -s 10G out/code.o",
-    "floods": "for i in 1 2 3 4 5 6 7 8; do fallocate -l 900M out/$i.o; done; sleep 100",
+    "floods": (
+        "for i in 1 2 3 4 5 6 7 8; do fallocate -l 900M out/$i.o; done; sleep 100"
+    ),
     "sparse": "truncate -s 900M out/1.o out/2.o",
-    "lies": """cc -c -x c /dev/null -o out/code.o; echo '{"executable_bytes": 5}' > out/facts.json""",
-    "invents": """cc -c -x c /dev/null -o out/code.o; echo '{"speed": 5}' > out/facts.json""",
-    "negative": """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": -5}' > out/facts.json""",
+    "lies": (
+        """cc -c -x c /dev/null -o out/code.o; echo '{"executable_bytes": 5}' > out/facts.json"""
+    ),
+    "invents": (
+        """cc -c -x c /dev/null -o out/code.o; echo '{"speed": 5}' > out/facts.json"""
+    ),
+    "negative": (
+        """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": -5}' > out/facts.json"""
+    ),
     "rambles": """cc -c -x c /dev/null -o out/code.o; echo '[1' > out/facts.json""",
     "torn": "printf '\\177ELF\\002\\001\\001torn' > out/code.o",
     "links": "ln -s /etc/passwd out/code.o",
-    "good": """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": 5}' > out/facts.json""",
+    "good": (
+        """cc -c -x c /dev/null -o out/code.o; echo '{"spill_bytes": 5}' > out/facts.json"""
+    ),
 }
 SAID = {
     "fails": "no such register",
@@ -143,7 +187,13 @@ SAID = {
 
 
 def test_whatever_a_command_does_is_one_row(tmp_path: Path) -> None:
-    write(tmp_path, ["sh", "{model}"], {f"{name}.sh": text for name, text in BADLY.items()}, base="x", head="x")
+    write(
+        tmp_path,
+        ["sh", "{model}"],
+        {f"{name}.sh": text for name, text in BADLY.items()},
+        base="x",
+        head="x",
+    )
     bot(tmp_path, "measure", "--compiler", "sh", "--out", "out/head.json")
     rows = cells(tmp_path)
     assert rows.keys() == BADLY.keys()
@@ -166,11 +216,18 @@ def test_a_folder_of_the_command_s_own_is_no_place_for_a_model(tmp_path: Path) -
     assert rows["a"]["status"] == "ok"
     for name, path in (("b", "tmp/b.c"), ("c", "out/c.c")):
         message = rows[name]["failure"]["message"]
-        assert message == f"{path} has the name of a folder that the command needs: rename it"
+        assert (
+            message
+            == f"{path} has the name of a folder that the command needs: rename it"
+        )
 
 
 OWN: dict[str, dict[str, str]] = {
-    "peak_bytes": {"unit": "bytes", "label": "peak | memory <b>", "about": "what it needs"},
+    "peak_bytes": {
+        "unit": "bytes",
+        "label": "peak | memory <b>",
+        "about": "what it needs",
+    },
     "kernels": {"unit": "count"},
 }
 FACTS = """cc -c -x c /dev/null -o out/code.o; echo "{\\"peak_bytes\\": $1000}" > out/facts.json"""
@@ -178,25 +235,73 @@ FACTS = """cc -c -x c /dev/null -o out/code.o; echo "{\\"peak_bytes\\": $1000}" 
 
 def test_metrics_of_its_own(tmp_path: Path) -> None:
     def configure(metrics: dict[str, Any]) -> None:
-        path = write(tmp_path, ["sh", "{model}", "{side}"], {"a.sh": FACTS}, base="1", head="9", metrics=metrics)
-        rules = [{"name": "memory", "metrics": ["transient_memory_bytes"], "fail": "4KiB"}, {"metrics": ["*"]}]
-        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"thresholds": rules}))
+        path = write(
+            tmp_path,
+            ["sh", "{model}", "{side}"],
+            {"a.sh": FACTS},
+            base="1",
+            head="9",
+            metrics=metrics,
+        )
+        rules = [
+            {"name": "memory", "metrics": ["transient_memory_bytes"], "fail": "4KiB"},
+            {"metrics": ["*"]},
+        ]
+        path.write_text(
+            yaml.safe_dump(yaml.safe_load(path.read_text()) | {"thresholds": rules})
+        )
 
     configure(OWN | {"peak_bytes": OWN["peak_bytes"] | {"rule": "memory"}})
     bot(tmp_path, "compare", code=1)
     base, head = (cells(tmp_path, side)["a"] for side in ("base", "head"))
-    assert (base["metrics"]["peak_bytes"], head["metrics"]["peak_bytes"]) == (1000, 9000)
-    assert head["metrics"]["kernels"] is None and head["reasons"]["kernels"] == "facts.json does not have it"
+    assert (base["metrics"]["peak_bytes"], head["metrics"]["peak_bytes"]) == (
+        1000,
+        9000,
+    )
+    assert (
+        head["metrics"]["kernels"] is None
+        and head["reasons"]["kernels"] == "facts.json does not have it"
+    )
     (tmp_path / "code-size.yml").unlink()  # both snapshots have what is declared
-    bot(tmp_path, "report", "--base", "out/base.json", "--head", "out/head.json", "--out", "again")
+    bot(
+        tmp_path,
+        "report",
+        "--base",
+        "out/base.json",
+        "--head",
+        "out/head.json",
+        "--out",
+        "again",
+    )
     for out in ("out", "again"):
-        assert report(tmp_path, out)["cells"][0]["metrics"]["peak_bytes"] == {"base": 1000, "head": 9000}
-        argv = [sys.executable, "-m", "bot", "explain", out, "--model", "a", "--target", "here"]
-        said = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert report(tmp_path, out)["cells"][0]["metrics"]["peak_bytes"] == {
+            "base": 1000,
+            "head": 9000,
+        }
+        argv = [
+            sys.executable,
+            "-m",
+            "bot",
+            "explain",
+            out,
+            "--model",
+            "a",
+            "--target",
+            "here",
+        ]
+        said = subprocess.run(
+            argv, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
         assert "peak | memory <b>" in said and "+8,000 B" in said
     [finding] = report(tmp_path)["verdict"]["findings"]
-    assert (finding["metric"], finding["rule"], finding["actual"]) == ("peak_bytes", "memory", "+8,000 B (+800.0 %)")
-    comment, page = ((tmp_path / "out" / name).read_text() for name in ("comment.md", "report.html"))
+    assert (finding["metric"], finding["rule"], finding["actual"]) == (
+        "peak_bytes",
+        "memory",
+        "+8,000 B (+800.0 %)",
+    )
+    comment, page = (
+        (tmp_path / "out" / name).read_text() for name in ("comment.md", "report.html")
+    )
     assert "peak" in comment and "<b>" not in comment and "1,000 → 9,000 B" in comment
     assert "peak | memory &lt;b&gt;" in page and "memory <b>" not in page
 
@@ -205,19 +310,41 @@ def test_metrics_of_its_own(tmp_path: Path) -> None:
     other = report(tmp_path, "other")
     assert other["cells"][0]["metrics"]["peak_bytes"] == {"base": None, "head": None}
     why = "peak_bytes is declared in bytes on base, and in KiB on head"
-    assert f"not compared: kernels is not declared on head; later is not declared on base; {why}" in other["notes"]
+    assert (
+        "not compared: kernels is not declared on head; later is not declared on base;"
+        f" {why}" in other["notes"]
+    )
 
     snapshot = json.loads((tmp_path / "out/base.json").read_text())
     known = snapshot["compiler"]["metrics"][0]
     for hostile in (
-        *([known | change] for change in ({"id": "vm_bytes"}, {"label": "two\nlines"}, {"about": "long " * 99})),
+        *(
+            [known | change]
+            for change in (
+                {"id": "vm_bytes"},
+                {"label": "two\nlines"},
+                {"about": "long " * 99},
+            )
+        ),
         [known | {"id": f"x{number}"} for number in range(33)],
         [],
     ):
         (tmp_path / "bad.json").write_text(
-            json.dumps(snapshot | {"compiler": snapshot["compiler"] | {"metrics": hostile}})
+            json.dumps(
+                snapshot | {"compiler": snapshot["compiler"] | {"metrics": hostile}}
+            )
         )
-        bot(tmp_path, "report", "--base", "bad.json", "--head", "out/head.json", "--out", "bad", code=2)
+        bot(
+            tmp_path,
+            "report",
+            "--base",
+            "bad.json",
+            "--head",
+            "out/head.json",
+            "--out",
+            "bad",
+            code=2,
+        )
 
 
 LOOK = """
@@ -233,44 +360,74 @@ raise SystemExit(1)
 """
 
 
-def test_a_command_sees_no_network_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_sees_no_network_and_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import socket
 
     monkeypatch.setenv("SECRET_TOKEN", "hidden")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         sources = {"look.py": LOOK}
-        write(tmp_path, [sys.executable, "{model}"], sources, base="x", head="x", sources=["*.txt"])
+        write(
+            tmp_path,
+            [sys.executable, "{model}"],
+            sources,
+            base="x",
+            head="x",
+            sources=["*.txt"],
+        )
         (tmp_path / "port.txt").write_text(port)
         bot(tmp_path, "measure", "--compiler", "x", "--out", "out/head.json", code=5)
     said = cells(tmp_path)["look"]["failure"]["message"]
     network = "0" if confined.has_namespaces() else "1"
-    assert said == f"code-size-cell ['look.py', 'out', 'port.txt', 'tmp'] {network} 0 code-size-cell", said
+    assert (
+        said == f"code-size-cell ['look.py', 'out', 'port.txt', 'tmp'] {network} 0"
+        " code-size-cell"
+    ), said
     assert ("network is OPEN" in confined.isolation()) == (network == "1")
 
 
 def without_namespaces(home: Path, *words: str) -> str:
     """What is said where the machine allows none, as a container may."""
-    hidden = "import sys, bot.system.confined as c; c.has_namespaces = lambda: False; import runpy; "
+    hidden = (
+        "import sys, bot.system.confined as c; c.has_namespaces = lambda: False; import"
+        " runpy; "
+    )
     hidden += "runpy.run_module('bot', run_name='__main__', alter_sys=True)"
     argv = [sys.executable, "-c", hidden, *words, "--cache", "other"]
-    return subprocess.run(argv, cwd=home, check=True, capture_output=True, text=True).stderr
+    return subprocess.run(
+        argv, cwd=home, check=True, capture_output=True, text=True
+    ).stderr
 
 
 def test_without_namespaces_one_runs_at_a_time_at_the_same_path(tmp_path: Path) -> None:
-    write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64, "where.c": "#error here\n"})
+    write(
+        tmp_path,
+        CC,
+        {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64, "where.c": "#error here\n"},
+    )
     words = ["measure", "--compiler", "cc -g -Os", "--jobs", "2"]
     bot(tmp_path, *words, "--out", "out/with.json")
     without_namespaces(tmp_path, *words, "--out", "out/without.json")
-    left, right = (json.loads((tmp_path / "out" / f"{name}.json").read_text())["cells"] for name in ("with", "without"))
+    left, right = (
+        json.loads((tmp_path / "out" / f"{name}.json").read_text())["cells"]
+        for name in ("with", "without")
+    )
     for one, other in zip(left, right, strict=True):
-        assert one["artifact_digest"] == other["artifact_digest"] and one["failure"] == other["failure"]
+        assert (
+            one["artifact_digest"] == other["artifact_digest"]
+            and one["failure"] == other["failure"]
+        )
 
 
 def test_without_namespaces_a_package_keeps_all_but_the_closed_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No secret, time and memory bounded, nothing left alive; and the run says that the network is open."""
+    """No secret, time and memory bounded, nothing left alive.
+
+    And the run says that the network is open.
+    """
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("SECRET_TOKEN", "hidden")
     wheel(tmp_path / "wheels", "1.0")
@@ -279,28 +436,49 @@ def test_without_namespaces_a_package_keeps_all_but_the_closed_network(
     data["models"], data["compiler"]["run"] = ["*.sh"], ["sh", "{model}"]
     (tmp_path / "code-size.yml").write_text(yaml.safe_dump(data))
     left = f"sleep {4000 + os.getpid()}.5"
-    (tmp_path / "good.sh").write_text(f"{left} & setsid {left} & python -m kerneler out/code.bin")
+    (tmp_path / "good.sh").write_text(
+        f"{left} & setsid {left} & python -m kerneler out/code.bin"
+    )
     (tmp_path / "hangs.sh").write_text(f"{left} & {left}")
-    look = "echo $(env | grep -c SECRET) $(ulimit -d) $(ulimit -f) $(pwd) $(command -v python) >&2; exit 1"
+    look = (
+        "echo $(env | grep -c SECRET) $(ulimit -d) $(ulimit -f) $(pwd) $(command -v"
+        " python) >&2; exit 1"
+    )
     (tmp_path / "looks.sh").write_text(look)
-    said = without_namespaces(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json")
+    said = without_namespaces(
+        tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json"
+    )
     assert "the network is OPEN: this machine allows no namespaces" in said
     rows = cells(tmp_path)
     assert rows["good"]["metrics"]["artifact_bytes"] == 100
     assert rows["hangs"]["status"] == "timeout"
     shown = f"0 {16 << 20} {1 << 21} code-size-cell python/bin/python"
     assert rows["looks"]["failure"]["message"] == shown
-    alive = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    alive = subprocess.run(
+        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
+    ).stdout
     assert left not in alive.splitlines()
 
 
 def test_two_commits_are_the_sides(tmp_path: Path) -> None:
     run = ["make", "-s", "OUT={out}"]
     makefile = "$(OUT)/code.o: lib.c shared.h\n\tcc -Os -c lib.c -o $@\n"
-    files = {"lib.c": '#include "shared.h"\n' + LIBRARY % 9, "shared.h": "int one(void) { return 1; }\n"}
-    write(tmp_path, run, files, base="ref:HEAD~1", head="ref:HEAD", sources=["Makefile", "*.h", "lib.c"])
+    files = {
+        "lib.c": '#include "shared.h"\n' + LIBRARY % 9,
+        "shared.h": "int one(void) { return 1; }\n",
+    }
+    write(
+        tmp_path,
+        run,
+        files,
+        base="ref:HEAD~1",
+        head="ref:HEAD",
+        sources=["Makefile", "*.h", "lib.c"],
+    )
     (tmp_path / "Makefile").write_text(makefile)
-    config = yaml.safe_load((tmp_path / "code-size.yml").read_text()) | {"models": ["Makefile"]}
+    config = yaml.safe_load((tmp_path / "code-size.yml").read_text()) | {
+        "models": ["Makefile"]
+    }
     (tmp_path / "code-size.yml").write_text(yaml.safe_dump(config))
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(tmp_path)]
     (tmp_path / ".gitignore").write_text("cache\nout\n")
@@ -324,26 +502,50 @@ int both(int a) { return kernel<2>(a LESS) + kernel<3>(a LESS); }
 
 
 def test_a_frame_is_of_the_file_that_its_function_is_in(tmp_path: Path) -> None:
-    source = "static int own(int a) { volatile char room[%d]; return room[a]; }\nint %s(int a) { return own(a); }\n"
+    source = (
+        "static int own(int a) { volatile char room[%d]; return room[a]; }\nint %s(int"
+        " a) { return own(a); }\n"
+    )
     files = {"a.c": source % (4096, "fa"), "b.c": source % (16, "fb")}
-    run = ["sh", "-c", "cp a.c b.c out; cd out; {side} -fstack-usage -c a.c b.c && cc -r a.o b.o -o both.o"]
+    run = [
+        "sh",
+        "-c",
+        (
+            "cp a.c b.c out; cd out; {side} -fstack-usage -c a.c b.c && cc -r a.o b.o"
+            " -o both.o"
+        ),
+    ]
     write(tmp_path, run, files, artifacts=["*.o"], sources=["*.c"])
     bot(tmp_path, "measure", "--compiler", "cc -O0", "--out", "head.json")
     frames = {
-        (one["executable"], one["name"]): one["stack_bytes"] for one in cells(tmp_path, out=".")["a"]["dispatches"]
+        (one["executable"], one["name"]): one["stack_bytes"]
+        for one in cells(tmp_path, out=".")["a"]["dispatches"]
     }
-    assert frames["a.o", "own"] > 2000 > frames["b.o", "own"] and frames["both.o", "own"] == frames["a.o", "own"]
-    assert cells(tmp_path, out=".")["a"]["metrics"]["stack_max_bytes"] == frames["a.o", "own"]
+    assert (
+        frames["a.o", "own"] > 2000 > frames["b.o", "own"]
+        and frames["both.o", "own"] == frames["a.o", "own"]
+    )
+    assert (
+        cells(tmp_path, out=".")["a"]["metrics"]["stack_max_bytes"]
+        == frames["a.o", "own"]
+    )
 
 
 def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -> None:
     sides = {"base": "c++ -DMORE= -DLESS=", "head": "c++ '-DMORE=,float' -DLESS=,0.5f"}
     write(tmp_path, [*CC[:2], "-O1", *CC[3:]], {"k.cpp": MANGLED}, **sides)
     bot(tmp_path, "compare")
-    names = {name: {row["name"] for row in cells(tmp_path, name)["k"]["dispatches"]} for name in ("base", "head")}
-    assert names["base"] & names["head"] == {"_Z4bothi"} and all(len(one) == 3 for one in names.values())
+    names = {
+        name: {row["name"] for row in cells(tmp_path, name)["k"]["dispatches"]}
+        for name in ("base", "head")
+    }
+    assert names["base"] & names["head"] == {"_Z4bothi"} and all(
+        len(one) == 3 for one in names.values()
+    )
     [cell] = report(tmp_path)["cells"]
-    assert all(one["base"] and one["head"] for one in cell["dispatches"]), cell["dispatches"]
+    assert all(one["base"] and one["head"] for one in cell["dispatches"]), cell[
+        "dispatches"
+    ]
 
 
 KERNELER = """
@@ -359,11 +561,20 @@ print("made by", "VERSION", "with Python %d.%d" % sys.version_info[:2])
 def wheel(folder: Path, version: str, tag: str = "py3-none-any") -> Path:
     """A compiler that makes larger files from 1.2 on."""
     folder.mkdir(exist_ok=True, parents=True)
-    path, info = folder / f"kerneler-{version}-{tag}.whl", f"kerneler-{version}.dist-info"
+    path, info = (
+        folder / f"kerneler-{version}-{tag}.whl",
+        f"kerneler-{version}.dist-info",
+    )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("kerneler.py", KERNELER.replace("VERSION", version))
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kerneler\nVersion: {version}\n")
-        archive.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        archive.writestr(
+            f"{info}/METADATA",
+            f"Metadata-Version: 2.1\nName: kerneler\nVersion: {version}\n",
+        )
+        archive.writestr(
+            f"{info}/WHEEL",
+            f"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: {tag}\n",
+        )
         archive.writestr(f"{info}/RECORD", "")
     return path
 
@@ -371,7 +582,15 @@ def wheel(folder: Path, version: str, tag: str = "py3-none-any") -> Path:
 def package(home: Path, *, facts: bool = False, **compiler: Any) -> None:
     """A configuration of that compiler, from a folder of wheels."""
     run = ["python", "-m", "kerneler", "{out}/code.bin", *["{out}/facts.json"] * facts]
-    write(home, run, {"a.txt": "x"}, package="kerneler", artifacts=["*.bin"], find_links="wheels", **compiler)
+    write(
+        home,
+        run,
+        {"a.txt": "x"},
+        package="kerneler",
+        artifacts=["*.bin"],
+        find_links="wheels",
+        **compiler,
+    )
     config = home / "code-size.yml"
     data = yaml.safe_load(config.read_text())
     if "requirements" in compiler:
@@ -379,7 +598,9 @@ def package(home: Path, *, facts: bool = False, **compiler: Any) -> None:
     config.write_text(yaml.safe_dump(data))
 
 
-def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_releases_of_a_package_with_metrics_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for version in ("1.0", "1.1", "1.2", "1.3"):
         wheel(tmp_path / "wheels", version)
@@ -392,46 +613,89 @@ def test_releases_of_a_package_with_metrics_of_its_own(tmp_path: Path, monkeypat
 
     bot(tmp_path, "history", "--releases", "1.0..latest", "--out", "years")
     history = json.loads((tmp_path / "years/history.json").read_text())
-    sizes = {point["compiler"]: point["metrics"]["artifact_bytes"] for point in history["points"]}
+    sizes = {
+        point["compiler"]: point["metrics"]["artifact_bytes"]
+        for point in history["points"]
+    }
     assert sizes == {"1.0.0": 100, "1.1.0": 100, "1.2.0": 900, "1.3.0": 950}
     cell = ("--model", "a", "--target", "here")
     said = bot(tmp_path, "bisect", "kerneler==1.0", "1.3", *cell, "--out", "found")
-    assert "first bad: 1.2.0" in said and "last good: 1.1.0, the candidate before it" in said
-    said = bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak_bytes", *cell, "--limit", "2KiB", "--out", "step")
+    assert (
+        "first bad: 1.2.0" in said
+        and "last good: 1.1.0, the candidate before it" in said
+    )
+    said = bot(
+        tmp_path,
+        "bisect",
+        "1.0",
+        "1.3",
+        "--metric",
+        "peak_bytes",
+        *cell,
+        "--limit",
+        "2KiB",
+        "--out",
+        "step",
+    )
     assert "first bad: 1.2.0" in said and "1,000 → 9,000 B" in said
-    assert "no metric is called 'peak'" in bot(tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2)
-    for spec, words in (("nightly", "only IREE has nightly releases"), ("1.4", "newest: 1.0, 1.1, 1.2, 1.3")):
+    assert "no metric is called 'peak'" in bot(
+        tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2
+    )
+    for spec, words in (
+        ("nightly", "only IREE has nightly releases"),
+        ("1.4", "newest: 1.0, 1.1, 1.2, 1.3"),
+    ):
         assert words in bot(tmp_path, "compare", "1.0", spec, code=4)
 
 
-def test_where_python_is_installed_is_no_part_of_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_python_is_installed_is_no_part_of_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, digests = wheel(tmp_path / "wheels", "1.0"), set()
     for place in (tmp_path / "here", tmp_path / "there"):
         place.mkdir()
         (place / "python3").symlink_to(Path(sys.executable).resolve())
         monkeypatch.setattr(sys, "_base_executable", str(place / "python3"))
         command = Command(("x",), ("*",), str(tmp_path), "kerneler")
-        made = command_compiler(command, str(path), place / "cache", Places(no_index=True), print, Cancel())
+        made = command_compiler(
+            command, str(path), place / "cache", Places(no_index=True), print, Cancel()
+        )
         digests.add(made.info.digest)
     assert len(digests) == 1
 
 
-def test_a_package_is_pinned_in_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_is_pinned_in_requirements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for version, side in (("1.1", "base"), ("1.2", "head")):
         wheel(tmp_path / side / "wheels", version)
         package(tmp_path / side, requirements="pins.txt")
-        (tmp_path / side / "pins.txt").write_text(f"iree-base-compiler==3.13.0\nKerneler=={version}  # until 1.3\n")
+        (tmp_path / side / "pins.txt").write_text(
+            f"iree-base-compiler==3.13.0\nKerneler=={version}  # until 1.3\n"
+        )
     words = ["--config=base/code-size.yml", "--head-config=head/code-size.yml"]
     bot(tmp_path, "compare", *words)
-    assert [cells(tmp_path, side)["a"]["metrics"]["artifact_bytes"] for side in ("base", "head")] == [100, 900]
+    assert [
+        cells(tmp_path, side)["a"]["metrics"]["artifact_bytes"]
+        for side in ("base", "head")
+    ] == [100, 900]
     (tmp_path / "head/pins.txt").write_text("kerneler>=1.2\n")
-    assert "kerneler is not pinned to one release" in bot(tmp_path, "compare", *words, code=2)
+    assert "kerneler is not pinned to one release" in bot(
+        tmp_path, "compare", *words, code=2
+    )
 
 
-def test_a_wheel_for_another_python_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_for_another_python_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     wheel(tmp_path / "wheels", "1.0", "cp39-none-any")
     package(tmp_path, base="1.0", head="1.0")
-    said = bot(tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json", code=4)
-    assert "could not be fetched" in said and "run code-size-bot with a Python that fits its wheels" in said, said
+    said = bot(
+        tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json", code=4
+    )
+    assert (
+        "could not be fetched" in said
+        and "run code-size-bot with a Python that fits its wheels" in said
+    ), said

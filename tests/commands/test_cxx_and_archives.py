@@ -51,11 +51,20 @@ extern "C" int plain(int n) { volatile char room[99]; return room[n]; }
 static int at_start = use(View(), 3, 0);
 """
 LEAST_BYTES = {
-    "_ZN1a1KD1Ev": 64, "_ZN1a1KD2Ev": 64, "_ZNK1a1KclEi": 300, "_ZNK1a1KltERKS0_": 0, "_ZNK1a1KcvmEv": 0,
-    "_ZN1a3getIiEET_S1_m": 800, "_ZN1a3getIcEET_S1_m": 200, "_ZN1a5fixedILi3EEEii": 3000,
-    "_ZN1a5fixedILi30EEEii": 30_000, "_ZN12_GLOBAL__N_15localERK4Viewm": 512, "plain": 99,
-    "_ZN12_GLOBAL__N_15localERK4ViewPKPKc": 4096, "_Z8variadicPKcz": 700,
-}  # fmt: skip
+    "_ZN1a1KD1Ev": 64,
+    "_ZN1a1KD2Ev": 64,
+    "_ZNK1a1KclEi": 300,
+    "_ZNK1a1KltERKS0_": 0,
+    "_ZNK1a1KcvmEv": 0,
+    "_ZN1a3getIiEET_S1_m": 800,
+    "_ZN1a3getIcEET_S1_m": 200,
+    "_ZN1a5fixedILi3EEEii": 3000,
+    "_ZN1a5fixedILi30EEEii": 30_000,
+    "_ZN12_GLOBAL__N_15localERK4Viewm": 512,
+    "plain": 99,
+    "_ZN12_GLOBAL__N_15localERK4ViewPKPKc": 4096,
+    "_Z8variadicPKcz": 700,
+}
 """Function → the array on its stack. A frame has more, or less where the array reaches into the red zone."""
 RED_ZONE_BYTES, MORE_BYTES = 128, 300
 
@@ -73,32 +82,64 @@ def tools() -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", ["-O0", "-O2 -fno-ipa-cp -fno-ipa-sra", "-Os -ffunction-sections -fno-ipa-cp -fno-ipa-sra"]
+    "flags",
+    [
+        "-O0",
+        "-O2 -fno-ipa-cp -fno-ipa-sra",
+        "-Os -ffunction-sections -fno-ipa-cp -fno-ipa-sra",
+    ],
 )
 def test_each_function_of_cxx_has_its_own_frame(tmp_path: Path, flags: str) -> None:
     write(tmp_path, CXX, {"code.cpp": FRAMES})
-    bot(tmp_path, "measure", "--compiler", f"c++ -std=c++17 {flags}", "--out", "out/head.json")
+    bot(
+        tmp_path,
+        "measure",
+        "--compiler",
+        f"c++ -std=c++17 {flags}",
+        "--out",
+        "out/head.json",
+    )
     cell = cells(tmp_path)["code"]
     frames = frames_of(tmp_path)
     for name, least in LEAST_BYTES.items():
-        assert least - RED_ZONE_BYTES <= frames[name] <= least + MORE_BYTES, (name, frames[name])
+        assert least - RED_ZONE_BYTES <= frames[name] <= least + MORE_BYTES, (
+            name,
+            frames[name],
+        )
     assert frames.keys() == {row["name"] for row in cell["dispatches"]}
     assert cell["metrics"]["stack_max_bytes"] == max(frames.values())
 
 
-def test_overloads_of_several_linked_objects_are_told_apart_or_not_known(tmp_path: Path) -> None:
+def test_overloads_of_several_linked_objects_are_told_apart_or_not_known(
+    tmp_path: Path,
+) -> None:
     one = "int f(int n) { volatile char r[5000]; return r[n]; }\n"
     one += "int f(const char *n) { volatile char r[90]; return r[*n]; }\n"
-    other = "template <class T> int g(T n) { volatile char r[sizeof(T) * 100]; return r[(int)n]; }\n"
+    other = (
+        "template <class T> int g(T n) { volatile char r[sizeof(T) * 100]; return"
+        " r[(int)n]; }\n"
+    )
     other += "template int g(int); template int g(double);"
-    run = "cp one.cpp other.cpp out; cd out; {side} -fstack-usage -c one.cpp other.cpp && c++ -r one.o other.o -o all.o"
-    write(tmp_path, ["sh", "-c", run], {"one.cpp": one}, artifacts=["all.o"], sources=["*.cpp"])
+    run = (
+        "cp one.cpp other.cpp out; cd out; {side} -fstack-usage -c one.cpp other.cpp &&"
+        " c++ -r one.o other.o -o all.o"
+    )
+    write(
+        tmp_path,
+        ["sh", "-c", run],
+        {"one.cpp": one},
+        artifacts=["all.o"],
+        sources=["*.cpp"],
+    )
     (tmp_path / "other.cpp").write_text(other)
     bot(tmp_path, "measure", "--compiler", "c++ -O0", "--out", "out/head.json")
     cell = cells(tmp_path)["one"]
     frames = frames_of(tmp_path, model="one")
     assert frames["_Z1fi"] > 4000 > frames["_Z1fPKc"]
-    assert frames.keys() == {"_Z1fi", "_Z1fPKc"}  # the lines of two instances of g say the same but for [with T]
+    assert frames.keys() == {
+        "_Z1fi",
+        "_Z1fPKc",
+    }  # the lines of two instances of g say the same but for [with T]
     assert cell["metrics"]["stack_max_bytes"] is None
     assert cell["reasons"]["stack_max_bytes"].startswith("unknown for _Z1gI")
 
@@ -119,7 +160,14 @@ MEMBERS = {
 
 def archive(home: Path, script: str = ARCHIVE, **compiler: Any) -> None:
     run = ["sh", "-c", script.strip().replace("\n", "; ")]
-    write(home, run, {"one.c": MEMBERS["one.c"]}, artifacts=["*.a"], sources=["*.c"], **compiler)
+    write(
+        home,
+        run,
+        {"one.c": MEMBERS["one.c"]},
+        artifacts=["*.a"],
+        sources=["*.c"],
+        **compiler,
+    )
     for name, text in MEMBERS.items():
         (home / name).write_text(text)
 
@@ -138,26 +186,56 @@ def test_the_members_of_an_archive_are_measured(tmp_path: Path) -> None:
     script = ARCHIVE.replace("{out}", "again").replace("{side}", "cc -O0")
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
     library = tmp_path / "again/libf.a"
-    listed = subprocess.run(["size", "-A", str(library)], capture_output=True, text=True, check=True).stdout
-    sections = [line.split() for line in listed.splitlines() if line.startswith((".text", ".data"))]
+    listed = subprocess.run(
+        ["size", "-A", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    sections = [
+        line.split()
+        for line in listed.splitlines()
+        if line.startswith((".text", ".data"))
+    ]
     text = sum(int(size) for name, size, _ in sections if name == ".text")
-    assert cell["parts"]["executables/text"] == cell["metrics"]["executable_bytes"] == text
+    assert (
+        cell["parts"]["executables/text"] == cell["metrics"]["executable_bytes"] == text
+    )
     assert cell["parts"]["executables/data"] == 200
-    assert sum(cell["parts"].values()) == cell["metrics"]["artifact_bytes"] == library.stat().st_size
+    assert (
+        sum(cell["parts"].values())
+        == cell["metrics"]["artifact_bytes"]
+        == library.stat().st_size
+    )
 
 
 @pytest.mark.parametrize(
     ("how", "status", "words"),
     [
-        ("ar qcDT {out}/libf.a {out}/one/f.o", "failed", "libf.a is a thin archive without code"),
+        (
+            "ar qcDT {out}/libf.a {out}/one/f.o",
+            "failed",
+            "libf.a is a thin archive without code",
+        ),
         ("ar qcD {out}/libf.a {out}/one/f.o one.c", "ok", "libf.a(one.c): file: "),
-        ("ar qcD {out}/x {out}/one/f.o; head -c 200 {out}/x > {out}/libf.a", "ok", "libf.a: archive: "),
+        (
+            "ar qcD {out}/x {out}/one/f.o; head -c 200 {out}/x > {out}/libf.a",
+            "ok",
+            "libf.a: archive: ",
+        ),
     ],
 )
-def test_what_an_archive_does_not_show_is_said(tmp_path: Path, how: str, status: str, words: str) -> None:
+def test_what_an_archive_does_not_show_is_said(
+    tmp_path: Path, how: str, status: str, words: str
+) -> None:
     script = ARCHIVE[: ARCHIVE.index("ar qcD")] + how
     archive(tmp_path, script)
-    bot(tmp_path, "measure", "--compiler", "cc -Os", "--out", "out/head.json", code=5 if status == "failed" else 0)
+    bot(
+        tmp_path,
+        "measure",
+        "--compiler",
+        "cc -Os",
+        "--out",
+        "out/head.json",
+        code=5 if status == "failed" else 0,
+    )
     cell = cells(tmp_path)["one"]
     assert cell["status"] == status
     if status == "failed":

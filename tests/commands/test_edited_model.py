@@ -29,12 +29,21 @@ def snapshot(home: Path, cache: Path, rest: str) -> Path:
     (home / "code-size.yml").write_text(CONFIG)
     (home / "model.mlir").write_text(MODEL.format(rest=rest))
     made = home / "snapshot.json"
-    words = ("--compiler", RELEASE, "--config", home / "code-size.yml", "--cache", cache)
+    words = (
+        "--compiler",
+        RELEASE,
+        "--config",
+        home / "code-size.yml",
+        "--cache",
+        cache,
+    )
     bot("measure", *words, "--out", made)
     return made
 
 
-def test_operations_outside_any_component_are_named_by_what_they_are(tmp_path: Path) -> None:
+def test_operations_outside_any_component_are_named_by_what_they_are(
+    tmp_path: Path,
+) -> None:
     cache = own_cache(tmp_path / "cache", RELEASE)
     base = snapshot(tmp_path / "base", cache, SHORT)
     head = snapshot(tmp_path / "head", cache, LONG)

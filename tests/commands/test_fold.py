@@ -20,7 +20,10 @@ from bot.core.fold import FoldAudit
 from bot.core.spec import Places
 from bot.study.prepare import Request, Work
 
-CONFIG = "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels: ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
+CONFIG = (
+    "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels:"
+    " ['suite/*.mlir']\ntargets: [vmvx, cuda]\n"
+)
 
 
 @dataclass
@@ -28,9 +31,13 @@ class Asked:
     """What the story asked of the work that it is told about, and what comes of that."""
 
     audit: FoldAudit
-    asked: list[tuple[Request, Config, float | None, bool]] = field(default_factory=list)
+    asked: list[tuple[Request, Config, float | None, bool]] = field(
+        default_factory=list
+    )
 
-    def __call__(self, work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
+    def __call__(
+        self, work: Work, max_slowdown: float | None, *, runs: bool
+    ) -> FoldAudit:
         self.asked.append((work.request, work.config, max_slowdown, runs))
         return self.audit
 
@@ -71,33 +78,64 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
     code, out, _ = fold("--config", "c.yml", "--out", "deep/out")
     assert code == 0
     assert fold_of(Path("deep/out/fold.json").read_bytes()) == asked.audit
-    assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(asked.audit)
+    assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(
+        asked.audit
+    )
     assert "Fold audit: 3 of 6 builds folded" in " ".join(out.split())
     assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md, fold.html"
-    assert fold("-q", "--config", "c.yml") == (0, "written to out: fold.json, fold.md, fold.html\n", "")
+    assert fold("-q", "--config", "c.yml") == (
+        0,
+        "written to out: fold.json, fold.md, fold.html\n",
+        "",
+    )
     assert len(asked.asked) == 2
 
 
 def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
-    rest = ("--model", "s*", "--target", "vmvx", "--flags", "--a --b", "--max-slowdown", "1.5%", "--jobs", "3")
+    rest = (
+        "--model",
+        "s*",
+        "--target",
+        "vmvx",
+        "--flags",
+        "--a --b",
+        "--max-slowdown",
+        "1.5%",
+        "--jobs",
+        "3",
+    )
     assert fold("--config", "c.yml", "--compiler", "3.12.0", *rest)[0] == 0
     request, config, *options = asked.asked[0]
-    assert (request.specs, request.models, request.targets) == ({"head": "3.12.0"}, ("s*",), ("vmvx",))
-    assert (request.flags, request.jobs, request.out) == (("--a", "--b"), 3, Path("out"))
+    assert (request.specs, request.models, request.targets) == (
+        {"head": "3.12.0"},
+        ("s*",),
+        ("vmvx",),
+    )
+    assert (request.flags, request.jobs, request.out) == (
+        ("--a", "--b"),
+        3,
+        Path("out"),
+    )
     assert options == [0.015, True]
     assert [model.name for model in config.models] == ["small.mlir"]
 
 
-def test_without_options_every_fold_counts_and_the_head_of_the_configuration(asked: Asked, fold: Ran) -> None:
+def test_without_options_every_fold_counts_and_the_head_of_the_configuration(
+    asked: Asked, fold: Ran
+) -> None:
     fold("--config", "c.yml")
     fold("--config", "c.yml", "--no-run")
     assert asked.asked[0][0].specs == {"head": "3.13.0"}
     assert [options for _, _, *options in asked.asked] == [[None, True], [None, False]]
 
 
-def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: Asked, fold: Ran) -> None:
+def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(
+    asked: Asked, fold: Ran
+) -> None:
     Path("c.yml").write_text(CONFIG.replace("{head: 3.13.0}", "{requirements: r.txt}"))
-    Path("r.txt").write_text("-f https://example.com/wheels\n--no-index\niree-base-compiler==3.12.0\n")
+    Path("r.txt").write_text(
+        "-f https://example.com/wheels\n--no-index\niree-base-compiler==3.12.0\n"
+    )
     fold("--config", "c.yml")
     request, config, *_ = asked.asked[0]
     assert request.specs == {"head": "iree-base-compiler==3.12.0"}
@@ -107,14 +145,26 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(asked: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--max-slowdown", "2"], "--max-slowdown: '2' is not a percentage, such as 1.5% (allowed: 0% or more)"),
+        (
+            ["--max-slowdown", "2"],
+            (
+                "--max-slowdown: '2' is not a percentage, such as 1.5% (allowed: 0% or"
+                " more)"
+            ),
+        ),
         (
             ["--config", "c.yml", "--max-slowdown", "1%", "--no-run"],
-            "--max-slowdown: needs run times, and --no-run measures none (remove one of the two options)",
+            (
+                "--max-slowdown: needs run times, and --no-run measures none (remove"
+                " one of the two options)"
+            ),
         ),
         (
             ["--config", "default"],
-            "no compiler is named (give --compiler SPEC, such as --compiler 3.13.0, or a --config that names compiler",
+            (
+                "no compiler is named (give --compiler SPEC, such as --compiler 3.13.0,"
+                " or a --config that names compiler"
+            ),
         ),
         (["--compiler", ""], "the SPEC is empty"),
         (["--config", "c.yml", "--out", "c.yml"], "c.yml: cannot be written to"),
@@ -129,11 +179,17 @@ def test_what_is_wrong_is_one_line_before_anything_is_folded(
     assert asked.asked == []
 
 
-def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(asked: Asked, fold: Ran) -> None:
+def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(
+    asked: Asked, fold: Ran
+) -> None:
     asked.audit = make.unmeasured()
     code, out, last = fold("--config", "c.yml")
     assert code == 5 and "written to out: fold.json, fold.md, fold.html" in out
-    assert last == "code-size-bot: out/fold.json: none of 2 builds was measured (error: unknown option)"
+    assert (
+        last
+        == "code-size-bot: out/fold.json: none of 2 builds was measured (error: unknown"
+        " option)"
+    )
     assert len(json.loads(Path("out/fold.json").read_text())["cells"]) == 2
     asked.audit = make.nothing()  # which is an answer
     code, out, _ = fold("--config", "c.yml")
@@ -146,4 +202,8 @@ def test_a_runner_of_actions_takes_no_name_for_a_command(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     asked.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
     out = fold("--config", "c.yml")[1]
-    assert not [line for line in out.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+    assert not [
+        line
+        for line in out.splitlines()
+        if line.lstrip().startswith("::") or "##[" in line
+    ]

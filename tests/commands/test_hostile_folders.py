@@ -31,15 +31,23 @@ open('left', 'w').close()
 SCRIPTS = {
     "deep": OBJECT + NESTED % (b".", 990),
     "deeper-out": OBJECT + NESTED % (b"out", 3000),
-    "long-path": OBJECT + b"cd tmp; for i in $(seq 30); do d=$(printf '%0200d' $i); mkdir $d; cd $d; done\n",
+    "long-path": (
+        OBJECT
+        + b"cd tmp; for i in $(seq 30); do d=$(printf '%0200d' $i); mkdir $d; cd $d;"
+        b" done\n"
+    ),
     "artifact-name": OBJECT + b"cp out/code.o out/b\xff.o\n",
     "stage-name": OBJECT + b"echo text > out/b\xff.ir\n",
     "stack-name": OBJECT + b"echo text > out/b\xff.su\n",
     "other-name": b"echo text > out/b\xff.txt\n",
     "removed": OBJECT + b'rm -rf "$PWD"/* "$PWD"\n',
     "removed-out": OBJECT + b"rm -rf out\n",
-    "locked": OBJECT + b"mkdir -p tmp/a/b; echo > tmp/a/b/c; chmod 000 tmp/a/b tmp/a tmp .\n",
-    "locked-out": OBJECT + b"mkdir out/a; mv out/code.o out/a; chmod 000 out/a/code.o out/a out\n",
+    "locked": (
+        OBJECT + b"mkdir -p tmp/a/b; echo > tmp/a/b/c; chmod 000 tmp/a/b tmp/a tmp .\n"
+    ),
+    "locked-out": (
+        OBJECT + b"mkdir out/a; mv out/code.o out/a; chmod 000 out/a/code.o out/a out\n"
+    ),
     "good": OBJECT,
 }
 TOO_DEEP = "folders are nested more than 100 levels deep"
@@ -85,9 +93,24 @@ class Machine:
         """
         folder = Path(tempfile.mkdtemp(dir=self.home))
         folder.chmod(0o777)
-        words = ["measure", "--compiler", "sh", "--config", str(self.home / "code-size.yml"), "--jobs", "1"]
+        words = [
+            "measure",
+            "--compiler",
+            "sh",
+            "--config",
+            str(self.home / "code-size.yml"),
+            "--jobs",
+            "1",
+        ]
         words += [f"--model={name}" for name in names]
-        argv = [sys.executable, "-c", PROGRAM, str(self.home / "shared" / "cell"), self.namespaces, *words]
+        argv = [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            str(self.home / "shared" / "cell"),
+            self.namespaces,
+            *words,
+        ]
         done = subprocess.run(
             [*argv, "--cache", "cache", "--out", "head.json"],
             cwd=folder,
@@ -139,7 +162,15 @@ def can_run_as(user: int) -> bool:
         return False
     argv = [sys.executable, "-c", "import bot.cli.main"]
     try:
-        done = subprocess.run(argv, cwd=ROOT, user=user, group=user, extra_groups=[], capture_output=True, check=False)
+        done = subprocess.run(
+            argv,
+            cwd=ROOT,
+            user=user,
+            group=user,
+            extra_groups=[],
+            capture_output=True,
+            check=False,
+        )
     except PermissionError:
         return False
     return done.returncode == 0
@@ -151,26 +182,47 @@ def users() -> list[int | None]:
 
 
 @pytest.mark.parametrize("user", users())
-def test_each_hostile_command_is_one_failed_build_and_leaves_nothing(machine: Machine, user: int | None) -> None:
+def test_each_hostile_command_is_one_failed_build_and_leaves_nothing(
+    machine: Machine, user: int | None
+) -> None:
     rows = machine.run(user=user)
     assert rows.keys() == SCRIPTS.keys()
     for name, reason in FAILED.items():
-        assert (rows[name]["status"], rows[name]["failure"]["message"]) == ("failed", reason), name
-    assert rows["removed"]["status"] == "failed" and rows["removed"]["failure"]["message"]
+        assert (rows[name]["status"], rows[name]["failure"]["message"]) == (
+            "failed",
+            reason,
+        ), name
+    assert (
+        rows["removed"]["status"] == "failed" and rows["removed"]["failure"]["message"]
+    )
     size_bytes = rows["good"]["metrics"]["artifact_bytes"]
     for name in ("locked", "locked-out", "good"):
-        assert (rows[name]["status"], rows[name]["metrics"]["artifact_bytes"]) == ("ok", size_bytes), name
+        assert (rows[name]["status"], rows[name]["metrics"]["artifact_bytes"]) == (
+            "ok",
+            size_bytes,
+        ), name
     assert list(machine.temporary.iterdir()) == []
 
 
-@pytest.mark.skipif(not can_run_as(NOBODY), reason="needs root, and a checkout that others can read")
-def test_after_hostile_commands_of_one_user_another_user_can_measure(machine: Machine) -> None:
+@pytest.mark.skipif(
+    not can_run_as(NOBODY), reason="needs root, and a checkout that others can read"
+)
+def test_after_hostile_commands_of_one_user_another_user_can_measure(
+    machine: Machine,
+) -> None:
     for user in (NOBODY, NOBODY - 1, None):
-        assert machine.run("locked", "removed", "deep", "good", user=user)["good"]["status"] == "ok"
+        assert (
+            machine.run("locked", "removed", "deep", "good", user=user)["good"][
+                "status"
+            ]
+            == "ok"
+        )
 
 
 @pytest.mark.parametrize("user", users())
-def test_what_a_killed_run_left_does_not_end_the_next_run(machine: Machine, user: int | None) -> None:
+def test_what_a_killed_run_left_does_not_end_the_next_run(
+    machine: Machine, user: int | None
+) -> None:
     left = machine.temporary / "code-size-bot-run-killed" / "cell"
     script = f"""
 import os
@@ -182,6 +234,12 @@ os.mkdir({str(left / "locked")!r}, 0o000)
 os.utime({str(left.parent)!r}, (0, 0))
 """
     groups = None if user is None else list[int]()
-    subprocess.run([sys.executable, "-c", script], check=True, user=user, group=user, extra_groups=groups)
+    subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        user=user,
+        group=user,
+        extra_groups=groups,
+    )
     assert machine.run("good", user=user)["good"]["status"] == "ok"
     assert list(machine.temporary.iterdir()) == []

@@ -28,13 +28,32 @@ def snapshot(tmp_path: Path) -> Snapshot:
     """A snapshot of two models, as the command wrote it; its text stays in `out/head.json`."""
     write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 80})
     bot(tmp_path, "measure", "--compiler", "cc -Os", "--out", "out/head.json")
-    bot(tmp_path, "report", "--base", "out/head.json", "--head", "out/head.json", "--out", "fine")
+    bot(
+        tmp_path,
+        "report",
+        "--base",
+        "out/head.json",
+        "--head",
+        "out/head.json",
+        "--out",
+        "fine",
+    )
     return json.loads((tmp_path / "out/head.json").read_text())  # type: ignore[no-any-return]
 
 
 def refused(home: Path, text: str) -> str:
     (home / "bad.json").write_text(text)
-    said = bot(home, "report", "--base", "bad.json", "--head", "out/head.json", "--out", "no", code=2)
+    said = bot(
+        home,
+        "report",
+        "--base",
+        "bad.json",
+        "--head",
+        "out/head.json",
+        "--out",
+        "no",
+        code=2,
+    )
     assert "Traceback" not in said
     assert not (home / "no" / "report.json").exists()
     return said
@@ -58,9 +77,13 @@ def parts_that_are_together_larger_than_the_file(cell: Snapshot) -> None:
 
 IMPOSSIBLE: dict[str, Callable[[Snapshot], None]] = {
     "its parts sum to": parts_that_sum_to_more,
-    "code_bytes of 'area' is 1,000,000,000,000,000, and artifact_bytes is": code_larger_than_the_file,
+    "code_bytes of 'area' is 1,000,000,000,000,000, and artifact_bytes is": (
+        code_larger_than_the_file
+    ),
     "sum to 1,000,000,000,00": a_part_larger_than_the_file,
-    "rodata_bytes, unattributed_bytes sum to": parts_that_are_together_larger_than_the_file,
+    "rodata_bytes, unattributed_bytes sum to": (
+        parts_that_are_together_larger_than_the_file
+    ),
 }
 
 
@@ -73,12 +96,15 @@ def test_figures_of_a_snapshot_that_contradict_each_other_are_refused(
     assert words in said and "bad.json: cells[0]" in said
 
 
-def test_sizes_whose_sum_no_reader_holds_are_refused(tmp_path: Path, snapshot: Snapshot) -> None:
+def test_sizes_whose_sum_no_reader_holds_are_refused(
+    tmp_path: Path, snapshot: Snapshot
+) -> None:
     for cell in snapshot["cells"]:
         cell["metrics"]["artifact_bytes"] = INT_LIMIT - 1
         cell["parts"] = {"executables/unread": INT_LIMIT - 1}
-    assert "artifact_bytes of all cells sums to more than 9,007,199,254,740,992" in refused(
-        tmp_path, json.dumps(snapshot)
+    assert (
+        "artifact_bytes of all cells sums to more than 9,007,199,254,740,992"
+        in refused(tmp_path, json.dumps(snapshot))
     )
 
 
@@ -96,21 +122,55 @@ def test_sizes_whose_sum_no_reader_holds_are_refused(tmp_path: Path, snapshot: S
 def test_a_key_that_stands_twice_in_a_snapshot_is_refused(
     tmp_path: Path, snapshot: Snapshot, old: str, new: str, key: str, is_pretty: bool
 ) -> None:
-    text = json.dumps(snapshot, separators=(",", ":")) if is_pretty else (tmp_path / "out/head.json").read_text()
+    text = (
+        json.dumps(snapshot, separators=(",", ":"))
+        if is_pretty
+        else (tmp_path / "out/head.json").read_text()
+    )
     assert old in text
-    assert f"has the key '{key}' twice in one object" in refused(tmp_path, text.replace(old, new, 1))
+    assert f"has the key '{key}' twice in one object" in refused(
+        tmp_path, text.replace(old, new, 1)
+    )
 
 
-def test_a_key_that_stands_twice_in_another_file_is_refused(tmp_path: Path, snapshot: Snapshot) -> None:
+def test_a_key_that_stands_twice_in_another_file_is_refused(
+    tmp_path: Path, snapshot: Snapshot
+) -> None:
     assert snapshot["cells"]
     text = (tmp_path / "fine/report.json").read_text()
-    (tmp_path / "report.json").write_text(text.replace('"verdict":', '"verdict":{"status":"pass"},"verdict":', 1))
-    argv = [sys.executable, "-m", "bot", "explain", "report.json", "--model", "a", "--target", "here"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    (tmp_path / "report.json").write_text(
+        text.replace('"verdict":', '"verdict":{"status":"pass"},"verdict":', 1)
+    )
+    argv = [
+        sys.executable,
+        "-m",
+        "bot",
+        "explain",
+        "report.json",
+        "--model",
+        "a",
+        "--target",
+        "here",
+    ]
+    done = subprocess.run(
+        argv, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert "has the key 'verdict' twice in one object" in done.stderr
-    (tmp_path / "twice.json").write_text('{"schema": "code-size-config/1", "models": ["a.c"], "models": ["b.c"]}')
-    said = bot(tmp_path, "measure", "--config", "twice.json", "--compiler", "cc", "--out", "x.json", code=2)
+    (tmp_path / "twice.json").write_text(
+        '{"schema": "code-size-config/1", "models": ["a.c"], "models": ["b.c"]}'
+    )
+    said = bot(
+        tmp_path,
+        "measure",
+        "--config",
+        "twice.json",
+        "--compiler",
+        "cc",
+        "--out",
+        "x.json",
+        code=2,
+    )
     assert "twice.json:1" in said and "models" in said and "Traceback" not in said
 
 
@@ -121,8 +181,14 @@ def sized(size: int) -> bytes:
     return data[:place] + size.to_bytes(8, "little") + data[place + 8 :]
 
 
-def test_a_function_larger_than_its_section_fails_its_build_alone(tmp_path: Path) -> None:
-    write(tmp_path, ["sh", "-c", "cp {model} {out}/code.o"], dict.fromkeys(("fine.o", "huge.o", "more.o"), ""))
+def test_a_function_larger_than_its_section_fails_its_build_alone(
+    tmp_path: Path,
+) -> None:
+    write(
+        tmp_path,
+        ["sh", "-c", "cp {model} {out}/code.o"],
+        dict.fromkeys(("fine.o", "huge.o", "more.o"), ""),
+    )
     for name, size in (("fine", 24), ("huge", 10**15), ("more", 25)):
         (tmp_path / f"{name}.o").write_bytes(sized(size))
     bot(tmp_path, "measure", "--compiler", "x", "--out", "out/head.json")
@@ -138,15 +204,28 @@ FOLDER = "mkdir tmp/more; cp {out}/real.o tmp/more; ln -s ../tmp/more {out}/more
 LINKS = {
     "artifact": "{side} -c {model} -o {out}/real.o; ln -s real.o {out}/code.o",
     "outside": "{side} -c {model} -o {out}/real.o; ln -s /etc/passwd {out}/code.o",
-    "stack": "{side} -c {model} -o {out}/real.o; echo 'a.c:1:f\t8\tstatic' > {out}/x; ln -s x {out}/real.su",
-    "facts": "{side} -c {model} -o {out}/real.o; echo '{}' > {out}/x; ln -s x {out}/facts.json",
+    "stack": (
+        "{side} -c {model} -o {out}/real.o; echo 'a.c:1:f\t8\tstatic' > {out}/x; ln -s"
+        " x {out}/real.su"
+    ),
+    "facts": (
+        "{side} -c {model} -o {out}/real.o; echo '{}' > {out}/x; ln -s x"
+        " {out}/facts.json"
+    ),
     "folder": f"{{side}} -c {{model}} -o {{out}}/real.o; {FOLDER}",
 }
-NAMES = {"artifact": "code.o", "outside": "code.o", "stack": "real.su", "facts": "facts.json"}
+NAMES = {
+    "artifact": "code.o",
+    "outside": "code.o",
+    "stack": "real.su",
+    "facts": "facts.json",
+}
 
 
 @pytest.mark.parametrize("kind", LINKS)
-def test_no_link_among_the_files_of_a_command_is_followed(tmp_path: Path, kind: str) -> None:
+def test_no_link_among_the_files_of_a_command_is_followed(
+    tmp_path: Path, kind: str
+) -> None:
     write(tmp_path, ["sh", "-c", LINKS[kind]], {"a.c": "int x;\n"})
     code = 5 if kind in NAMES else 0
     bot(tmp_path, "measure", "--compiler", "cc", "--out", "out/head.json", code=code)
@@ -157,20 +236,35 @@ def test_no_link_among_the_files_of_a_command_is_followed(tmp_path: Path, kind: 
         assert cell["metrics"]["executables"] == 1
 
 
-def test_an_artifact_with_overlapping_parts_fails_its_build_alone(tmp_path: Path) -> None:
+def test_an_artifact_with_overlapping_parts_fails_its_build_alone(
+    tmp_path: Path,
+) -> None:
     data = Path(TEMPLATES["llvm-cpu"]).read_bytes()
-    first, second = sorted(span for span in parse_module(data).segments if span.size > 30)[:2]
+    first, second = sorted(
+        span for span in parse_module(data).segments if span.size > 30
+    )[:2]
     count_at = first.start - 4
     assert data[count_at : first.start] == struct.pack("<I", first.size)
     larger = struct.pack("<I", second.start + 1 - first.start)
-    (tmp_path / "overlapping.vmfb").write_bytes(data[:count_at] + larger + data[first.start :])
+    (tmp_path / "overlapping.vmfb").write_bytes(
+        data[:count_at] + larger + data[first.start :]
+    )
     templates = TEMPLATES | {"llvm-cpu": str(tmp_path / "overlapping.vmfb")}
-    binary = install_native(tmp_path / "bin" / "iree-compile", install(tmp_path / "fake", templates=templates))
+    binary = install_native(
+        tmp_path / "bin" / "iree-compile",
+        install(tmp_path / "fake", templates=templates),
+    )
     write_model(tmp_path, "a")
-    text = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, llvm-cpu-x86_64]\n"
+    text = (
+        "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx,"
+        " llvm-cpu-x86_64]\n"
+    )
     (tmp_path / "code-size.yml").write_text(text)
     bot(tmp_path, "measure", "--compiler", str(binary), "--out", "out/head.json")
-    rows = {row["target"]: row for row in json.loads((tmp_path / "out/head.json").read_text())["cells"]}
+    rows = {
+        row["target"]: row
+        for row in json.loads((tmp_path / "out/head.json").read_text())["cells"]
+    }
     assert rows["vmvx"]["status"] == "ok"
     assert rows["llvm-cpu-x86_64"]["status"] == "failed"
     words = f"artifact: two parts share the byte at offset {second.start}"

@@ -22,7 +22,9 @@ targets: [vmvx]
 thresholds: [{name: size, metrics: [artifact_bytes], fail: {absolute: 64}}, {name: rest, metrics: ['*']}]
 """
 KNOWN = "repeats: {alpha: ['vm*']}\n"
-FLAKY = "grow grow flaky"  # s + 128 or s + 192 bytes, in turn, beginning with the larger
+FLAKY = (  # s + 128 or s + 192 bytes, in turn, beginning with the larger
+    "grow grow flaky"
+)
 OVERLAPS, APART = "grow grow differ flaky", "grow grow grow grow grow grow flaky"
 """s + 129 or s + 193; s + 384 or s + 448."""
 Run = Callable[..., int]
@@ -68,22 +70,39 @@ def alpha(path: Path) -> dict[str, Any]:
 
 def told(home: Path, out: str) -> list[str]:
     """Comment, page and terminal, without marks."""
-    page = unescape(re.sub(r"<[^>]+>", " ", (home / "out/report.html").read_text(encoding="utf-8")))
-    comment = re.sub(r"</?\w+>|[`*\\|]|&nbsp;", " ", (home / "out/comment.md").read_text(encoding="utf-8"))
-    return [re.sub(r"\s+", " ", text.replace("\u2060", "")) for text in (comment, page, out)]
+    page = unescape(
+        re.sub(r"<[^>]+>", " ", (home / "out/report.html").read_text(encoding="utf-8"))
+    )
+    comment = re.sub(
+        r"</?\w+>|[`*\\|]|&nbsp;",
+        " ",
+        (home / "out/comment.md").read_text(encoding="utf-8"),
+    )
+    return [
+        re.sub(r"\s+", " ", text.replace("\u2060", "")) for text in (comment, page, out)
+    ]
 
 
-def test_overlapping_ranges_are_told_as_open_and_at_most_warn(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overlapping_ranges_are_told_as_open_and_at_most_warn(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     base, head = compiler(home, "b", FLAKY), compiler(home, "h", OVERLAPS, "2.0")
     assert compared("b", "h") == 0
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
     (low, high), (least, most) = sizes["base"], sizes["head"]
     assert (high - low, least - low, most - low) == (64, 1, 65)
     sides = [alpha(home / f"out/{name}.json") for name in ("base", "head")]
-    assert [(one["compiles"], one["metrics"]["artifact_bytes"]) for one in sides] == [(TIMES, low), (TIMES, least)]
+    assert [(one["compiles"], one["metrics"]["artifact_bytes"]) for one in sides] == [
+        (TIMES, low),
+        (TIMES, least),
+    ]
     assert base.compiles == head.compiles == TIMES + 1, "beta once"
     [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
-    assert (finding["level"], finding["is_open"], finding["seen"]) == ("warn", True, [[low, high], [least, most]])
+    assert (finding["level"], finding["is_open"], finding["seen"]) == (
+        "warn",
+        True,
+        [[low, high], [least, most]],
+    )
     ranges = f"{low:,}..{high:,} → {least:,}..{most:,} B"
     for text in told(home, capsys.readouterr().out):
         assert ranges in text and "−63..+65 B" in text and "open" in text
@@ -99,13 +118,23 @@ def test_ranges_that_are_apart_are_a_change_and_judged_by_what_is_sure(
     assert compared("b", "h") == 1
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
     [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
-    assert (finding["level"], finding["base"], finding["head"]) == ("fail", sizes["base"][1], sizes["head"][0])
+    assert (finding["level"], finding["base"], finding["head"]) == (
+        "fail",
+        sizes["base"][1],
+        sizes["head"][0],
+    )
     comment, page, terminal = told(home, capsys.readouterr().out)
-    assert all("+192..+320 B" in text for text in (comment, page)) and "1 larger" in comment and "1 larger" in terminal
+    assert (
+        all("+192..+320 B" in text for text in (comment, page))
+        and "1 larger" in comment
+        and "1 larger" in terminal
+    )
     assert " open" not in comment
 
 
-def test_what_has_the_same_values_on_both_sides_is_no_change(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_the_same_values_on_both_sides_is_no_change(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     compiler(home, "b", FLAKY)
     compiler(home, "h", FLAKY, "2.0")
     assert compared("b", "h") == 0
@@ -116,7 +145,9 @@ def test_what_has_the_same_values_on_both_sides_is_no_change(home: Path, capsys:
 
 
 @pytest.mark.parametrize("source", ["cache", "baseline", "run"])
-def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_sides(home: Path, source: str) -> None:
+def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_sides(
+    home: Path, source: str
+) -> None:
     """Whatever the budget: beta and others change, too, and take it all."""
     (home / "c.yml").write_text(CONFIG, encoding="utf-8")
     for number in range(12):
@@ -135,42 +166,75 @@ def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_side
         assert run("compare", "--base", base, *head, cache=cache) == 0
     for fake in (flaky, steady):
         assert sum(call["model"] == "alpha" for call in fake.calls("direct")) == TIMES
-    assert len(alpha(home / "out/base.json")["others"]) == 1 and alpha(home / "out/head.json")["compiles"] == TIMES
+    assert (
+        len(alpha(home / "out/base.json")["others"]) == 1
+        and alpha(home / "out/head.json")["compiles"] == TIMES
+    )
 
 
-def test_doubting_takes_a_tenth_of_what_compiling_took_not_of_what_sizes_promise(home: Path) -> None:
+def test_doubting_takes_a_tenth_of_what_compiling_took_not_of_what_sizes_promise(
+    home: Path,
+) -> None:
     """Small files that are dear to compile all alarm, beside large ones that cost nothing."""
     (home / "c.yml").write_text(CONFIG, encoding="utf-8")
     for number in range(8):
         write_model(home, f"dear{number}")
         write_model(home, f"large{number}", "// " + "x" * 100_000)
-    install_native(home / "b" / "iree-compile", install(home / "fake-b", version="1.0", templates=TEMPLATES))
+    install_native(
+        home / "b" / "iree-compile",
+        install(home / "fake-b", version="1.0", templates=TEMPLATES),
+    )
     grows = {"do": "grow grow burn", "kind": "direct", "model": "model dear"}
-    install_native(home / "h" / "iree-compile", install(home / "fake-h", [grows], version="2.0", templates=TEMPLATES))
+    install_native(
+        home / "h" / "iree-compile",
+        install(home / "fake-h", [grows], version="2.0", templates=TEMPLATES),
+    )
     assert compared("b", "h") == 1
-    again = [cell["model"] for cell in loaded(home / "out/head.json")["cells"] if cell["compiles"] > 1]
+    again = [
+        cell["model"]
+        for cell in loaded(home / "out/head.json")["cells"]
+        if cell["compiles"] > 1
+    ]
     assert len(again) == FEW, "which may always be repeated"
-    assert "not confirmed by a second compile" in (home / "out/comment.md").read_text(encoding="utf-8")
+    assert "not confirmed by a second compile" in (home / "out/comment.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_measure_and_report_tell_the_same_ranges(home: Path) -> None:
     compiler(home, "b", FLAKY)
     compiler(home, "h", OVERLAPS, "2.0")
     for name in ("b", "h"):
-        assert run("measure", "--compiler", f"{name}/iree-compile", "--out", f"{name}.json") == 0
+        assert (
+            run(
+                "measure", "--compiler", f"{name}/iree-compile", "--out", f"{name}.json"
+            )
+            == 0
+        )
     assert run("report", "--base", "b.json", "--head", "h.json", "--out", "out") == 0
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
     assert [len(values) for values in sizes.values()] == [2, 2]
 
 
 def test_a_history_has_ranges_and_tells_no_move_of_them(home: Path) -> None:
-    for name, do, version in (("a", FLAKY, "1.0"), ("b", OVERLAPS, "2.0"), ("c", APART, "3.0")):
+    for name, do, version in (
+        ("a", FLAKY, "1.0"),
+        ("b", OVERLAPS, "2.0"),
+        ("c", APART, "3.0"),
+    ):
         compiler(home, name, do, version)
-        assert run("measure", "--compiler", f"{name}/iree-compile", "--out", f"{name}.json") == 0
+        assert (
+            run(
+                "measure", "--compiler", f"{name}/iree-compile", "--out", f"{name}.json"
+            )
+            == 0
+        )
     assert run("history", "--releases", "a.json,b.json,c.json", "--out", "out") == 0
     history = loaded(home / "out/history.json")
     points = [point for point in history["points"] if point["model"] == "alpha"]
-    lows, highs = zip(*(point["seen"]["artifact_bytes"] for point in points), strict=True)
+    lows, highs = zip(
+        *(point["seen"]["artifact_bytes"] for point in points), strict=True
+    )
     assert [point["metrics"]["artifact_bytes"] for point in points] == list(lows)
     assert not any("move" in point for point in points)
     text = (home / "out/history.md").read_text(encoding="utf-8")
@@ -190,7 +254,9 @@ thresholds:
 """
 
 
-def test_an_alarm_is_compiled_again_before_larger_changes_that_alarm_nobody(home: Path) -> None:
+def test_an_alarm_is_compiled_again_before_larger_changes_that_alarm_nobody(
+    home: Path,
+) -> None:
     """Without its rechecks the alarm that does not hold would fail the check."""
     (home / "c.yml").write_text(STRICT, encoding="utf-8")
     others = [f"model{number}" for number in range(FEW + 2)]
@@ -198,40 +264,64 @@ def test_an_alarm_is_compiled_again_before_larger_changes_that_alarm_nobody(home
         write_model(home, name)
     compiler(home, "b")
     rules = [{"do": "flaky", "kind": "direct", "model": "model alpha"}]
-    rules += [{"do": "grow grow grow", "kind": "direct", "model": f"model {name}"} for name in others]
+    rules += [
+        {"do": "grow grow grow", "kind": "direct", "model": f"model {name}"}
+        for name in others
+    ]
     fake = install(home / "fake-h", rules, version="2.0", templates=TEMPLATES)
     install_native(home / "h/iree-compile", fake)
     assert compared("b", "h") == 0
     [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
     assert (finding["level"], finding["is_open"]) == ("warn", True)
-    cells = {cell["model"]: cell["compiles"] for cell in loaded(home / "out/head.json")["cells"] if "compiles" in cell}
+    cells = {
+        cell["model"]: cell["compiles"]
+        for cell in loaded(home / "out/head.json")["cells"]
+        if "compiles" in cell
+    }
     assert cells["alpha"] == TIMES
-    assert sum(cells.get(name, 1) > 1 for name in others) == FEW - 1, "the alarm is one of the few"
+    assert sum(cells.get(name, 1) > 1 for name in others) == FEW - 1, (
+        "the alarm is one of the few"
+    )
 
 
-def test_a_build_that_is_newly_broken_is_compiled_again_before_alarms_of_metrics(home: Path) -> None:
+def test_a_build_that_is_newly_broken_is_compiled_again_before_alarms_of_metrics(
+    home: Path,
+) -> None:
     """Even where the configuration makes a broken build a warning, which is less than a size that fails."""
     others = [f"model{number}" for number in range(FEW + 2)]
     for name in others:
         write_model(home, name)
-    (home / "c.yml").write_text(STRICT.replace("[alpha]", "['model*']"), encoding="utf-8")
+    (home / "c.yml").write_text(
+        STRICT.replace("[alpha]", "['model*']"), encoding="utf-8"
+    )
     compiler(home, "b")
     rules = [{"do": "once-fails", "kind": "direct", "model": "model alpha"}]
-    rules += [{"do": "grow", "kind": "direct", "model": f"model {name}"} for name in others]
+    rules += [
+        {"do": "grow", "kind": "direct", "model": f"model {name}"} for name in others
+    ]
     fake = install(home / "fake-h", rules, version="2.0", templates=TEMPLATES)
     install_native(home / "h/iree-compile", fake)
     assert compared("b", "h") == 1
-    assert alpha(home / "out/report.json")["state"] == "same", "it compiles the second time"
+    assert alpha(home / "out/report.json")["state"] == "same", (
+        "it compiles the second time"
+    )
 
 
 @pytest.mark.parametrize("above_bytes", [0, 32, 64])
-def test_a_limit_within_a_range_never_fails_the_check(home: Path, above_bytes: int) -> None:
+def test_a_limit_within_a_range_never_fails_the_check(
+    home: Path, above_bytes: int
+) -> None:
     compiler(home, "b", FLAKY)
     compiler(home, "h", OVERLAPS, "2.0")
     assert compared("b", "h") == 0
     low, high = alpha(home / "out/report.json")["seen"]["artifact_bytes"]["head"]
     allowed = "{absolute: 64}", f"{{limit: {low + above_bytes}}}"
-    (home / "c.yml").write_text((CONFIG + KNOWN).replace(*allowed).replace("*.mlir", "alpha.mlir"), encoding="utf-8")
+    (home / "c.yml").write_text(
+        (CONFIG + KNOWN).replace(*allowed).replace("*.mlir", "alpha.mlir"),
+        encoding="utf-8",
+    )
     assert compared("b", "h") == 0
     findings = loaded(home / "out/report.json")["verdict"]["findings"]
-    assert [(one["level"], one["is_open"]) for one in findings] == [("warn", True)] * (low + above_bytes < high)
+    assert [(one["level"], one["is_open"]) for one in findings] == [("warn", True)] * (
+        low + above_bytes < high
+    )

@@ -24,9 +24,13 @@ def compared(folder: Path, *words: str) -> int:
     (folder / "code-size.yml").write_text(CONFIG, encoding="utf-8")
     for name, growth in (("old", "grow"), ("new", "grow grow")):
         rules = [{"do": growth, "kind": "direct", "model": "model alpha"}]
-        fake = install(folder / f"fake-{name}", rules, version=name, templates=TEMPLATES)
+        fake = install(
+            folder / f"fake-{name}", rules, version=name, templates=TEMPLATES
+        )
         install_native(folder / name / "iree-compile", fake)
-    return main(["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache", *words])
+    return main(
+        ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache", *words]
+    )
 
 
 def test_the_printed_commands_give_the_sizes_of_the_report(
@@ -42,7 +46,13 @@ def test_the_printed_commands_give_the_sizes_of_the_report(
     elsewhere.mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(elsewhere)}
     script = "\n".join(commands)
-    subprocess.run(["sh", "-e", "-c", script], cwd=elsewhere, env=environment, check=True, timeout=300)
+    subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=elsewhere,
+        env=environment,
+        check=True,
+        timeout=300,
+    )
     (cell,) = json.loads((tmp_path / "out/report.json").read_bytes())["cells"]
     sizes = cell["metrics"]["artifact_bytes"]
     assert sizes["base"] < sizes["head"]
@@ -52,7 +62,10 @@ def test_the_printed_commands_give_the_sizes_of_the_report(
 
 @pytest.mark.parametrize("word", ["--quiet", "--format=json"])
 def test_they_are_not_printed_where_only_the_answer_is_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    word: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert compared(tmp_path, word) in (0, 1)

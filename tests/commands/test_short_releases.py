@@ -22,8 +22,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_model(tmp_path, "alpha")
     (tmp_path / "code-size.yml").write_text(CONFIG, encoding="utf-8")
     for release in RELEASES:
-        fake = install(tmp_path / f"fake-{release}", version=release, templates=TEMPLATES)
-        write_wheel(tmp_path / "page" / wheel_name(release), entries(fake, version=release))
+        fake = install(
+            tmp_path / f"fake-{release}", version=release, templates=TEMPLATES
+        )
+        write_wheel(
+            tmp_path / "page" / wheel_name(release), entries(fake, version=release)
+        )
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "page"))
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
@@ -36,11 +40,17 @@ def report_text(home: Path) -> str:
 
 def fetched(home: Path) -> list[str]:
     """Return the releases in the cache."""
-    places = (path.name for path in (home / "cache/toolchains").iterdir() if not path.name.startswith("."))
+    places = (
+        path.name
+        for path in (home / "cache/toolchains").iterdir()
+        if not path.name.startswith(".")
+    )
     return sorted(name.partition("-")[0] for name in places)
 
 
-def test_compare_stores_a_release_once(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_stores_a_release_once(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compare", "3.11", "3.13"]) in (0, 1)
     short = report_text(home)
     assert main(["compare", "3.11.0", "3.13.0.0"]) in (0, 1)
@@ -53,13 +63,19 @@ def test_compare_stores_a_release_once(home: Path, capsys: pytest.CaptureFixture
 
 
 def test_history_has_one_point_for_both_forms(home: Path) -> None:
-    assert main(["history", "--releases", "3.11..3.13", "--releases", "3.13,3.11.0"]) == 0
-    points = json.loads((home / "out/history.json").read_text(encoding="utf-8"))["points"]
+    assert (
+        main(["history", "--releases", "3.11..3.13", "--releases", "3.13,3.11.0"]) == 0
+    )
+    points = json.loads((home / "out/history.json").read_text(encoding="utf-8"))[
+        "points"
+    ]
     assert [point["compiler"] for point in points] == list(RELEASES)
     assert fetched(home) == list(RELEASES)
 
 
-def test_bisect_takes_both_forms(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bisect_takes_both_forms(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     cell = ("--model", "alpha", "--target", "vmvx")
     assert main(["bisect", "3.13", "3.13.0", *cell]) == 2
     assert "GOOD and BAD are the same" in capsys.readouterr().err

@@ -1,4 +1,7 @@
-"""What a report says of sources that changed, of functions without names, and of overloads; with a real compiler."""
+"""What a report says of sources that changed, of functions without names, and of overloads.
+
+With a real compiler.
+"""
 
 from __future__ import annotations
 
@@ -49,69 +52,131 @@ def commit(home: Path, text: str = "") -> None:
 
 def test_a_changed_header_is_a_changed_source(tmp_path: Path) -> None:
     run = ["cc", "-Os", "-c", "{model}", "-o", "{out}/code.o"]
-    write(tmp_path, run, {"lib.c": LIBRARY}, base="ref:HEAD~1", head="ref:HEAD", sources=["*.h"])
+    write(
+        tmp_path,
+        run,
+        {"lib.c": LIBRARY},
+        base="ref:HEAD~1",
+        head="ref:HEAD",
+        sources=["*.h"],
+    )
     commit(tmp_path, CHECKS)
     commit(tmp_path, NO_CHECKS)
     said = bot(tmp_path, "compare")
     [cell] = report(tmp_path)["cells"]
     assert cell["first"] == "input"
-    assert [(row["name"], row["cause"]) for row in cell["dispatches"]] == [("area", "input")]
-    [root] = [root for root in report(tmp_path)["root_causes"] if root["cause"] == "input"]
+    assert [(row["name"], row["cause"]) for row in cell["dispatches"]] == [
+        ("area", "input")
+    ]
+    [root] = [
+        root for root in report(tmp_path)["root_causes"] if root["cause"] == "input"
+    ]
     assert root["what"] == "lib itself changed"
     assert "same source" not in said + (tmp_path / "out/comment.md").read_text()
 
 
 def test_the_same_source_is_said_where_all_files_are_the_same(tmp_path: Path) -> None:
     run = ["{side}", "-c", "{model}", "-o", "{out}/code.o"]
-    write(tmp_path, run, {"lib.c": LIBRARY}, base="cc -Os", head="cc -O0", sources=["*.h"])
+    write(
+        tmp_path, run, {"lib.c": LIBRARY}, base="cc -Os", head="cc -O0", sources=["*.h"]
+    )
     (tmp_path / "checks.h").write_text(CHECKS)
     bot(tmp_path, "compare")
     [cell] = report(tmp_path)["cells"]
-    assert {row["note"] for row in cell["dispatches"]} == {"the same source, different code"}
+    assert {row["note"] for row in cell["dispatches"]} == {
+        "the same source, different code"
+    }
     base = json.loads((tmp_path / "out/base.json").read_text())
-    [(name, program)] = base["programs"].items()  # as an older version of this program measured it
+    [(name, program)] = base[
+        "programs"
+    ].items()  # as an older version of this program measured it
     del program["phases"]["sources"]
     text = json.dumps(program, sort_keys=True, separators=(",", ":"))
     renamed = hashlib.sha256(text.encode()).hexdigest()
     old = json.dumps(base | {"programs": {renamed: program}}).replace(name, renamed)
     (tmp_path / "old.json").write_text(old)
-    bot(tmp_path, "report", "--base", "old.json", "--head", "out/head.json", "--out", "again")
+    bot(
+        tmp_path,
+        "report",
+        "--base",
+        "old.json",
+        "--head",
+        "out/head.json",
+        "--out",
+        "again",
+    )
     [cell] = report(tmp_path, "again")["cells"]
-    assert {row["note"] for row in cell["dispatches"]} == {"the same model, different code"}
+    assert {row["note"] for row in cell["dispatches"]} == {
+        "the same model, different code"
+    }
 
 
-STRIPPED = "int table[9] = {1};\n" + "int f%d(int n) { return n * %d / 7 + table[n %% 9]; }\n" * 40
+STRIPPED = (
+    "int table[9] = {1};\n"
+    + "int f%d(int n) { return n * %d / 7 + table[n %% 9]; }\n" * 40
+)
 
 
 @pytest.mark.parametrize("flags", ["-shared -fPIC", "-r"])
-def test_functions_without_names_are_not_said_to_be_the_same(tmp_path: Path, flags: str) -> None:
+def test_functions_without_names_are_not_said_to_be_the_same(
+    tmp_path: Path, flags: str
+) -> None:
     text = STRIPPED % tuple(value for number in range(40) for value in (number, number))
-    run = ["sh", "-c", f"{{side}} -nostdlib {flags} {{model}} -o {{out}}/code.so && strip {{out}}/code.so"]
-    write(tmp_path, run, {"lib.c": text}, base="cc -Os", head="cc -O3", artifacts=["*.so"])
+    run = [
+        "sh",
+        "-c",
+        (
+            f"{{side}} -nostdlib {flags} {{model}} -o {{out}}/code.so && strip"
+            " {out}/code.so"
+        ),
+    ]
+    write(
+        tmp_path, run, {"lib.c": text}, base="cc -Os", head="cc -O3", artifacts=["*.so"]
+    )
     said = bot(tmp_path, "compare")
     [cell] = report(tmp_path)["cells"]
     known = {row["name"] for row in cell["dispatches"]}
     assert "the code of every dispatch is the same" not in cell["why"] + said
-    base, head = cell["metrics"]["executable_bytes"]["base"], cell["metrics"]["executable_bytes"]["head"]
+    base, head = (
+        cell["metrics"]["executable_bytes"]["base"],
+        cell["metrics"]["executable_bytes"]["head"],
+    )
     assert base != head
     if not known:
         assert cell["cause"] is None
-        assert cell["why"] == "its functions have no names, so their code could not be compared"
+        assert (
+            cell["why"]
+            == "its functions have no names, so their code could not be compared"
+        )
         parts = {part["what"]: part["change_bytes"] for part in cell["parts"]}
         assert parts["text of functions without a name"] == head - base
     artifacts = cell["metrics"]["artifact_bytes"]
     assert sum(cell["waterfall"].values()) == artifacts["head"] - artifacts["base"]
 
 
-def pairs(home: Path, base: str, head: str, **files: Any) -> set[tuple[str | None, str | None]]:
-    """Names of functions on both sides, of two commits of one source; equal functions are not among them."""
+def pairs(
+    home: Path, base: str, head: str, **files: Any
+) -> set[tuple[str | None, str | None]]:
+    """Names of functions on both sides, of two commits of one source.
+
+    Equal functions are not among them.
+    """
     run = ["c++", "-std=c++17", "-O1", "-c", "{model}", "-o", "{out}/code.o"]
     run = ["{side}", *run[1:]]
     sides = {"base": "c++ -DHEAD=0", "head": "c++ -DHEAD=1"}
-    write(home, run, {"code.cpp": f"#if HEAD\n{head}\n#else\n{base}\n#endif\n"}, **sides, **files)
+    write(
+        home,
+        run,
+        {"code.cpp": f"#if HEAD\n{head}\n#else\n{base}\n#endif\n"},
+        **sides,
+        **files,
+    )
     bot(home, "compare")
     [cell] = report(home)["cells"]
-    return {(row["base"] and row["base"]["name"], row["head"] and row["head"]["name"]) for row in cell["dispatches"]}
+    return {
+        (row["base"] and row["base"]["name"], row["head"] and row["head"]["name"])
+        for row in cell["dispatches"]
+    }
 
 
 def test_members_of_one_class_template_are_not_mixed_up(tmp_path: Path) -> None:
@@ -121,30 +186,51 @@ template <class T> struct Box { T v; __attribute__((noinline)) T first(T x) { re
 int use(Box<int> &b) { return b.first(2) + b.second(3 USE); }
 """
     base = text.replace("FIRST", "").replace("SECOND", "").replace("USE", "")
-    head = text.replace("FIRST", "/ 3").replace("SECOND", ", T y = 1").replace("USE", ", 2")
+    head = (
+        text.replace("FIRST", "/ 3")
+        .replace("SECOND", ", T y = 1")
+        .replace("USE", ", 2")
+    )
     found = pairs(tmp_path, base, head)
     assert ("_ZN3BoxIiE5firstEi", "_ZN3BoxIiE5firstEi") in found
-    assert all(one is None or other is None or one[:13] == other[:13] for one, other in found), found
+    assert all(
+        one is None or other is None or one[:13] == other[:13] for one, other in found
+    ), found
 
 
-def test_overloads_with_one_parameter_more_are_paired_by_what_they_take(tmp_path: Path) -> None:
+def test_overloads_with_one_parameter_more_are_paired_by_what_they_take(
+    tmp_path: Path,
+) -> None:
     base = "int f(int a) { return a * 3; }\nint f(float a) { return a * 5; }\n"
-    head = "int f(int a, int b) { return a * 3 + b; }\nint f(float a, int b) { return a * 5 + b; }\n"
+    head = (
+        "int f(int a, int b) { return a * 3 + b; }\nint f(float a, int b) { return a *"
+        " 5 + b; }\n"
+    )
     assert pairs(tmp_path, base, head) == {("_Z1fi", "_Z1fii"), ("_Z1ff", "_Z1ffi")}
 
 
-def test_a_new_overload_with_the_code_of_another_takes_no_one_s_place(tmp_path: Path) -> None:
+def test_a_new_overload_with_the_code_of_another_takes_no_one_s_place(
+    tmp_path: Path,
+) -> None:
     base = "int f(int a) { return a * 3; }\n"
     head = "int f(int a) { return a / 3; }\nint f(unsigned a) { return a * 3; }\n"
     assert pairs(tmp_path, base, head) == {("_Z1fi", "_Z1fi"), (None, "_Z1fj")}
 
 
 def test_overloads_that_are_equally_alike_are_not_paired(tmp_path: Path) -> None:
-    base = "template <int N> __attribute__((noinline)) int k(int a) { return a * N + a / N; }\n"
+    base = (
+        "template <int N> __attribute__((noinline)) int k(int a) { return a * N + a /"
+        " N; }\n"
+    )
     base += "int use(int a) { return k<2>(a) + k<3>(a); }\n"
     head = base.replace("k<2>", "k<5>").replace("k<3>", "k<7>")
     found = {pair for pair in pairs(tmp_path, base, head) if "use" not in str(pair)}
-    assert found == {("_Z1kILi2EEii", None), ("_Z1kILi3EEii", None), (None, "_Z1kILi5EEii"), (None, "_Z1kILi7EEii")}
+    assert found == {
+        ("_Z1kILi2EEii", None),
+        ("_Z1kILi3EEii", None),
+        (None, "_Z1kILi5EEii"),
+        (None, "_Z1kILi7EEii"),
+    }
 
 
 TTIR = """module {
@@ -164,13 +250,36 @@ SHORT_TTIR = TTIR.replace("<tensor<128x64xf16>>", "<128x64xf16>")
     ("head", "operation"),
     [
         (SHORT_TTIR, None),
-        (SHORT_TTIR.replace("[%s, %c1_i64] : <f16>, <128x64xf16>", "[%s, %c1_i64] : <f16>, <128x32xf16>"), "128x32"),
-        (TTIR.replace("    tt.return", "    %9 = tt.make_tensor_descriptor %a : <f16>, <tensor<8xf16>>\n"), ""),
+        (
+            SHORT_TTIR.replace(
+                "[%s, %c1_i64] : <f16>, <128x64xf16>",
+                "[%s, %c1_i64] : <f16>, <128x32xf16>",
+            ),
+            "128x32",
+        ),
+        (
+            TTIR.replace(
+                "    tt.return",
+                "    %9 = tt.make_tensor_descriptor %a : <f16>, <tensor<8xf16>>\n",
+            ),
+            "",
+        ),
     ],
 )
-def test_another_spelling_of_a_type_is_not_another_operation(tmp_path: Path, head: str, operation: str | None) -> None:
-    run = ["sh", "-c", "cc -c {model} -O{side} -o {out}/code.o; cp {side}.ttir {out}/k.ttir"]
-    code = {"k.c": "int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * s; return s; }\n"}
+def test_another_spelling_of_a_type_is_not_another_operation(
+    tmp_path: Path, head: str, operation: str | None
+) -> None:
+    run = [
+        "sh",
+        "-c",
+        "cc -c {model} -O{side} -o {out}/code.o; cp {side}.ttir {out}/k.ttir",
+    ]
+    code = {
+        "k.c": (
+            "int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * s; return"
+            " s; }\n"
+        )
+    }
     write(tmp_path, run, code, base="0", head="2", sources=["*.ttir"], stages=["ttir"])
     (tmp_path / "0.ttir").write_text(TTIR)
     (tmp_path / "2.ttir").write_text(head)
@@ -178,7 +287,12 @@ def test_another_spelling_of_a_type_is_not_another_operation(tmp_path: Path, hea
     [cell] = report(tmp_path)["cells"]
     [row] = cell["dispatches"]
     if operation is None:
-        assert not row.get("pass") and "make_tensor_descriptor" not in json.dumps(report(tmp_path))
+        assert not row.get("pass") and "make_tensor_descriptor" not in json.dumps(
+            report(tmp_path)
+        )
     else:
         assert row["pass"] == "ttir"
-        assert any("make_tensor_descriptor" in name and operation in name for name in row["operations"])
+        assert any(
+            "make_tensor_descriptor" in name and operation in name
+            for name in row["operations"]
+        )

@@ -20,10 +20,16 @@ def test_builds_that_are_compiled_again_are_announced(
     (tmp_path / "code-size.yml").write_text(CONFIG, encoding="utf-8")
     for name, do in (("old", "grow"), ("new", "grow grow")):
         rules = [{"do": do, "kind": "direct", "model": "model alpha"}]
-        fake = install(tmp_path / f"fake-{name}", rules, version=name, templates=TEMPLATES)
+        fake = install(
+            tmp_path / f"fake-{name}", rules, version=name, templates=TEMPLATES
+        )
         install_native(tmp_path / name / "iree-compile", fake)
     words = ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache"]
     assert main(words) in (0, 1)
     lines = capsys.readouterr().err.splitlines()
-    measured = next(at for at, line in enumerate(lines) if line.startswith("compiled: "))
-    assert any(line.startswith("compiling again: 2 compiles") for line in lines[measured:])
+    measured = next(
+        at for at, line in enumerate(lines) if line.startswith("compiled: ")
+    )
+    assert any(
+        line.startswith("compiling again: 2 compiles") for line in lines[measured:]
+    )

@@ -10,7 +10,9 @@ import pytest
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
 from real_compilers import bot
 
-CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+)
 MODELS = 12
 
 
@@ -29,31 +31,72 @@ def compiler(home: Path, name: str, rule: dict[str, str] | None = None) -> FakeC
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_figure_that_was_changed_in_the_cache_is_measured_again(home: Path, count: int) -> None:
+def test_a_figure_that_was_changed_in_the_cache_is_measured_again(
+    home: Path, count: int
+) -> None:
     fake = compiler(home, "base")
-    words = ("measure", "--compiler", "base", "--model", "m0", "--model", "m1", "--cache", "cache", "--out")
+    words = (
+        "measure",
+        "--compiler",
+        "base",
+        "--model",
+        "m0",
+        "--model",
+        "m1",
+        "--cache",
+        "cache",
+        "--out",
+    )
     bot(*words, "first.json", cwd=home, codes=(0,))
     before = fake.compiles
     figure = re.compile(rb'("dispatch_sites":)(\d+)')
     kept = sorted((home / "cache" / "cells").rglob("*.json"))
     assert len(kept) == 4
     for path in kept[:count]:
-        changed, times = figure.subn(lambda found: found[1] + b"%d" % (int(found[2]) + 1), path.read_bytes())
+        changed, times = figure.subn(
+            lambda found: found[1] + b"%d" % (int(found[2]) + 1), path.read_bytes()
+        )
         assert times > 0
         path.write_bytes(changed)
     said = bot(*words, "second.json", cwd=home, codes=(0,)).stderr
     assert f"{4 - count} from the cache" in said and fake.compiles == before + count
-    first, second = (json.loads((home / f"{name}.json").read_text())["cells"] for name in ("first", "second"))
-    sites = [[cell["metrics"]["dispatch_sites"] for cell in cells] for cells in (first, second)]
-    assert sites[0] == sites[1], "no sum depends on this figure: only the digest tells that it was changed"
+    first, second = (
+        json.loads((home / f"{name}.json").read_text())["cells"]
+        for name in ("first", "second")
+    )
+    sites = [
+        [cell["metrics"]["dispatch_sites"] for cell in cells]
+        for cells in (first, second)
+    ]
+    assert sites[0] == sites[1], (
+        "no sum depends on this figure: only the digest tells that it was changed"
+    )
 
 
 def test_when_everything_changed_only_a_tenth_is_compiled_again(home: Path) -> None:
-    base, head = compiler(home, "base"), compiler(home, "head", {"do": "grow", "kind": "direct"})
-    words = ("compare", "--base", "base", "--head", "head", "--cache", "cache", "--out", "out", "--jobs", "2")
+    base, head = (
+        compiler(home, "base"),
+        compiler(home, "head", {"do": "grow", "kind": "direct"}),
+    )
+    words = (
+        "compare",
+        "--base",
+        "base",
+        "--head",
+        "head",
+        "--cache",
+        "cache",
+        "--out",
+        "out",
+        "--jobs",
+        "2",
+    )
     bot(*words, cwd=home)
     cells = json.loads((home / "out" / "report.json").read_text())["cells"]
     assert [cell["state"] for cell in cells] == ["changed"] * 2 * MODELS
     once = 2 * 2 * MODELS  # models on two targets and two sides
     again = base.compiles + head.compiles - once
-    assert 0 < again <= once // 3, "a tenth, or four builds of a small suite, each on both sides and up to two times"
+    assert 0 < again <= once // 3, (
+        "a tenth, or four builds of a small suite, each on both sides and up to two"
+        " times"
+    )

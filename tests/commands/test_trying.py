@@ -13,7 +13,10 @@ from fake_compiler import TEMPLATES, install, install_native, write_model
 from bot.cli.main import main
 
 FLAG = "--iree-opt-level=O2"
-CONFIG = "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx, llvm-cpu-x86_64]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: ['suite/*.mlir']\ntargets: [vmvx,"
+    " llvm-cpu-x86_64]\n"
+)
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,18 @@ class Outcome:
 
     @property
     def states(self) -> dict[str, str]:
-        return {f"{cell['model']} on {cell['target']}": cell["state"] for cell in self.report["cells"]}
+        return {
+            f"{cell['model']} on {cell['target']}": cell["state"]
+            for cell in self.report["cells"]
+        }
 
     def flags(self, side: str) -> list[str]:
         """Those that are the user's."""
-        return [flag for flag in self.report[side]["flags"] if "opt-level" in flag or "user" in flag]
+        return [
+            flag
+            for flag in self.report[side]["flags"]
+            if "opt-level" in flag or "user" in flag
+        ]
 
 
 @dataclass(frozen=True)
@@ -59,11 +69,15 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
+def lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Lab:
     (tmp_path / "suite").mkdir()
     write_model(tmp_path / "suite", "alpha")
     write_model(tmp_path / "suite", "beta")
-    install_native(tmp_path / "iree-compile", install(tmp_path / "fake", templates=TEMPLATES))
+    install_native(
+        tmp_path / "iree-compile", install(tmp_path / "fake", templates=TEMPLATES)
+    )
     monkeypatch.chdir(tmp_path)
     lab = Lab(tmp_path, capsys)
     lab.write("code-size.yml", CONFIG)
@@ -75,15 +89,29 @@ def test_flags_are_tried_on_the_head_side_alone(lab: Lab, options: str) -> None:
     sides = [word for option in options.split() for word in (option, lab.spec)]
     flags = (f"--flags={FLAG}",) if "--head" in sides else ("--flags", FLAG)
     found = lab.compare(*sides, *flags, "--target", "vmvx")
-    assert found.states == {"alpha on vmvx": "changed", "beta on vmvx": "changed"}, found.err
+    assert found.states == {
+        "alpha on vmvx": "changed",
+        "beta on vmvx": "changed",
+    }, found.err
     assert (found.flags("base"), found.flags("head")) == ([], [FLAG])
-    option = "--compiler" if "--compiler" in sides else "--head" if "--base" not in sides else "--base"
+    option = (
+        "--compiler"
+        if "--compiler" in sides
+        else "--head"
+        if "--base" not in sides
+        else "--base"
+    )
     assert found.report["baseline"]["rule"] == f"{option} iree-compile"
 
 
 @pytest.mark.parametrize("pin", ["head", "base"])
-def test_where_nobody_names_a_compiler_both_sides_have_that_of_the_configuration(lab: Lab, pin: str) -> None:
-    lab.write("code-size.yml", f"{CONFIG}compiler: {{{pin}: ./iree-compile}}\nflags: [--user]\n")
+def test_where_nobody_names_a_compiler_both_sides_have_that_of_the_configuration(
+    lab: Lab, pin: str
+) -> None:
+    lab.write(
+        "code-size.yml",
+        f"{CONFIG}compiler: {{{pin}: ./iree-compile}}\nflags: [--user]\n",
+    )
     found = lab.compare(f"--flags={FLAG}", "--model", "alpha", "--target", "x86_64")
     assert found.states == {"alpha on llvm-cpu-x86_64": "changed"}, found.err
     assert (found.flags("base"), found.flags("head")) == (["--user"], ["--user", FLAG])
@@ -96,11 +124,16 @@ def test_several_flags_are_words_of_a_shell_and_add_up_in_measure_too(lab: Lab) 
     words = ["--user-a=x y", "--user-b", "--user-c"]
     found = lab.compare("--compiler", lab.spec, *flags, "--target", "vmvx")
     assert found.flags("head") == words, found.err
-    assert lab.run("measure", "--compiler", lab.spec, *flags, "--out", "head.json").code == 0
+    assert (
+        lab.run("measure", "--compiler", lab.spec, *flags, "--out", "head.json").code
+        == 0
+    )
     assert json.loads((lab.home / "head.json").read_text())["flags"][-3:] == words
 
 
-def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(lab: Lab) -> None:
+def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(
+    lab: Lab,
+) -> None:
     with pytest.raises(SystemExit, match="2"):
         lab.compare("--compiler", lab.spec, "--flags=O2")
     assert lab.capture.readouterr().err.endswith(
@@ -115,7 +148,11 @@ def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(lab: Lab
         assert found.code == 2 and said in found.err, found.err
     install(lab.home / "fake", unknown=["--no-such"], templates=TEMPLATES)
     found = lab.compare("--compiler", lab.spec, "--flags=--no-such=1")
-    assert found.code == 2 and "flags: the head compiler (" in found.err and "option --no-such" in found.err
+    assert (
+        found.code == 2
+        and "flags: the head compiler (" in found.err
+        and "option --no-such" in found.err
+    )
 
 
 def test_a_side_that_was_measured_before_has_no_flags_to_try(lab: Lab) -> None:
@@ -123,10 +160,16 @@ def test_a_side_that_was_measured_before_has_no_flags_to_try(lab: Lab) -> None:
     found = lab.compare("--base", "old.json", "--head", lab.spec, f"--flags={FLAG}")
     assert set(found.states.values()) == {"changed"}, found.err
     found = lab.compare("--base", lab.spec, "--head", "old.json", f"--flags={FLAG}")
-    line = "old.json: is a finished snapshot, so flags and configuration cannot be changed on it"
+    line = (
+        "old.json: is a finished snapshot, so flags and configuration cannot be changed"
+        " on it"
+    )
     assert found.code == 2 and line in found.err
     found = lab.compare("--base", "old.json", f"--flags={FLAG}")
-    assert found.code == 2 and "no compiler for the head side (give --compiler SPEC, such as" in found.err
+    assert (
+        found.code == 2
+        and "no compiler for the head side (give --compiler SPEC, such as" in found.err
+    )
 
 
 def test_an_edited_model_is_compared_with_the_original(lab: Lab) -> None:
@@ -144,13 +187,20 @@ def test_an_edited_model_is_compared_with_the_original(lab: Lab) -> None:
     assert "configuration: code-size.yml\n" in found.err
 
 
-def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: Lab) -> None:
-    rules = "thresholds: [{name: mine, metrics: [artifact_bytes], fail: 0B}, {metrics: ['*']}]\ntargets: [vmvx]\n"
+def test_two_configurations_are_two_repository_states_and_the_base_judges(
+    lab: Lab,
+) -> None:
+    rules = (
+        "thresholds: [{name: mine, metrics: [artifact_bytes], fail: 0B}, {metrics:"
+        " ['*']}]\ntargets: [vmvx]\n"
+    )
     plain = CONFIG.replace("targets: [vmvx, llvm-cpu-x86_64]\n", "")
     grows = install(lab.home / "other", [{"do": "grow"}], templates=TEMPLATES)
     install_native(lab.home / "build" / "iree-compile", grows)
     lab.write("a.yml", f"{plain}{rules}compiler: {{head: ./iree-compile}}\n")
-    lab.write("b.yml", f"{plain}targets: [vmvx]\ncompiler: {{head: ./build/iree-compile}}\n")
+    lab.write(
+        "b.yml", f"{plain}targets: [vmvx]\ncompiler: {{head: ./build/iree-compile}}\n"
+    )
     found = lab.compare("--config", "a.yml", "--head-config", "b.yml")
     assert (found.code, set(found.states.values())) == (1, {"changed"}), found.err
     assert {one["rule"] for one in found.report["verdict"]["findings"]} == {"mine"}
@@ -158,23 +208,54 @@ def test_two_configurations_are_two_repository_states_and_the_base_judges(lab: L
     found = lab.compare("--config", "b.yml", "--head-config", "b.yml")
     assert set(found.states.values()) == {"same"} and found.code == 0, found.err
     found = lab.compare("--compiler", lab.spec, "--head-config", "none.yml")
-    assert found.code == 2 and "none.yml: cannot be read: No such file or directory (without --config" in found.err
+    assert (
+        found.code == 2
+        and "none.yml: cannot be read: No such file or directory (without --config"
+        in found.err
+    )
 
 
 def test_json_is_what_the_report_has_and_alone_on_standard_output(lab: Lab) -> None:
     found = lab.compare("--compiler", lab.spec, f"--flags={FLAG}")
     assert found.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
-    assert "written to out: " in found.err and " on 2 sides), 0 from the cache" in found.err
-    sides = ("--base", "out/base.json", "--head", "out/head.json", "--config", "default")
+    assert (
+        "written to out: " in found.err
+        and " on 2 sides), 0 from the cache" in found.err
+    )
+    sides = (
+        "--base",
+        "out/base.json",
+        "--head",
+        "out/head.json",
+        "--config",
+        "default",
+    )
     again = lab.run("report", "-q", "--format", "json", *sides)
-    assert again.out == (lab.home / "out/report.json").read_text(encoding="utf-8") and again.err == ""
+    assert (
+        again.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
+        and again.err == ""
+    )
     drawn = lab.run("report", *sides)
     assert not drawn.out.startswith("{") and drawn.err == ""
 
 
-def test_on_a_runner_json_holds_no_command_and_says_the_same(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.compare("--compiler", lab.spec, "--flags=--user='##[error]x'", "--target", "vmvx")
+def test_on_a_runner_json_holds_no_command_and_says_the_same(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.compare(
+        "--compiler", lab.spec, "--flags=--user='##[error]x'", "--target", "vmvx"
+    )
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    found = lab.run("report", "--format", "json", "--base", "out/base.json", "--head", "out/head.json")
-    assert "##[" not in found.out and found.report == json.loads((lab.home / "out/report.json").read_text())
+    found = lab.run(
+        "report",
+        "--format",
+        "json",
+        "--base",
+        "out/base.json",
+        "--head",
+        "out/head.json",
+    )
+    assert "##[" not in found.out and found.report == json.loads(
+        (lab.home / "out/report.json").read_text()
+    )
     assert "--user=##[error]x" in found.flags("head")

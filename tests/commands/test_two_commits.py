@@ -44,7 +44,9 @@ ADD = """func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 """
-MULTIPLY = ADD.replace("arith.addf %a, %a : tensor<8xf32>", "math.exp %a : tensor<8xf32>")
+MULTIPLY = ADD.replace(
+    "arith.addf %a, %a : tensor<8xf32>", "math.exp %a : tensor<8xf32>"
+)
 
 
 def git(home: Path, *words: str) -> str:
@@ -95,7 +97,9 @@ def compiled(folder: Path, flags: str, source: str = SOURCE) -> int:
     (folder / "a.c").write_text(source)
     argv = ["cc", *flags.split(), "-c", "a.c", "-o", "a.o"]
     subprocess.run(argv, cwd=folder, check=True)
-    listed = subprocess.run(["nm", "-S", "a.o"], cwd=folder, check=True, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["nm", "-S", "a.o"], cwd=folder, check=True, capture_output=True, text=True
+    )
     rows = [line.split() for line in listed.stdout.splitlines()]
     return sum(int(row[1], 16) for row in rows if len(row) == 4 and row[2] in "tT")
 
@@ -116,7 +120,9 @@ def test_each_side_reads_the_model_of_its_commit(home: Path, tmp_path: Path) -> 
     commit(home, src__a_c=SOURCE)
     git(home, "commit", "--quiet", "--amend", "--message", "the sources")
     commit(home, Makefile=MAKEFILE.format(flags=LARGE))
-    (home / "Makefile").write_text(MAKEFILE.format(flags="-O0"))  # not committed: on neither side
+    (home / "Makefile").write_text(
+        MAKEFILE.format(flags="-O0")
+    )  # not committed: on neither side
     said = bot(home, "compare")
     right = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
     assert right[0] < right[1]
@@ -136,18 +142,27 @@ def test_each_side_reads_the_sources_of_its_commit(home: Path, tmp_path: Path) -
     other = SOURCE.replace("a[i] * b[i]", "a[i] / (b[i] * b[i] + 1.0f)")
     commit(home, src__a_c=other)
     bot(home, "compare")
-    right = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", SMALL, other)
+    right = (
+        compiled(tmp_path / "base", SMALL),
+        compiled(tmp_path / "head", SMALL, other),
+    )
     assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
     assert state(home) == "changed"
 
 
-def test_each_side_reads_the_configuration_of_its_commit(home: Path, tmp_path: Path) -> None:
+def test_each_side_reads_the_configuration_of_its_commit(
+    home: Path, tmp_path: Path
+) -> None:
     """What changed is how the configuration builds: the flags of its target."""
 
     def config(flags: str) -> str:
-        compiler = CONFIG["compiler"] | {"run": ["cc", "-c", "{model}", "-o", "{out}/a.o"]}
+        compiler = CONFIG["compiler"] | {
+            "run": ["cc", "-c", "{model}", "-o", "{out}/a.o"]
+        }
         targets = {"here": {"flags": flags.split()}}
-        return yaml.safe_dump(CONFIG | {"compiler": compiler, "models": ["src/*.c"], "targets": targets})
+        return yaml.safe_dump(
+            CONFIG | {"compiler": compiler, "models": ["src/*.c"], "targets": targets}
+        )
 
     commit(home, **{"code-size_yml": config(SMALL), "src__a_c": SOURCE})
     commit(home, **{"code-size_yml": config(LARGE)})
@@ -156,7 +171,9 @@ def test_each_side_reads_the_configuration_of_its_commit(home: Path, tmp_path: P
     assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
 
 
-def test_a_commit_without_the_configuration_is_measured_by_the_one_given(home: Path, tmp_path: Path) -> None:
+def test_a_commit_without_the_configuration_is_measured_by_the_one_given(
+    home: Path, tmp_path: Path
+) -> None:
     commit(home, Makefile=MAKEFILE.format(flags=SMALL), src__a_c=SOURCE)
     commit(home, Makefile=MAKEFILE.format(flags=LARGE))
     (home / "code-size.yml").write_text(yaml.safe_dump(CONFIG))
@@ -166,7 +183,9 @@ def test_a_commit_without_the_configuration_is_measured_by_the_one_given(home: P
     assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
 
 
-def test_a_model_that_one_commit_lacks_is_new_or_an_error_of_one_line(home: Path) -> None:
+def test_a_model_that_one_commit_lacks_is_new_or_an_error_of_one_line(
+    home: Path,
+) -> None:
     compiler = CONFIG["compiler"] | {"run": ["cc", "-c", "{model}", "-o", "{out}/a.o"]}
     config = yaml.safe_dump(CONFIG | {"compiler": compiler, "models": ["src/*.c"]})
     commit(home, **{"code-size_yml": config, "src__a_c": SOURCE})
@@ -198,7 +217,9 @@ def test_a_commit_that_is_not_there_is_one_line(home: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("HEAD~1", "HEAD"), ("ref:HEAD~1", "ref:HEAD")])
-def test_models_of_iree_are_those_of_each_commit(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_models_of_iree_are_those_of_each_commit(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
     home = tmp_path / "repository"
     own_cache(tmp_path / "cache", "3.13.0")
     config = {"schema": "code-size-config/1", "models": ["*.mlir"], "targets": ["vmvx"]}

@@ -12,7 +12,11 @@ from fake_wheels import entries, wheel_name, write_wheel
 from real_compilers import bot
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx]\n"
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n".format("0" * 64)
+POINTER = (
+    "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n".format(
+        "0" * 64
+    )
+)
 
 
 @pytest.fixture
@@ -32,10 +36,15 @@ def run(home: Path, *argv: str, code: int = 0) -> str:
 
 
 @pytest.mark.parametrize("name", ["3.13.0", "iree-base-compiler==3.13.0", "latest"])
-def test_a_folder_that_is_called_like_a_release_does_not_stand_for_it(home: Path, name: str) -> None:
+def test_a_folder_that_is_called_like_a_release_does_not_stand_for_it(
+    home: Path, name: str
+) -> None:
     shutil.copytree(home / "mine", home / name)
     run(home, "measure", "--compiler", name, "--out", "head.json")
-    assert "iree-base-compiler==3.13.0" in json.loads((home / "head.json").read_text())["compiler"]["spec"]
+    assert (
+        "iree-base-compiler==3.13.0"
+        in json.loads((home / "head.json").read_text())["compiler"]["spec"]
+    )
     run(home, "measure", "--compiler", f"./{name}", "--out", "folder.json")
     assert json.loads((home / "folder.json").read_text())["compiler"]["spec"] == name
     shutil.copy(home / "head.json", home / name / "snapshot.json")
@@ -49,21 +58,37 @@ def test_a_folder_that_is_called_like_a_release_does_not_stand_for_it(home: Path
 def test_a_link_to_no_file_among_the_models_is_named(home: Path) -> None:
     (home / "b.mlir").symlink_to("gone.mlir")
     said = run(home, "measure", "--compiler", "mine", "--out", "head.json", code=2)
-    line = "code-size.yml:2: models[0]: b.mlir is a link to gone.mlir, and that file does not exist"
-    assert said.splitlines()[-1].endswith(f"{line} (restore the file, or remove the link)"), said
+    line = (
+        "code-size.yml:2: models[0]: b.mlir is a link to gone.mlir, and that file does"
+        " not exist"
+    )
+    assert said.splitlines()[-1].endswith(
+        f"{line} (restore the file, or remove the link)"
+    ), said
 
 
 @pytest.mark.parametrize("kind", ["iree", "command"])
-def test_a_git_lfs_pointer_is_one_failed_build_with_a_hint(home: Path, kind: str) -> None:
+def test_a_git_lfs_pointer_is_one_failed_build_with_a_hint(
+    home: Path, kind: str
+) -> None:
     (home / "b.mlir").write_text(POINTER)
     compiler = "mine"
     if kind == "command":
-        command = "compiler: {kind: command, run: [cp, '{model}', '{out}/a.o'], artifacts: ['*.o'], base: x, head: x}\n"
+        command = (
+            "compiler: {kind: command, run: [cp, '{model}', '{out}/a.o'], artifacts:"
+            " ['*.o'], base: x, head: x}\n"
+        )
         config = CONFIG.replace("targets: [vmvx]", "targets: {here: {}}")
         (home / "code-size.yml").write_text(config + command)
         compiler = "x"
     run(home, "measure", "--compiler", compiler, "--out", "head.json")
-    rows = {row["model"]: row for row in json.loads((home / "head.json").read_text())["cells"]}
+    rows = {
+        row["model"]: row
+        for row in json.loads((home / "head.json").read_text())["cells"]
+    }
     assert (rows["a"]["status"], rows["b"]["status"]) == ("ok", "failed")
     hint = "run `git lfs pull`, or give actions/checkout `lfs: true`"
-    assert rows["b"]["failure"]["message"] == f"the file is a Git LFS pointer, not the model: {hint}"
+    assert (
+        rows["b"]["failure"]["message"]
+        == f"the file is a Git LFS pointer, not the model: {hint}"
+    )

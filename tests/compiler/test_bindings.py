@@ -1,4 +1,7 @@
-"""bot.compiler.bindings: a real child answers line by line; what goes wrong costs one answer, not the run."""
+"""bot.compiler.bindings: a real child answers line by line.
+
+What goes wrong costs one answer, not the run.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,20 @@ home = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(home, "starts"), "a") as file:
     file.write(f"{os.getpid()}\\n")
 """
-ECHO = "for line in sys.stdin: print(json.dumps({'got': json.loads(line), 'root': sys.argv[1]}), flush=True)\n"
+ECHO = (
+    "for line in sys.stdin: print(json.dumps({'got': json.loads(line), 'root':"
+    " sys.argv[1]}), flush=True)\n"
+)
 
 
-def bindings(home: Path, body: str, timeout_seconds: float = 20, cancel: Cancel | None = None) -> Bindings:
+def bindings(
+    home: Path, body: str, timeout_seconds: float = 20, cancel: Cancel | None = None
+) -> Bindings:
     script = home / "worker.py"
     script.write_text(PRELUDE + body)
-    return Bindings(home / "root", "", cancel or Cancel(), timeout_seconds, script=script)
+    return Bindings(
+        home / "root", "", cancel or Cancel(), timeout_seconds, script=script
+    )
 
 
 def starts(home: Path) -> list[int]:
@@ -71,27 +81,50 @@ def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *("print(json.dumps({'error': 'no module named iree'}), flush=True)\nsys.exit(1)", "sys.exit(1)", "os.abort()"),
+        *(
+            (
+                "print(json.dumps({'error': 'no module named iree'}),"
+                " flush=True)\nsys.exit(1)"
+            ),
+            "sys.exit(1)",
+            "os.abort()",
+        ),
         "print(json.dumps({'error': 'already registered'}), flush=True)\nsys.exit(1)",
     ],
 )
 def test_bindings_that_do_not_load_are_given_up(tmp_path: Path, body: str) -> None:
     one = bindings(tmp_path, body)
-    assert error_of(one.ask("program")) == "on this machine: this compiler's MLIR bindings cannot be loaded"
-    assert one.reason == "on this machine: this compiler's MLIR bindings cannot be loaded"
+    assert (
+        error_of(one.ask("program"))
+        == "on this machine: this compiler's MLIR bindings cannot be loaded"
+    )
+    assert (
+        one.reason == "on this machine: this compiler's MLIR bindings cannot be loaded"
+    )
     assert one.ask("program") is None
     assert len(starts(tmp_path)) == 1
 
 
 @pytest.mark.parametrize(
     ("deed", "timeout_seconds"),
-    [("print('{\"half\": ', end='', flush=True); os.abort()", 20), ("time.sleep(600)", 0.5)],
+    [
+        ("print('{\"half\": ', end='', flush=True); os.abort()", 20),
+        ("time.sleep(600)", 0.5),
+    ],
 )
-def test_a_crash_or_a_hang_costs_one_answer(tmp_path: Path, deed: str, timeout_seconds: float) -> None:
-    body = f"for line in sys.stdin:\n    if 'deadly' in line: {deed}\n    print('{{}}', flush=True)\n"
+def test_a_crash_or_a_hang_costs_one_answer(
+    tmp_path: Path, deed: str, timeout_seconds: float
+) -> None:
+    body = (
+        f"for line in sys.stdin:\n    if 'deadly' in line: {deed}\n    print('{{}}',"
+        " flush=True)\n"
+    )
     one = bindings(tmp_path, READY + body, timeout_seconds)
     assert one.ask("program", stream="fine") == "{}"
-    assert error_of(one.ask("program", stream="deadly")) == "on this machine: the IR reader ended without an answer"
+    assert (
+        error_of(one.ask("program", stream="deadly"))
+        == "on this machine: the IR reader ended without an answer"
+    )
     assert one.ask("program", stream="fine again") == "{}" and one.reason is None
     first, second = starts(tmp_path)
     assert not is_alive(first) and is_alive(second)
@@ -103,7 +136,12 @@ def test_threads_get_their_own_answers(tmp_path: Path) -> None:
 
     def ask(name: str) -> None:
         for i in range(30):
-            if json.loads(one.ask("program", stream=f"{name}{i}") or "")["got"]["stream"] != f"{name}{i}":
+            if (
+                json.loads(one.ask("program", stream=f"{name}{i}") or "")["got"][
+                    "stream"
+                ]
+                != f"{name}{i}"
+            ):
                 wrong.append(name)
 
     threads = [threading.Thread(target=ask, args=(name,)) for name in "abcd"]
@@ -141,7 +179,9 @@ def scratch(tmp_path: Path) -> Iterator[Path]:
     yield path
 
 
-def importer(home: Path, scratch: Path, body: str | None, timeout_seconds: float = 20) -> Importer:
+def importer(
+    home: Path, scratch: Path, body: str | None, timeout_seconds: float = 20
+) -> Importer:
     """With bindings whose importer is a program of ours; without any where `body` is None."""
     toolchain = install(home / "fake").toolchain
     if body is not None:
@@ -165,13 +205,18 @@ def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path) -> None:
         assert importer(tmp_path, scratch, None).source(one) == Path(one.path)
     assert list(scratch.iterdir()) == []
     reason = "cannot import ONNX: no MLIR Python bindings beside this compiler"
-    assert importer(tmp_path, scratch, None).source(model(tmp_path, "a.onnx")) == Failure("import", reason)
+    assert importer(tmp_path, scratch, None).source(
+        model(tmp_path, "a.onnx")
+    ) == Failure("import", reason)
 
 
 def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None:
     one, work = model(tmp_path, "a.onnx"), importer(tmp_path, scratch, GOOD)
     sources: list[Path | Failure] = []
-    threads = [threading.Thread(target=lambda: sources.append(work.source(one))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: sources.append(work.source(one)))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -179,28 +224,48 @@ def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None
     assert len(set(map(str, sources))) == 1 and (tmp_path / "runs").read_text() == "x"
     assert isinstance(sources[0], Path) and sources[0].name == "a.mlir"
     assert sources[0].read_text() == "// imported a model"
-    assert isinstance(other := work.source(model(tmp_path, "b.onnx")), Path) and other != sources[0]
+    assert (
+        isinstance(other := work.source(model(tmp_path, "b.onnx")), Path)
+        and other != sources[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "stage", "message"),
     [
-        ("import sys; sys.exit('error: operator Foo is not known')", "import", "error: operator Foo is not known"),
+        (
+            "import sys; sys.exit('error: operator Foo is not known')",
+            "import",
+            "error: operator Foo is not known",
+        ),
         (
             "raise ModuleNotFoundError(\"No module named 'onnx'\")",
             "import",
-            "on this machine: needs the onnx package: pip install 'code-size-bot[onnx]'",
+            (
+                "on this machine: needs the onnx package: pip install"
+                " 'code-size-bot[onnx]'"
+            ),
         ),
         ("pass", "import", "exit code 0 without a message"),
         ("import os; os.abort()", "import", "ended by SIGABRT"),
         ("import time; time.sleep(600)", "timeout", "not finished after 0.5 s"),
     ],
 )
-def test_an_import_that_fails(tmp_path: Path, scratch: Path, body: str, stage: str, message: str) -> None:
-    work, one = importer(tmp_path, scratch, body, 0.5 if stage == "timeout" else 20), model(tmp_path, "a.onnx")
+def test_an_import_that_fails(
+    tmp_path: Path, scratch: Path, body: str, stage: str, message: str
+) -> None:
+    work, one = (
+        importer(tmp_path, scratch, body, 0.5 if stage == "timeout" else 20),
+        model(tmp_path, "a.onnx"),
+    )
     failure = work.source(one)
-    assert isinstance(failure, Failure) and (failure.stage, failure.message) == (stage, message)
-    assert work.source(one) == failure and (tmp_path / "runs").read_text() == "x", "a failure is remembered"
+    assert isinstance(failure, Failure) and (failure.stage, failure.message) == (
+        stage,
+        message,
+    )
+    assert work.source(one) == failure and (tmp_path / "runs").read_text() == "x", (
+        "a failure is remembered"
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,20 +282,37 @@ def test_an_import_that_fails(tmp_path: Path, scratch: Path, body: str, stage: s
 def test_what_the_machine_refuses_is_not_the_models_fault(
     tmp_path: Path, scratch: Path, error: str, is_machines: bool
 ) -> None:
-    found = importer(tmp_path, scratch, f"raise {error}").source(model(tmp_path, "a.onnx"))
+    found = importer(tmp_path, scratch, f"raise {error}").source(
+        model(tmp_path, "a.onnx")
+    )
     assert isinstance(found, Failure) and is_local(found.message) is is_machines, found
 
 
 @pytest.mark.slow
-def test_an_interpreter_of_the_wheel_s_tag_reads_its_ir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_of_the_wheel_s_tag_reads_its_ir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A wheel that is built for another Python alone, as a compiler's own CI builds it."""
-    homes = (Path(python).parent for python in sorted(Path.home().glob(".pyenv/versions/3.10.*/bin/python3.10")))
+    homes = (
+        Path(python).parent
+        for python in sorted(Path.home().glob(".pyenv/versions/3.10.*/bin/python3.10"))
+    )
     monkeypatch.setenv("PATH", os.pathsep.join((os.environ["PATH"], *map(str, homes))))
     needs.program("python3.10")
     wheels = default_cache() / "wheels"
     if not (wheel := next(wheels.glob("*-3.13.0-cp310-*.whl"), None)):
-        argv = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", f"--dest={wheels}"]
-        subprocess.run([*argv, "--python-version=3.10", "iree-base-compiler==3.13.0"], check=True)
+        argv = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            f"--dest={wheels}",
+        ]
+        subprocess.run(
+            [*argv, "--python-version=3.10", "iree-base-compiler==3.13.0"], check=True
+        )
         wheel = next(wheels.glob("*-3.13.0-cp310-*.whl"))
     toolchain = resolve(str(wheel), tmp_path / "cache", Cancel(), print)
     assert toolchain.bindings == toolchain.binary.parents[3]

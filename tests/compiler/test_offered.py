@@ -32,14 +32,22 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCompiler:
 @pytest.fixture
 def page(tmp_path: Path, fake: FakeCompiler) -> Iterator[LinksPage]:
     for version in RELEASES:
-        write_wheel(tmp_path / "dist" / wheel_name(version), entries(fake, version.encode(), version))
+        write_wheel(
+            tmp_path / "dist" / wheel_name(version),
+            entries(fake, version.encode(), version),
+        )
     with serving(tmp_path / "dist") as page:
         yield page
 
 
-def found(spec: str, tmp_path: Path, places: Places, cancel: Cancel | None = None) -> tuple[Toolchain, list[str]]:
+def found(
+    spec: str, tmp_path: Path, places: Places, cancel: Cancel | None = None
+) -> tuple[Toolchain, list[str]]:
     said: list[str] = []
-    return resolve(spec, tmp_path / "cache", cancel or Cancel(), said.append, places), said
+    return (
+        resolve(spec, tmp_path / "cache", cancel or Cancel(), said.append, places),
+        said,
+    )
 
 
 def library(toolchain: Toolchain) -> str:
@@ -64,11 +72,16 @@ def test_the_same_release_of_another_place_is_another_compiler(
     theirs = tmp_path / "theirs"
     write_wheel(theirs / wheel_name(), entries(fake, b"a stranger's 3.13.0"))
     with serving(theirs) as other:
-        assert library(found("3.13.0", tmp_path, Places((other.url,)))[0]) == "a stranger's 3.13.0"
+        assert (
+            library(found("3.13.0", tmp_path, Places((other.url,)))[0])
+            == "a stranger's 3.13.0"
+        )
     assert library(found("3.13.0", tmp_path, Places((page.url,)))[0]) == "3.13.0"
 
 
-@pytest.mark.parametrize(("spec", "release"), [("latest", "3.13.0"), ("nightly", DATED)])
+@pytest.mark.parametrize(
+    ("spec", "release"), [("latest", "3.13.0"), ("nightly", DATED)]
+)
 def test_the_newest(tmp_path: Path, page: LinksPage, spec: str, release: str) -> None:
     toolchain, said = found(spec, tmp_path, Places((page.url,)))
     assert library(toolchain) == release
@@ -76,26 +89,39 @@ def test_the_newest(tmp_path: Path, page: LinksPage, spec: str, release: str) ->
     assert said == [toolchain.info.spec, f"fetching iree-base-compiler=={release}"]
 
 
-def test_a_run_asks_once_and_both_sides_get_the_same(tmp_path: Path, page: LinksPage, fake: FakeCompiler) -> None:
+def test_a_run_asks_once_and_both_sides_get_the_same(
+    tmp_path: Path, page: LinksPage, fake: FakeCompiler
+) -> None:
     run, places = Cancel(), Places((page.url,))
     base = found("nightly", tmp_path, places, run)[0]
-    write_wheel(page.wheels / wheel_name("3.14.0rc20261102"), entries(fake, b"newer", "3.14.0rc20261102"))
+    write_wheel(
+        page.wheels / wheel_name("3.14.0rc20261102"),
+        entries(fake, b"newer", "3.14.0rc20261102"),
+    )
     before = len(page.asked)
     assert found("nightly", tmp_path, places, run)[0] == base
     assert (newest("latest", places, run), len(page.asked)) == ("3.13.0", before)
-    assert library(found("nightly", tmp_path, places, Cancel())[0]) == "newer", "the next run asks anew"
+    assert library(found("nightly", tmp_path, places, Cancel())[0]) == "newer", (
+        "the next run asks anew"
+    )
 
 
 def test_the_environment_and_a_directory_are_places_too(
     tmp_path: Path, page: LinksPage, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = tmp_path / "mine"
-    write_wheel(mine / wheel_name("3.15.0.dev1"), entries(fake, b"first build", "3.15.0.dev1"))
+    write_wheel(
+        mine / wheel_name("3.15.0.dev1"), entries(fake, b"first build", "3.15.0.dev1")
+    )
     monkeypatch.setenv("PIP_FIND_LINKS", page.url)
     assert library(found(DATED, tmp_path, Places())[0]) == DATED
     assert library(found("nightly", tmp_path, Places((str(mine),)))[0]) == "first build"
-    write_wheel(mine / wheel_name("3.15.0.dev1"), entries(fake, b"second build", "3.15.0.dev1"))
-    assert library(found("nightly", tmp_path, Places((str(mine),)))[0]) == "second build", "nothing stale"
+    write_wheel(
+        mine / wheel_name("3.15.0.dev1"), entries(fake, b"second build", "3.15.0.dev1")
+    )
+    assert (
+        library(found("nightly", tmp_path, Places((str(mine),)))[0]) == "second build"
+    ), "nothing stale"
 
 
 def test_releases_between_two(page: LinksPage) -> None:
@@ -121,18 +147,29 @@ def test_nightly_without_a_page_is_told_where_they_are(
 ) -> None:
     write_wheel(tmp_path / "dist" / wheel_name(), entries(fake))
     places = Places((str(tmp_path / "dist"),))
-    where = "nightly releases are on a separate page: name it in compiler.find_links or PIP_FIND_LINKS"
-    assert refused("nightly", tmp_path, places) == f"nightly: the index has no pre-release ({where})"
+    where = (
+        "nightly releases are on a separate page: name it in compiler.find_links or"
+        " PIP_FIND_LINKS"
+    )
+    assert (
+        refused("nightly", tmp_path, places)
+        == f"nightly: the index has no pre-release ({where})"
+    )
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "dist"))
     assert refused(DATED, tmp_path, Places()).endswith("(newest: 3.13.0)")
     monkeypatch.delenv("PIP_FIND_LINKS")
     write_wheel(tmp_path / "nightly" / wheel_name(DATED), entries(fake, b"", DATED))
     line = refused("latest", tmp_path, Places((str(tmp_path / "nightly"),)))
-    assert line == "latest: the index has only pre-releases (name nightly, or one pre-release)"
+    assert (
+        line
+        == "latest: the index has only pre-releases (name nightly, or one pre-release)"
+    )
 
 
 @pytest.mark.parametrize("spec", ["latest", "nightly", DATED])
-def test_without_a_network_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+def test_without_a_network_it_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str
+) -> None:
     no_other_source(monkeypatch)
     monkeypatch.setenv("PIP_RETRIES", "0")
     with socket.socket() as taken:
@@ -142,10 +179,14 @@ def test_without_a_network_it_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     assert "iree-base-compiler" in line and "check the network and the index" in line
 
 
-def test_a_login_in_the_environment_is_in_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_in_the_environment_is_in_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     no_other_source(monkeypatch)
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://me:hunter2@127.0.0.1:9/simple?token=hunter3")
+    monkeypatch.setenv(
+        "PIP_INDEX_URL", "http://me:hunter2@127.0.0.1:9/simple?token=hunter3"
+    )
     for spec in ("latest", DATED):
         assert "hunter" not in refused(spec, tmp_path, Places())

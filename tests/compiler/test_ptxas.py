@@ -18,7 +18,9 @@ from bot.errors import Interrupted
 from bot.readers.elf import read_assembled
 from bot.system.processes import Cancel
 
-PTX = PtxModule("sm_80", (FIXTURES / "binaries" / "dense.cuda.ptx").read_bytes().rstrip(b"\0"))
+PTX = PtxModule(
+    "sm_80", (FIXTURES / "binaries" / "dense.cuda.ptx").read_bytes().rstrip(b"\0")
+)
 
 
 def real() -> Ptxas:
@@ -37,25 +39,52 @@ def test_the_real_assembler_says_what_it_says_by_hand(tmp_path: Path) -> None:
     found = Assembler(Cancel(), 60, real()).assembled([PTX])
     assert not isinstance(found, str)
     (tmp_path / "other.ptx").write_bytes(PTX.text)
-    command = [str(real().binary), "-v", "-O3", "--gpu-name", "sm_80", "-o", "other.cubin", "other.ptx"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = [
+        str(real().binary),
+        "-v",
+        "-O3",
+        "--gpu-name",
+        "sm_80",
+        "-o",
+        "other.cubin",
+        "other.ptx",
+    ]
+    said = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert (tmp_path / "other.cubin").read_bytes() == found[0].cubin
-    registers = [int(each) for each in re.findall(r"Used (\d+) registers", said.stdout + said.stderr)]
-    assert [code.registers for code in read_assembled(found[0]).entry_points] == registers != []
+    registers = [
+        int(each)
+        for each in re.findall(r"Used (\d+) registers", said.stdout + said.stderr)
+    ]
+    assert (
+        [code.registers for code in read_assembled(found[0]).entry_points]
+        == registers
+        != []
+    )
 
 
 def test_the_version_is_the_programs_own() -> None:
-    said = subprocess.run([real().binary, "--version"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [real().binary, "--version"], capture_output=True, text=True, check=True
+    ).stdout
     assert f"V{real().version}" in said
     assert assembler_of("cuda", installed()) == f"ptxas {real().version} -O3"
 
 
 @pytest.mark.parametrize(
-    "text", [b"garbage", b".version 99.0\n.target sm_80", b".version 7.6\n.target sm_80\n.entry k() { x; }"]
+    "text",
+    [
+        b"garbage",
+        b".version 99.0\n.target sm_80",
+        b".version 7.6\n.target sm_80\n.entry k() { x; }",
+    ],
 )
 def test_the_real_assembler_refuses_in_its_own_words(text: bytes) -> None:
     found = Assembler(Cancel(), 60, real()).assembled([PtxModule("sm_80", text)])
-    assert isinstance(found, str) and found.startswith("ptxas refuses the PTX text: ptxas module.ptx, line ")
+    assert isinstance(found, str) and found.startswith(
+        "ptxas refuses the PTX text: ptxas module.ptx, line "
+    )
     assert "\n" not in found and not is_local(found)
 
 
@@ -79,8 +108,14 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "cannot be started"),
     ],
 )
-def test_one_that_hangs_dies_leaves_nothing_or_is_not_there(tmp_path: Path, body: str, said: str) -> None:
-    one = fake(tmp_path, body, 1) if body else Assembler(Cancel(), 20, Ptxas(tmp_path / "none", "1"))
+def test_one_that_hangs_dies_leaves_nothing_or_is_not_there(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    one = (
+        fake(tmp_path, body, 1)
+        if body
+        else Assembler(Cancel(), 20, Ptxas(tmp_path / "none", "1"))
+    )
     why = one.assembled([PTX])
     assert isinstance(why, str) and said in why and is_local(why) is (body != "exit 0")
 
@@ -94,7 +129,9 @@ def test_a_text_is_assembled_once_and_a_refusal_is_asked_again(tmp_path: Path) -
     assert runs.read_text().count("x") == 1
 
 
-def test_all_of_a_long_print_is_kept_and_no_secret_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_a_long_print_is_kept_and_no_secret_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     assembled = fake(tmp_path, "env > module.cubin\nseq 1 50000 >&2").assembled([PTX])
     assert not isinstance(assembled, str) and assembled[0].said.endswith("50000\n")

@@ -50,7 +50,9 @@ def task(cost: float, name: str, work: Callable[[], object] = tuple) -> Task:
     return Task(cost, name, work)
 
 
-def run(tasks: Iterable[Task], jobs: int = 1, interrupt: Callable[[], None] = never) -> Log:
+def run(
+    tasks: Iterable[Task], jobs: int = 1, interrupt: Callable[[], None] = never
+) -> Log:
     log = Log()
     run_all(tasks, jobs, interrupt, log)
     assert not log.running
@@ -67,13 +69,18 @@ def test_longest_first_names_break_ties_and_equal_ones_need_no_order() -> None:
         task(0, "e"),
         task(0, "e"),
     ]
-    assert run(tasks).order == ["z", "a", "b", "c", "d", "e", "e"] and run([], jobs=4).events == []
+    assert (
+        run(tasks).order == ["z", "a", "b", "c", "d", "e", "e"]
+        and run([], jobs=4).events == []
+    )
 
 
 @pytest.mark.parametrize("jobs", [0, 1, 2, 5])
 def test_never_more_than_jobs_at_once_and_all_cores_are_used(jobs: int) -> None:
     meeting = threading.Barrier(max(1, jobs), timeout=5)
-    log = run([task(1, str(i), meeting.wait) for i in range(2 * max(1, jobs))], jobs=jobs)
+    log = run(
+        [task(1, str(i), meeting.wait) for i in range(2 * max(1, jobs))], jobs=jobs
+    )
     assert log.most == max(1, jobs)
 
 
@@ -89,7 +96,12 @@ def test_the_first_error_is_raised_when_all_have_stopped() -> None:
         raise OutputError("disk full")
 
     with pytest.raises(OutputError, match="disk full"):
-        run_all([task(9, "slow", slow), task(8, "fail", fail), task(1, "late")], 2, never, log)
+        run_all(
+            [task(9, "slow", slow), task(8, "fail", fail), task(1, "late")],
+            2,
+            never,
+            log,
+        )
     assert others_ended == [True]
     assert not log.running
     assert log.order == ["slow", "fail"]
@@ -117,7 +129,12 @@ def test_an_interruption_calls_interrupt_and_waits(both_interrupt: bool) -> None
         ended.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        run_all([task(1, "a", patient), task(1, "b", patient), task(0, "late")], 2, stop.set, log)
+        run_all(
+            [task(1, "a", patient), task(1, "b", patient), task(0, "late")],
+            2,
+            stop.set,
+            log,
+        )
     assert ended == [True, True]
     assert not log.running
     assert sorted(log.order) == ["a", "b"]
@@ -125,20 +142,25 @@ def test_an_interruption_calls_interrupt_and_waits(both_interrupt: bool) -> None
 
 def test_ctrl_c_on_a_real_program() -> None:
     code = (
-        "import os, signal, threading, time\n"
-        "from bot.system.processes import Cancel, run\n"
-        "from bot.compiler.schedule import Task, run_all\n"
-        "from bot.errors import Interrupted\n"
-        "class Quiet:\n"
-        "    def started(self, name): os.write(1, f'{name}\\n'.encode())\n"
-        "    def ended(self, name): os.write(1, f'ended {name}\\n'.encode())\n"
-        "cancel = Cancel()\n"
-        "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        "def work(): run(['sleep', '600'], cancel=cancel)\n"
-        "try: run_all([Task(1, 'a', work), Task(1, 'b', work)], 2, cancel.set, Quiet())\n"
-        "except KeyboardInterrupt: print('interrupted')\n"
+        "import os, signal, threading, time\nfrom bot.system.processes import Cancel,"
+        " run\nfrom bot.compiler.schedule import Task, run_all\nfrom bot.errors import"
+        " Interrupted\nclass Quiet:\n    def started(self, name): os.write(1,"
+        " f'{name}\\n'.encode())\n    def ended(self, name): os.write(1, f'ended"
+        " {name}\\n'.encode())\ncancel = Cancel()\nthreading.Timer(0.3, lambda:"
+        " os.kill(os.getpid(), signal.SIGINT)).start()\ndef work(): run(['sleep',"
+        " '600'], cancel=cancel)\ntry: run_all([Task(1, 'a', work), Task(1, 'b',"
+        " work)], 2, cancel.set, Quiet())\nexcept KeyboardInterrupt:"
+        " print('interrupted')\n"
     )
     root = ROOT
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, cwd=root)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        cwd=root,
+    )
     assert done.stderr == ""
-    assert Counter(done.stdout.splitlines()) == Counter(["a", "b", "ended a", "ended b", "interrupted"])
+    assert Counter(done.stdout.splitlines()) == Counter(
+        ["a", "b", "ended a", "ended b", "interrupted"]
+    )

@@ -49,12 +49,19 @@ def left_in(root: Path) -> set[str]:
 def test_the_longest_unused_leaves_first_whatever_it_is(tmp_path: Path) -> None:
     compiler(tmp_path, "old", 2)
     compiler(tmp_path, "new", 5)
-    for number, name in enumerate(("cells/aa/a.json", "ir/bb/b.mlir", "ir/c", "history/d", "digests/e"), 1):
+    for number, name in enumerate(
+        ("cells/aa/a.json", "ir/bb/b.mlir", "ir/c", "history/d", "digests/e"), 1
+    ):
         file(tmp_path, name, number)
     assert len(left_in(tmp_path)) == 7
     gone, left = evict(tmp_path, 1300)
     assert [entry.path.name for entry in gone] == ["a.json", "b.mlir", "old"]
-    assert left == 1300 and left_in(tmp_path) == {"ir/c", "history/d", "digests/e", "toolchains/new"}
+    assert left == 1300 and left_in(tmp_path) == {
+        "ir/c",
+        "history/d",
+        "digests/e",
+        "toolchains/new",
+    }
     assert evict(tmp_path, 1300) == ([], 1300)
     assert not (tmp_path / "toolchains" / "old").exists()
 
@@ -67,12 +74,21 @@ def test_every_use_counts(tmp_path: Path) -> None:
     texts.keep(digest_of("three")[:16], "text")
     for entry in entries(tmp_path):
         aged(entry.path, 1)
-    assert cells.load(digest_of("one")) == CELL and texts.load(digest_of("one")[:16]) == "text"
+    assert (
+        cells.load(digest_of("one")) == CELL
+        and texts.load(digest_of("one")[:16]) == "text"
+    )
     texts.keep(digest_of("three")[:16], "text")
     evict(tmp_path, 0, since_ns=2 * LONG_AGO)
-    assert cells.load(digest_of("one")) == CELL and texts.load(digest_of("one")[:16]) == "text"
+    assert (
+        cells.load(digest_of("one")) == CELL
+        and texts.load(digest_of("one")[:16]) == "text"
+    )
     assert texts.load(digest_of("three")[:16]) == "text"
-    assert cells.load(digest_of("two")) is None and texts.load(digest_of("two")[:16]) is None
+    assert (
+        cells.load(digest_of("two")) is None
+        and texts.load(digest_of("two")[:16]) is None
+    )
 
 
 def test_what_a_run_used_stays_and_the_rest_leaves_when_it_ends(tmp_path: Path) -> None:
@@ -84,10 +100,12 @@ def test_what_a_run_used_stays_and_the_rest_leaves_when_it_ends(tmp_path: Path) 
         cells.store(digest_of("new"), CELL)
     assert cells.load(digest_of("new")) == CELL and cells.load(digest_of("old")) is None
     first, second = said
-    assert first.startswith("the cache was above its limit of 1 B: removed 1 entry of ") and first.endswith(
-        ", unused for the longest time"
+    assert first.startswith(
+        "the cache was above its limit of 1 B: removed 1 entry of "
+    ) and first.endswith(", unused for the longest time")
+    assert second.endswith(
+        " B, above its limit of 1 B: all remaining entries were used within a day"
     )
-    assert second.endswith(" B, above its limit of 1 B: all remaining entries were used within a day")
 
 
 def test_a_run_that_fails_lets_nothing_go(tmp_path: Path) -> None:
@@ -124,11 +142,15 @@ def test_what_is_no_cache_stays(tmp_path: Path) -> None:
     compiler(tmp_path / "other", "linked", 1)
     (tmp_path / "cache" / "toolchains").symlink_to(tmp_path / "other" / "toolchains")
     evict(tmp_path / "cache", 0)
-    assert len([path for path in (tmp_path / "cache").rglob("*") if path.is_file()]) >= 3
+    assert (
+        len([path for path in (tmp_path / "cache").rglob("*") if path.is_file()]) >= 3
+    )
     assert hold(tmp_path / "other" / "toolchains" / "linked")
 
 
-def test_a_compiler_that_is_used_stays_for_a_day_and_one_that_left_is_not_there(tmp_path: Path) -> None:
+def test_a_compiler_that_is_used_stays_for_a_day_and_one_that_left_is_not_there(
+    tmp_path: Path,
+) -> None:
     home = compiler(tmp_path, "used", 1)
     assert hold(home) and evict(tmp_path, 0) == ([], 1000)
     aged(home / COMPLETE, int(time.time()) - 25 * 3600)
@@ -152,11 +174,17 @@ def test_only_what_is_left_of_a_compiler_is_removed_for_another(
     (home / COMPLETE).unlink()
     with filled(home) as scratch:
         (scratch / "new").touch()
-    assert removed == [home] and {path.name for path in home.iterdir()} == {COMPLETE, "new"}
+    assert removed == [home] and {path.name for path in home.iterdir()} == {
+        COMPLETE,
+        "new",
+    }
 
 
 def test_what_a_dead_run_was_writing_is_swept(tmp_path: Path) -> None:
-    torn = [file(tmp_path, "cells/aa/.part-x", 1), file(tmp_path, "toolchains/.part-y/iree/lib", 1).parents[1]]
+    torn = [
+        file(tmp_path, "cells/aa/.part-x", 1),
+        file(tmp_path, "toolchains/.part-y/iree/lib", 1).parents[1],
+    ]
     young = tmp_path / "cells" / "aa" / ".part-young"
     young.touch()
     for path in torn:

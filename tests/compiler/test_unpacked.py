@@ -18,7 +18,10 @@ from links_page import LinksPage, serving
 from real_compilers import bot
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx]\n"
-BINDINGS = {"iree/compiler/__init__.py": b"", "iree/compiler/ir.py": b"class Context: pass\n"}
+BINDINGS = {
+    "iree/compiler/__init__.py": b"",
+    "iree/compiler/ir.py": b"class Context: pass\n",
+}
 LIST = ".files.json"
 
 
@@ -31,7 +34,16 @@ class Place:
 
     def measure(self, *words: str, code: int = 0) -> str:
         """Measure one build; what the program said."""
-        argv = ("measure", "--compiler", "3.13.0", "--out", "head.json", "--cache", "cache", *words)
+        argv = (
+            "measure",
+            "--compiler",
+            "3.13.0",
+            "--out",
+            "head.json",
+            "--cache",
+            "cache",
+            *words,
+        )
         return self.run(*argv, code=code)
 
     def run(self, *argv: str, code: int = 0) -> str:
@@ -77,32 +89,63 @@ def linked(path: Path) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[Place], object], str]] = {
-    "compiler": (lambda at: appended(at.binary), f"{LIBRARIES}/iree-compile was changed"),
+    "compiler": (
+        lambda at: appended(at.binary),
+        f"{LIBRARIES}/iree-compile was changed",
+    ),
     "same size": (
         lambda at: flipped(at.root / LIBRARIES / "libIREECompiler.so"),
         f"{LIBRARIES}/libIREECompiler.so was changed",
     ),
-    "bindings": (lambda at: flipped(at.root / "iree/compiler/ir.py"), "iree/compiler/ir.py was changed"),
-    "added": (lambda at: (at.root / "iree/compiler/sitecustomize.py").touch(), "sitecustomize.py was added"),
-    "module": (lambda at: (at.root / "iree/compiler/ir.pyc").touch(), "iree/compiler/ir.pyc was added"),
-    "removed": (lambda at: (at.root / LIBRARIES / "iree-lld").unlink(), f"{LIBRARIES}/iree-lld is missing"),
-    "link": (lambda at: linked(at.root / LIBRARIES / "iree-lld"), f"{LIBRARIES}/iree-lld was changed"),
-    "added link": (lambda at: (at.root / "iree/x").symlink_to("/etc"), "iree/x was added"),
-    "no list": (lambda at: (at.root / LIST).write_text("[]"), f"{LIST} is not a list of files"),
+    "bindings": (
+        lambda at: flipped(at.root / "iree/compiler/ir.py"),
+        "iree/compiler/ir.py was changed",
+    ),
+    "added": (
+        lambda at: (at.root / "iree/compiler/sitecustomize.py").touch(),
+        "sitecustomize.py was added",
+    ),
+    "module": (
+        lambda at: (at.root / "iree/compiler/ir.pyc").touch(),
+        "iree/compiler/ir.pyc was added",
+    ),
+    "removed": (
+        lambda at: (at.root / LIBRARIES / "iree-lld").unlink(),
+        f"{LIBRARIES}/iree-lld is missing",
+    ),
+    "link": (
+        lambda at: linked(at.root / LIBRARIES / "iree-lld"),
+        f"{LIBRARIES}/iree-lld was changed",
+    ),
+    "added link": (
+        lambda at: (at.root / "iree/x").symlink_to("/etc"),
+        "iree/x was added",
+    ),
+    "no list": (
+        lambda at: (at.root / LIST).write_text("[]"),
+        f"{LIST} is not a list of files",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_compiler_that_was_changed_in_the_cache_is_fetched_again(place: Place, name: str) -> None:
+def test_a_compiler_that_was_changed_in_the_cache_is_fetched_again(
+    place: Place, name: str
+) -> None:
     change, why = CHANGES[name]
     assert "fetching iree-base-compiler==3.13.0" in place.measure()
     snapshot = (place.home / "head.json").read_bytes()
     change(place)
     said = place.measure()
-    assert f"{why}; it is fetched again" in said and "fetching iree-base-compiler==3.13.0" in said
+    assert (
+        f"{why}; it is fetched again" in said
+        and "fetching iree-base-compiler==3.13.0" in said
+    )
     assert (place.home / "head.json").read_bytes() == snapshot
     before = len(place.page.asked)
-    assert "fetch" not in place.measure() and len(place.page.asked) == before, "intact: no network is needed"
+    assert "fetch" not in place.measure() and len(place.page.asked) == before, (
+        "intact: no network is needed"
+    )
 
 
 def test_byte_code_in_the_cache_is_neither_run_nor_a_change(place: Place) -> None:
@@ -113,7 +156,9 @@ def test_byte_code_in_the_cache_is_neither_run_nor_a_change(place: Place) -> Non
     assert "fetch" not in place.measure()
 
 
-def test_a_cache_of_an_older_version_is_compared_with_the_record_of_the_wheel(place: Place) -> None:
+def test_a_cache_of_an_older_version_is_compared_with_the_record_of_the_wheel(
+    place: Place,
+) -> None:
     fake_files = entries(install(place.home / "fake", templates=TEMPLATES)) | BINDINGS
     rows = [
         f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
@@ -140,10 +185,14 @@ def test_a_cache_of_an_older_version_is_compared_with_the_record_of_the_wheel(pl
 def pinned(place: Place, digest: str) -> None:
     text = CONFIG + "compiler: {requirements: pins.txt}\n"
     (place.home / "code-size.yml").write_text(text)
-    (place.home / "pins.txt").write_text(f"iree-base-compiler==3.13.0 \\\n    --hash={digest}\n")
+    (place.home / "pins.txt").write_text(
+        f"iree-base-compiler==3.13.0 \\\n    --hash={digest}\n"
+    )
 
 
-def test_a_wheel_with_another_digest_than_the_requirements_file_allows_is_not_used(place: Place) -> None:
+def test_a_wheel_with_another_digest_than_the_requirements_file_allows_is_not_used(
+    place: Place,
+) -> None:
     wheel = place.home / "dist" / wheel_name()
     other = f"sha256:{'0' * 64}"
     pinned(place, other)
@@ -151,10 +200,20 @@ def test_a_wheel_with_another_digest_than_the_requirements_file_allows_is_not_us
     assert why in place.run("compare", "--cache", "cache", code=4)
     assert not list((place.home / "cache").rglob("iree-compile"))
     for algorithm in ("sha256", "sha512"):
-        pinned(place, f"{algorithm}:{hashlib.new(algorithm, wheel.read_bytes()).hexdigest()}")
+        pinned(
+            place,
+            f"{algorithm}:{hashlib.new(algorithm, wheel.read_bytes()).hexdigest()}",
+        )
         place.run("compare", "--cache", "cache")
-        assert json.loads((place.home / "out" / "head.json").read_text())["cells"][0]["status"] == "ok"
-    assert place.run("compare", "--cache", "cache").count("fetch") == 0, "the digest of a cached wheel is known"
+        assert (
+            json.loads((place.home / "out" / "head.json").read_text())["cells"][0][
+                "status"
+            ]
+            == "ok"
+        )
+    assert place.run("compare", "--cache", "cache").count("fetch") == 0, (
+        "the digest of a cached wheel is known"
+    )
     pinned(place, other)
     said = place.run("compare", "--cache", "cache", code=4)
     assert "--hash does not allow the digest of its wheel" in said and why in said
@@ -168,5 +227,10 @@ def test_an_intact_compiler_needs_no_network(place: Place) -> None:
         *("measure", "--compiler", "3.13.0", "--out", "head.json", "--cache", "cache"),
         cwd=place.home,
         codes=(0,),
-        env={"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": nowhere, "https_proxy": nowhere, "http_proxy": nowhere},
+        env={
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": nowhere,
+            "https_proxy": nowhere,
+            "http_proxy": nowhere,
+        },
     )

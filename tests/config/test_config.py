@@ -11,7 +11,13 @@ from textwrap import indent
 import pytest
 from replacing import replace
 
-from bot.config.configuration import BaselineChoice, CompilerKeys, Config, configs_dir, load_config
+from bot.config.configuration import (
+    BaselineChoice,
+    CompilerKeys,
+    Config,
+    configs_dir,
+    load_config,
+)
 from bot.core.planned import Target
 from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, is_catch_all
 from bot.errors import ConfigError
@@ -47,12 +53,21 @@ def test_the_default_is_the_packaged_one() -> None:
     cpus = ["llvm-cpu-riscv64", "llvm-cpu-aarch64", "llvm-cpu-x86_64"]
     others = ["vulkan-spirv", "cuda", "rocm", "metal-spirv", "vmvx", "vmvx-inline"]
     assert [target.name for target in config.targets] == [*cpus, *others]
-    assert [target.name for target in config.targets if target.unsupported] == ["vmvx-inline"]
+    assert [target.name for target in config.targets if target.unsupported] == [
+        "vmvx-inline"
+    ]
     assert {model.parent for model in config.models} == {configs_dir() / "models"}
     assert len(config.models) >= 12
-    assert (config.flags, config.timeout_seconds, config.report_id, config.templates) == ((), 1800, "default", None)
+    assert (
+        config.flags,
+        config.timeout_seconds,
+        config.report_id,
+        config.templates,
+    ) == ((), 1800, "default", None)
     assert (config.comment, config.fail_job) == ("changes", False)
-    assert config.baseline == BaselineChoice("auto", "code-size-data", ".code-size/baselines", 250)
+    assert config.baseline == BaselineChoice(
+        "auto", "code-size-data", ".code-size/baselines", 250
+    )
     assert config.states == DEFAULT_STATES
     assert is_catch_all(config.thresholds[-1])
     named = load_config(configs_dir() / "default.yml")
@@ -62,38 +77,71 @@ def test_the_default_is_the_packaged_one() -> None:
 def test_quick_differs_in_its_models_only() -> None:
     default, quick = load_config(), load_config(configs_dir() / "quick.yml")
     berts = ["bert_l4_f32_dyn", "bert_l4_f32_s128"]
-    assert [model.stem for model in quick.models] == [*berts, "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa"]
+    assert [model.stem for model in quick.models] == [
+        *berts,
+        "mobilenet_v1_f32_224",
+        "mobilenet_v1_int8_tosa",
+    ]
     named = load_config(configs_dir() / "default.yml")
     assert named.compiler == quick.compiler
-    assert named.compiler == CompilerKeys(base="iree-base-compiler==3.11.0", head="iree-base-compiler==3.13.0")
-    differs = {name for name in Config.__struct_fields__ if getattr(default, name) != getattr(quick, name)}
+    assert named.compiler == CompilerKeys(
+        base="iree-base-compiler==3.11.0", head="iree-base-compiler==3.13.0"
+    )
+    differs = {
+        name
+        for name in Config.__struct_fields__
+        if getattr(default, name) != getattr(quick, name)
+    }
     assert differs == {"models", "compiler"}
 
 
 def test_a_key_left_out_is_the_default_and_states_are_completed(load: Load) -> None:
-    config = load(SCHEMA + "states: {removed: pass}\nflags: [--x=1]\ncompiler: {head: ./build}\n")
+    config = load(
+        SCHEMA + "states: {removed: pass}\nflags: [--x=1]\ncompiler: {head: ./build}\n"
+    )
     default = load_config()
     assert config.states == {**DEFAULT_STATES, "removed": "pass"}
     assert config.flags == ("--x=1",)
-    assert config.compiler == CompilerKeys(head="./build"), "a compiler key of the user's is taken whole"
+    assert config.compiler == CompilerKeys(head="./build"), (
+        "a compiler key of the user's is taken whole"
+    )
     same = ("models", "targets", "timeout_seconds", "thresholds", "report_id")
-    assert [getattr(config, name) for name in same] == [getattr(default, name) for name in same]
+    assert [getattr(config, name) for name in same] == [
+        getattr(default, name) for name in same
+    ]
 
 
-def test_requirements_replace_both_sides_and_places_of_wheels(load: Load, tmp_path: Path) -> None:
+def test_requirements_replace_both_sides_and_places_of_wheels(
+    load: Load, tmp_path: Path
+) -> None:
     config = load(SCHEMA + "compiler: {requirements: requirements.txt}\n")
     assert config.compiler == CompilerKeys(requirements="requirements.txt")
     page, folder = "https://iree.dev/pip-release-links.html", str(tmp_path / "wheels")
     (tmp_path / "wheels").mkdir()
     for text, links in ((page, (page,)), (f"[{page}, wheels]", (page, folder))):
-        assert load(SCHEMA + f"compiler: {{head: nightly, find_links: {text}}}\n").places.find_links == links
-    also = load(SCHEMA + f"compiler: {{requirements: requirements.txt, find_links: {page}}}\n")
-    assert (also.compiler.requirements, also.places.find_links) == ("requirements.txt", (page,))
+        assert (
+            load(
+                SCHEMA + f"compiler: {{head: nightly, find_links: {text}}}\n"
+            ).places.find_links
+            == links
+        )
+    also = load(
+        SCHEMA + f"compiler: {{requirements: requirements.txt, find_links: {page}}}\n"
+    )
+    assert (also.compiler.requirements, also.places.find_links) == (
+        "requirements.txt",
+        (page,),
+    )
 
 
-def test_targets_by_name_keep_the_defaults_and_a_mapping_replaces_them(load: Load) -> None:
+def test_targets_by_name_keep_the_defaults_and_a_mapping_replaces_them(
+    load: Load,
+) -> None:
     targets = load(SCHEMA + "targets: [vmvx, cuda]\n").targets
-    assert targets == (Target("vmvx", "vmvx"), Target("cuda", "cuda", ("--iree-cuda-target=sm_80",)))
+    assert targets == (
+        Target("vmvx", "vmvx"),
+        Target("cuda", "cuda", ("--iree-cuda-target=sm_80",)),
+    )
     text = "targets:\n  sm90: {backend: cuda, flags: [--iree-cuda-target=sm_90]}\n"
     text += "  npu: {backend: npu, unsupported: needs a vendor's linker}\n"
     assert load(SCHEMA + text).targets == (
@@ -102,18 +150,31 @@ def test_targets_by_name_keep_the_defaults_and_a_mapping_replaces_them(load: Loa
     )
 
 
-def test_model_globs_are_relative_sorted_and_skip_other_files(load: Load, tmp_path: Path) -> None:
-    models(tmp_path, "z.mlir", "a.onnx", "sub/deep/m.mlirbc", "z.md", "x.mlir/inner.txt")
+def test_model_globs_are_relative_sorted_and_skip_other_files(
+    load: Load, tmp_path: Path
+) -> None:
+    models(
+        tmp_path, "z.mlir", "a.onnx", "sub/deep/m.mlirbc", "z.md", "x.mlir/inner.txt"
+    )
     config = load(SCHEMA + "models: ['*', '**/*.mlirbc', sub/../z.mlir]\n")
-    assert config.models == (tmp_path / "a.onnx", tmp_path / "sub/deep/m.mlirbc", tmp_path / "z.mlir")
+    assert config.models == (
+        tmp_path / "a.onnx",
+        tmp_path / "sub/deep/m.mlirbc",
+        tmp_path / "z.mlir",
+    )
 
 
-def test_templates_are_a_directory_relative_to_the_file(load: Load, tmp_path: Path) -> None:
+def test_templates_are_a_directory_relative_to_the_file(
+    load: Load, tmp_path: Path
+) -> None:
     (tmp_path / "mine").mkdir()
     assert load(SCHEMA + "templates: mine\n").templates == tmp_path / "mine"
     with pytest.raises(ConfigError) as caught:
         load(SCHEMA + "templates: none\n")
-    line = f"2: templates: '{tmp_path / 'none'}' is not a directory (the path is relative to this file)"
+    line = (
+        f"2: templates: '{tmp_path / 'none'}' is not a directory (the path is relative"
+        " to this file)"
+    )
     assert caught.value.line == f"{tmp_path / 'c.yml'}:{line}"
 
 
@@ -130,7 +191,10 @@ def test_rules(load: Load) -> None:
 """
     one_and_a_half = LevelSpec(relative=Ratio(Fraction(3, 200), "1.5%"))
     five = LevelSpec(Amount(4096, "bytes", "4KiB"), Ratio(Fraction(1, 20), "5%"))
-    two, budget = (LevelSpec(absolute=Amount(2, "own", "2")), LevelSpec(limit=Amount(120, "own", "120")))
+    two, budget = (
+        LevelSpec(absolute=Amount(2, "own", "2")),
+        LevelSpec(limit=Amount(120, "own", "120")),
+    )
     assert load(RULES + text).thresholds == (
         Rule("size", ("artifact_bytes",), ("bert_*",), ("*",), one_and_a_half, five, 3),
         Rule("rule 2", ("executables",), ("*",), ("vmvx",), two, budget, 8),
@@ -139,17 +203,38 @@ def test_rules(load: Load) -> None:
     )
 
 
-def test_limit_joins_the_fail_level_of_its_rule_and_levels_may_share_a_number(load: Load) -> None:
-    rule = load(RULES + "  - {metrics: [vm_bytes], fail: 5%, limit: 1MiB}\n" + CATCH_ALL).thresholds[0]
-    assert rule.fail == LevelSpec(None, Ratio(Fraction(1, 20), "5%"), Amount(1 << 20, "bytes", "1MiB"))
-    levels = "warn: {absolute: 1KiB, relative: 1%}, fail: {absolute: 1KiB, relative: 5%}"
-    rule = load(RULES + f"  - {{metrics: [vm_bytes], {levels}}}\n" + CATCH_ALL).thresholds[0]
-    assert rule.warn is not None and rule.fail is not None and rule.warn.absolute == rule.fail.absolute
+def test_limit_joins_the_fail_level_of_its_rule_and_levels_may_share_a_number(
+    load: Load,
+) -> None:
+    rule = load(
+        RULES + "  - {metrics: [vm_bytes], fail: 5%, limit: 1MiB}\n" + CATCH_ALL
+    ).thresholds[0]
+    assert rule.fail == LevelSpec(
+        None, Ratio(Fraction(1, 20), "5%"), Amount(1 << 20, "bytes", "1MiB")
+    )
+    levels = (
+        "warn: {absolute: 1KiB, relative: 1%}, fail: {absolute: 1KiB, relative: 5%}"
+    )
+    rule = load(
+        RULES + f"  - {{metrics: [vm_bytes], {levels}}}\n" + CATCH_ALL
+    ).thresholds[0]
+    assert (
+        rule.warn is not None
+        and rule.fail is not None
+        and rule.warn.absolute == rule.fail.absolute
+    )
 
 
 def test_sections_keep_their_order_and_have_an_entry_per_glob(load: Load) -> None:
-    text = "components:\n  norm: ['*.LayerNorm.*', '*.norm']\n  attention: '*.attention.*'\n"
-    sections = (("norm", "*.LayerNorm.*"), ("norm", "*.norm"), ("attention", "*.attention.*"))
+    text = (
+        "components:\n  norm: ['*.LayerNorm.*', '*.norm']\n  attention:"
+        " '*.attention.*'\n"
+    )
+    sections = (
+        ("norm", "*.LayerNorm.*"),
+        ("norm", "*.norm"),
+        ("attention", "*.attention.*"),
+    )
     assert load(SCHEMA + text).components == sections
     assert load(SCHEMA).components == ()
 
@@ -161,15 +246,20 @@ def test_repeats_are_those_of_the_suite_unless_the_file_has_its_own(load: Load) 
     ).repeats == ()
 
 
-def test_a_rule_for_all_metrics_or_without_a_level_may_match_those_that_vary(load: Load) -> None:
-    for rules in ('  - {metrics: ["*"], warn: 10%}\n', "  - {metrics: ['compile_*']}\n" + CATCH_ALL):
+def test_a_rule_for_all_metrics_or_without_a_level_may_match_those_that_vary(
+    load: Load,
+) -> None:
+    for rules in (
+        '  - {metrics: ["*"], warn: 10%}\n',
+        "  - {metrics: ['compile_*']}\n" + CATCH_ALL,
+    ):
         assert load(RULES + rules).thresholds
 
 
 # What a bad one is told: the whole line.
 
-# Below a text, after `! `, the line with which it is refused; where that ends with … it goes on. Rules alone stand
-# below `thresholds`, before a catch-all.
+# Below a text, after `! `, the line with which it is refused; where that ends with … it
+# goes on. Rules alone stand below `thresholds`, before a catch-all.
 REFUSED = r"""
 complier: {base: a}
 ! 2: complier: unknown key (did you mean 'compiler'…
@@ -338,29 +428,44 @@ compiler: {find_links: nowhere}
 """
 REFUSALS = [
     *re.findall(r"((?:(?!! ).+\n)+)((?:! .+\n)+)", REFUSED),
-    ("schema: code-size-config/2\n", "1: schema: is 'code-size-config/2', but must be 'code-size-config/1'"),
+    (
+        "schema: code-size-config/2\n",
+        "1: schema: is 'code-size-config/2', but must be 'code-size-config/1'",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSALS)
 def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
-    rules = f"thresholds:\n{indent(text, '  ')}{CATCH_ALL}" if text.startswith("- ") else text
+    rules = (
+        f"thresholds:\n{indent(text, '  ')}{CATCH_ALL}"
+        if text.startswith("- ")
+        else text
+    )
     with pytest.raises(ConfigError) as caught:
         load(rules if text.startswith("schema") else SCHEMA + rules)
     words = said.removeprefix("! ").replace("\n! ", " ").strip()
     line = caught.value.line.removeprefix(f"{tmp_path / 'c.yml'}:")
     assert line.startswith(words[:-1]) if words.endswith("…") else line == words
-    assert (caught.value.exit_code, "\n" in line, "hunter2" in line) == (2, False, False)
+    assert (caught.value.exit_code, "\n" in line, "hunter2" in line) == (
+        2,
+        False,
+        False,
+    )
 
 
-def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path) -> None:
+def test_globs_that_match_no_model_or_two_of_one_name(
+    load: Load, tmp_path: Path
+) -> None:
     models(tmp_path, "a.mlir", "notes.txt", "a/m.mlir", "b/m.onnx")
     both = f"{tmp_path / 'a/m.mlir'} and {tmp_path / 'b/m.onnx'} are both called 'm'"
     for text, line in (
         (
             "models:\n- a.mlir\n- '*.txt'\n",
-            f"4: models[1]: '*.txt' matches no model (.mlir, .mlirbc, .onnx) in {tmp_path}"
-            " (globs are relative to this file)",
+            (
+                "4: models[1]: '*.txt' matches no model (.mlir, .mlirbc, .onnx) in"
+                f" {tmp_path} (globs are relative to this file)"
+            ),
         ),
         ("models: ['*/m.*']\n", f"2: models[0]: {both} (rename one of them)"),
     ):
@@ -370,33 +475,67 @@ def test_globs_that_match_no_model_or_two_of_one_name(load: Load, tmp_path: Path
 
 
 def test_baselines_are_completed_entry_by_entry(load: Load) -> None:
-    config = load(SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: directory}\n")
+    config = load(
+        SCHEMA + "comment: always\nfail_job: true\nbaseline: {store: directory}\n"
+    )
     assert (config.comment, config.fail_job) == ("always", True)
-    assert config.baseline == BaselineChoice("directory", "code-size-data", ".code-size/baselines", 250)
+    assert config.baseline == BaselineChoice(
+        "directory", "code-size-data", ".code-size/baselines", 250
+    )
 
 
 def test_the_name_of_a_data_branch(load: Load) -> None:
     for branch in ("data", "d", "team/code-size.data", "1_a", "HEADS", "x/HEAD"):
-        assert load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n").baseline.branch == branch
+        assert (
+            load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n").baseline.branch
+            == branch
+        )
     slashes = ("a//b", "/a", "a/", "a.lock/b", "a/.b", "refs/heads/a")
-    for branch in ("-f", "a..b", "a b", "a.lock", "a:b", "a@{1}", "a~", "a.", "HEAD", *slashes):
-        with pytest.raises(ConfigError, match=r"baseline\.branch: .* does not fit: a branch name has only letters"):
+    for branch in (
+        "-f",
+        "a..b",
+        "a b",
+        "a.lock",
+        "a:b",
+        "a@{1}",
+        "a~",
+        "a.",
+        "HEAD",
+        *slashes,
+    ):
+        with pytest.raises(
+            ConfigError,
+            match=r"baseline\.branch: .* does not fit: a branch name has only letters",
+        ):
             load(SCHEMA + f"baseline: {{branch: '{branch}'}}\n")
 
 
 def test_the_rules_alone_need_no_models(tmp_path: Path) -> None:
     path = tmp_path / "c.yml"
-    path.write_text(SCHEMA + "models: [gone/*.mlir]\nreport_id: mine\n", encoding="utf-8")
+    path.write_text(
+        SCHEMA + "models: [gone/*.mlir]\nreport_id: mine\n", encoding="utf-8"
+    )
     config = load_config(path, models=False)
-    assert (config.models, config.report_id, config.thresholds) == ((), "mine", load_config().thresholds)
+    assert (config.models, config.report_id, config.thresholds) == (
+        (),
+        "mine",
+        load_config().thresholds,
+    )
     with pytest.raises(ConfigError, match="matches no model"):
         load_config(path)
 
 
 def test_so_many_rules_are_read_and_no_more(tmp_path: Path, load: Load) -> None:
-    lines = [f"  - {{metrics: [vm_bytes, 'fill*'], models: [m{i:05d}_*], warn: 1%}}\n" for i in range(500)]
-    (tmp_path / "many.yml").write_text(RULES + "".join(lines[1:]) + CATCH_ALL, encoding="utf-8")
-    many = load_config(tmp_path / "many.yml", models=False)  # that there is no such model is not known then
+    lines = [
+        f"  - {{metrics: [vm_bytes, 'fill*'], models: [m{i:05d}_*], warn: 1%}}\n"
+        for i in range(500)
+    ]
+    (tmp_path / "many.yml").write_text(
+        RULES + "".join(lines[1:]) + CATCH_ALL, encoding="utf-8"
+    )
+    many = load_config(
+        tmp_path / "many.yml", models=False
+    )  # that there is no such model is not known then
     assert len(many.thresholds) == 500
     with pytest.raises(ConfigError, match="thresholds"):
         load(RULES + "".join(lines) + CATCH_ALL)

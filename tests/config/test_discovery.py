@@ -12,7 +12,10 @@ from bot.config.starter import MOST_BYTES, MOST_MODELS, Offer, discover
 from bot.system.git import Git
 from bot.system.processes import Cancel
 
-MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }\n"
+MODEL = (
+    "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x :"
+    " tensor<4xf32> }\n"
+)
 PIN = "iree-base-compiler==3.13.0"
 
 
@@ -34,7 +37,9 @@ def found(top: Path) -> Offer:
     return discover(top, Git(top, Cancel()))
 
 
-def test_what_is_tracked_or_would_be_is_found_and_what_is_ignored_is_not(top: Path) -> None:
+def test_what_is_tracked_or_would_be_is_found_and_what_is_ignored_is_not(
+    top: Path,
+) -> None:
     put(top, "models/tracked.mlir")
     git(top, "add", ".")
     git(top, "commit", "--quiet", "-m", "first")
@@ -47,7 +52,9 @@ def test_what_is_tracked_or_would_be_is_found_and_what_is_ignored_is_not(top: Pa
     assert found(top) == Offer(("models/deep/new.mlirbc", "models/tracked.mlir"), 0)
 
 
-def test_what_could_not_be_measured_or_is_of_others_is_left_out_and_counted(top: Path, tmp_path: Path) -> None:
+def test_what_could_not_be_measured_or_is_of_others_is_left_out_and_counted(
+    top: Path, tmp_path: Path
+) -> None:
     put(tmp_path, "outside.mlir")
     (top / "away.mlir").symlink_to(tmp_path / "outside.mlir")
     put(top, "weights.mlir")
@@ -55,7 +62,16 @@ def test_what_could_not_be_measured_or_is_of_others_is_left_out_and_counted(top:
     put(top, "empty.mlir", "")
     put(top, "m\x01.mlir")
     put(top, f"{'d' * 150}/{'x' * 150}.mlir")
-    folders = ("tests", "lib/Test", "test_data", ".hidden", "build-release", "out", "third_party", "a/external/b")
+    folders = (
+        "tests",
+        "lib/Test",
+        "test_data",
+        ".hidden",
+        "build-release",
+        "out",
+        "third_party",
+        "a/external/b",
+    )
     for number, folder in enumerate(folders):
         put(top, f"{folder}/m{number}.mlir")
     put(top, "m.onnx")
@@ -63,7 +79,15 @@ def test_what_could_not_be_measured_or_is_of_others_is_left_out_and_counted(top:
 
 
 def test_folders_that_only_sound_like_others_are_looked_through(top: Path) -> None:
-    names = ("contest", "latest", "builder", "outputs", "literature", "vendors-own", "models.v2")
+    names = (
+        "contest",
+        "latest",
+        "builder",
+        "outputs",
+        "literature",
+        "vendors-own",
+        "models.v2",
+    )
     models = sorted(f"{folder}/m{at}.mlir" for at, folder in enumerate(names))
     for model in models:
         put(top, model)
@@ -79,22 +103,38 @@ def test_of_two_files_of_one_name_the_outer_one_is_taken(top: Path) -> None:
 def test_of_many_models_the_smallest_are_taken(top: Path) -> None:
     for number in range(MOST_MODELS + 3):
         put(top, f"m{number:02}.mlir", MODEL + "\n" * (100 - number))
-    assert found(top) == Offer(tuple(f"m{number:02}.mlir" for number in range(3, MOST_MODELS + 3)), 3)
+    assert found(top) == Offer(
+        tuple(f"m{number:02}.mlir" for number in range(3, MOST_MODELS + 3)), 3
+    )
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("requirements.txt", "requirements-dev.txt", "dev_requirements.txt", "requirements/compiler.txt"),
+        *(
+            "requirements.txt",
+            "requirements-dev.txt",
+            "dev_requirements.txt",
+            "requirements/compiler.txt",
+        ),
         *("constraints-iree.txt", "ml/requirements.txt", "pyproject.toml"),
     ],
 )
 def test_a_pin_is_found_and_no_other_file_pins_anything(top: Path, name: str) -> None:
-    for other in ("notes.txt", "requirements.md", ".venv/requirements.txt", "third_party/requirements.txt"):
+    for other in (
+        "notes.txt",
+        "requirements.md",
+        ".venv/requirements.txt",
+        "third_party/requirements.txt",
+    ):
         put(top, other, f"{PIN}\n")
     put(top, "my-pyproject.toml", f'"{PIN}"\n')
     assert (found(top).pin, found(top).compiler) == ("", "")
-    put(top, name, f'dependencies = ["{PIN}"]\n' if name.endswith("toml") else f"numpy\n{PIN}\n")
+    put(
+        top,
+        name,
+        f'dependencies = ["{PIN}"]\n' if name.endswith("toml") else f"numpy\n{PIN}\n",
+    )
     assert (found(top).pin, found(top).compiler) == (name, PIN)
 
 

@@ -62,7 +62,15 @@ def context(name: str, edit: Edit | None = None, **more: str) -> RunContext:
 def common(event: str, repository: str = HELLO) -> RunContext:
     """What every run in `environ` has."""
     return RunContext(
-        *("nothing", "", event, repository, "https://ghe.example/api/v3", "https://ghe.example", 1658821493),
+        *(
+            "nothing",
+            "",
+            event,
+            repository,
+            "https://ghe.example/api/v3",
+            "https://ghe.example",
+            1658821493,
+        ),
         *(MERGE_SHA, "refs/pull/2/merge", "master", "Codertocat"),
     )
 
@@ -74,23 +82,44 @@ CASES: dict[str, tuple[Story, str]] = {
         f"pull_request.{action}": ("review", f"pull request {action}")
         for action in ("opened", "synchronize", "reopened", "ready_for_review")
     },
-    **{f"pull_request.{one}": ("nothing", f"pull request {one}, {LABEL}") for one in ("labeled", "unlabeled")},
     **{
-        f"pull_request.{action}": ("nothing", f"the bot does nothing on a pull request that was {action}")
+        f"pull_request.{one}": ("nothing", f"pull request {one}, {LABEL}")
+        for one in ("labeled", "unlabeled")
+    },
+    **{
+        f"pull_request.{action}": (
+            "nothing",
+            f"the bot does nothing on a pull request that was {action}",
+        )
         for action in ("closed", "assigned")
     },
-    "issue_comment.created": ("nothing", "the comment is on an issue, not on a pull request"),
+    "issue_comment.created": (
+        "nothing",
+        "the comment is on an issue, not on a pull request",
+    ),
     **{
-        f"issue_comment.{action}": ("nothing", f"the bot does nothing on a comment that was {action}")
+        f"issue_comment.{action}": (
+            "nothing",
+            f"the bot does nothing on a comment that was {action}",
+        )
         for action in ("deleted", "edited")
     },
     "push.branch": ("baseline", "push to the default branch"),
     "push.tag": ("nothing", "a push to another ref than the default branch"),
     "push.tag_deleted": ("nothing", "a push to another ref than the default branch"),
-    **dict.fromkeys(("workflow_dispatch.main", "workflow_dispatch.master"), ("review", "started manually")),
-    "workflow_run.completed": ("nothing", "the finished run has the event repository_dispatch, not pull_request"),
+    **dict.fromkeys(
+        ("workflow_dispatch.main", "workflow_dispatch.master"),
+        ("review", "started manually"),
+    ),
+    "workflow_run.completed": (
+        "nothing",
+        "the finished run has the event repository_dispatch, not pull_request",
+    ),
     "workflow_run.completed_no_conclusion": (
-        *("nothing", "the finished run has the event workflow_dispatch, not pull_request"),
+        *(
+            "nothing",
+            "the finished run has the event workflow_dispatch, not pull_request",
+        ),
     ),
     "workflow_run.requested": ("nothing", "the run is requested, not completed"),
 }
@@ -100,7 +129,11 @@ CASES: dict[str, tuple[Story, str]] = {
 def test_every_payload_as_github_sends_it(name: str) -> None:
     story, why = CASES[name]
     repository = OCTO if name.startswith("workflow_dispatch") else HELLO
-    branch = "main" if name in ("workflow_dispatch.main", "workflow_run.completed_no_conclusion") else "master"
+    branch = (
+        "main"
+        if name in ("workflow_dispatch.main", "workflow_run.completed_no_conclusion")
+        else "master"
+    )
     pull = PULL if name.startswith("pull_request") else None
     expected = common(name.partition(".")[0], repository)
     expected = replace(expected, story=story, why=why, default_branch=branch, pull=pull)
@@ -109,36 +142,61 @@ def test_every_payload_as_github_sends_it(name: str) -> None:
 
 def test_every_case_has_its_payload() -> None:
     assert set(CASES) == {path.stem for path in FOLDER.glob("*.json")}
-    assert context("push.branch").run_url == f"https://ghe.example/{HELLO}/actions/runs/1658821493"
-    rows = [line for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines() if ".json` | `" in line]
+    assert (
+        context("push.branch").run_url
+        == f"https://ghe.example/{HELLO}/actions/runs/1658821493"
+    )
+    rows = [
+        line
+        for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+        if ".json` | `" in line
+    ]
     assert {row.split("`")[1] for row in rows} == {f"{name}.json" for name in CASES}
 
 
 # --- issue_comment ----
 
 
-COMMENT = Comment(492700400, "Codertocat", 1, "/code-size rerun", "2019-05-15T15:20:21Z")
+COMMENT = Comment(
+    492700400, "Codertocat", 1, "/code-size rerun", "2019-05-15T15:20:21Z"
+)
 
 
 def commented(body: str, edit: Edit = lambda _: None) -> RunContext:
     """The context of a comment on a pull request."""
 
     def on_pull_request(payload: Payload) -> None:
-        payload["issue"]["pull_request"] = {"url": "https://api.github.com/repos/Codertocat/Hello-World/pulls/1"}
+        payload["issue"]["pull_request"] = {
+            "url": "https://api.github.com/repos/Codertocat/Hello-World/pulls/1"
+        }
         payload["comment"]["body"] = body
         edit(payload)
 
     return context("issue_comment.created", on_pull_request)
 
 
-@pytest.mark.parametrize("body", ["/code-size rerun", "/code-size rerun\r\nPlease.", "/code-size rerun\n\n> quoted"])
+@pytest.mark.parametrize(
+    "body",
+    ["/code-size rerun", "/code-size rerun\r\nPlease.", "/code-size rerun\n\n> quoted"],
+)
 def test_the_first_line_of_a_comment_is_a_command(body: str) -> None:
     made = commented(body)
-    assert (made.story, made.comment, made.pull, made.asked) == ("command", COMMENT, None, None)
+    assert (made.story, made.comment, made.pull, made.asked) == (
+        "command",
+        COMMENT,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
-    "body", ["/code-size", "/Code-Size\thelp", "/code-size\u00a0help", "/code-size " + "x" * 65_000]
+    "body",
+    [
+        "/code-size",
+        "/Code-Size\thelp",
+        "/code-size\u00a0help",
+        "/code-size " + "x" * 65_000,
+    ],
 )
 def test_any_text_behind_the_prefix_goes_to_the_gate(body: str) -> None:
     made = commented(body)
@@ -148,18 +206,40 @@ def test_any_text_behind_the_prefix_goes_to_the_gate(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *("", "\n/code-size rerun", " /code-size rerun", "    /code-size rerun", "> /code-size rerun"),
-        *("```\n/code-size rerun\n```", "`/code-size rerun`", "Try /code-size rerun", "- /code-size rerun"),
-        *("/code-sizes", "/code-size-approved", "/code-size/rerun", "/code-size.rerun", "<!-- /code-size rerun -->"),
+        *(
+            "",
+            "\n/code-size rerun",
+            " /code-size rerun",
+            "    /code-size rerun",
+            "> /code-size rerun",
+        ),
+        *(
+            "```\n/code-size rerun\n```",
+            "`/code-size rerun`",
+            "Try /code-size rerun",
+            "- /code-size rerun",
+        ),
+        *(
+            "/code-sizes",
+            "/code-size-approved",
+            "/code-size/rerun",
+            "/code-size.rerun",
+            "<!-- /code-size rerun -->",
+        ),
     ],
 )
 def test_a_quote_a_code_block_and_words_before_it_are_no_command(body: str) -> None:
     made = commented(body)
-    assert (made.story, made.comment) == ("nothing", None) and "does not begin with /code-size" in made.why
+    assert (made.story, made.comment) == (
+        "nothing",
+        None,
+    ) and "does not begin with /code-size" in made.why
 
 
 def test_a_comment_whose_account_is_gone_has_no_author() -> None:
-    made = commented("/code-size rerun", lambda payload: payload["comment"].update(user=None))
+    made = commented(
+        "/code-size rerun", lambda payload: payload["comment"].update(user=None)
+    )
     assert made.comment and made.comment.author == ""
 
 
@@ -207,14 +287,17 @@ def test_a_merge_queue_is_reviewed_against_its_base() -> None:
         ({"head_sha": "a" * 40}, f"GITHUB_SHA {MERGE_SHA[:10]}"),
     ],
 )
-def test_a_merge_group_that_is_not_one_names_the_key(changes: dict[str, object], where: str) -> None:
+def test_a_merge_group_that_is_not_one_names_the_key(
+    changes: dict[str, object], where: str
+) -> None:
     with pytest.raises(InputError) as caught:
         queued(**changes)
     assert caught.value.where == where and "\n" not in caught.value.line
 
 
 def edited(changes: object) -> Edit:
-    # No example of `edited` exists: as `opened`, with what GitHub documents for `changes`.
+    # No example of `edited` exists: as `opened`, with what GitHub documents for
+    # `changes`.
     return lambda payload: payload.update(action="edited", changes=changes)
 
 
@@ -223,7 +306,10 @@ def test_an_edit_matters_where_it_moves_the_base() -> None:
     assert context("pull_request.opened", edited(moved)).story == "review"
     for changes in ({"title": {"from": "old"}}, {}, None):
         renamed = context("pull_request.opened", edited(changes))
-        assert (renamed.story, renamed.why) == ("nothing", "the pull request was edited, and its base is the same")
+        assert (renamed.story, renamed.why) == (
+            "nothing",
+            "the pull request was edited, and its base is the same",
+        )
 
 
 def head_repository(repository: Payload | None) -> Edit:
@@ -232,17 +318,32 @@ def head_repository(repository: Payload | None) -> Edit:
 
 
 def test_a_fork_cannot_write() -> None:
-    for name in ("pull_request.opened", "pull_request.synchronize", "pull_request.closed"):
+    for name in (
+        "pull_request.opened",
+        "pull_request.synchronize",
+        "pull_request.closed",
+    ):
         for fork in ("mallory/Hello-World", "Codertocat/Hello-World-fork"):
             run = context(name, head_repository({"full_name": fork}))
-            assert run.read_only and run.pull == replace(PULL, head_repository=fork) and run.story == CASES[name][0]
+            assert (
+                run.read_only
+                and run.pull == replace(PULL, head_repository=fork)
+                and run.story == CASES[name][0]
+            )
     deleted = context("pull_request.synchronize", head_repository(None))
-    assert (deleted.story, deleted.read_only, deleted.pull) == ("review", True, replace(PULL, head_repository=""))
-    assert not context("pull_request.opened", head_repository({"full_name": HELLO.lower()})).read_only
+    assert (deleted.story, deleted.read_only, deleted.pull) == (
+        "review",
+        True,
+        replace(PULL, head_repository=""),
+    )
+    assert not context(
+        "pull_request.opened", head_repository({"full_name": HELLO.lower()})
+    ).read_only
 
 
 def test_dependabot_cannot_write() -> None:
-    # Dependabot's branches are in the repository itself; its runs get a read-only token all the same.
+    # Dependabot's branches are in the repository itself; its runs get a read-only token
+    # all the same.
     def sender(payload: Payload) -> None:
         payload["sender"].update(login="dependabot[bot]", type="Bot")
 
@@ -256,14 +357,23 @@ def test_pull_request_target_is_never_acted_on() -> None:
     for payload in (load("pull_request.opened"), {}):
         found = run_context(environ("pull_request_target"), payload)
         assert found.story == "nothing" and found.pull is None
-        assert found.why == "pull_request_target runs with the secrets of the base repository: use pull_request"
+        assert (
+            found.why
+            == "pull_request_target runs with the secrets of the base repository: use"
+            " pull_request"
+        )
 
 
 # --- push and schedule ----------------------------------------------------------------------------------------------
 
 
 def test_only_a_push_to_the_default_branch_counts_whatever_it_is_called() -> None:
-    for ref in ("refs/heads/topic", "refs/heads/master2", "refs/tags/master", "refs/heads/x/master"):
+    for ref in (
+        "refs/heads/topic",
+        "refs/heads/master2",
+        "refs/tags/master",
+        "refs/heads/x/master",
+    ):
         payload = {**load("push.branch"), "ref": ref}
         assert run_context(environ("push"), payload).story == "nothing"
 
@@ -279,8 +389,18 @@ def test_only_a_push_to_the_default_branch_counts_whatever_it_is_called() -> Non
     ("payload", "ref", "story", "branch"),
     [
         ({"schedule": "0 3 * * *"}, "refs/heads/main", "baseline", "main"),
-        ({"schedule": "0 3 * * *", "repository": {"default_branch": "main"}}, "refs/heads/main", "baseline", "main"),
-        ({"schedule": "0 3 * * *", "repository": {"default_branch": "main"}}, "refs/heads/old", "nothing", "main"),
+        (
+            {"schedule": "0 3 * * *", "repository": {"default_branch": "main"}},
+            "refs/heads/main",
+            "baseline",
+            "main",
+        ),
+        (
+            {"schedule": "0 3 * * *", "repository": {"default_branch": "main"}},
+            "refs/heads/old",
+            "nothing",
+            "main",
+        ),
         ({"schedule": "0 3 * * *"}, "refs/tags/v1", "nothing", ""),
         ({"schedule": "0 3 * * *"}, "", "nothing", ""),
     ],
@@ -294,10 +414,13 @@ def test_schedules(payload: Payload, ref: str, story: Story, branch: str) -> Non
 
 
 def finished(head: str | None = "mallory/octo-repo", **run: object) -> Edit:
-    # The example is of another event in the repository itself: here it is the run of a pull request from a fork.
+    # The example is of another event in the repository itself: here it is the run of a
+    # pull request from a fork.
     def edit(payload: Payload) -> None:
         repository = {"full_name": head} if head else None
-        payload["workflow_run"].update({"event": "pull_request", "head_repository": repository, **run})
+        payload["workflow_run"].update(
+            {"event": "pull_request", "head_repository": repository, **run}
+        )
 
     return edit
 
@@ -320,16 +443,28 @@ def post(edit: Edit) -> RunContext:
 
 def test_the_finished_run_of_a_fork_is_posted() -> None:
     posted = replace(common("workflow_run", OCTO), story="post")
-    posted = replace(posted, why="a pull request's run without write access has finished")
-    for conclusion in ("success", "failure", "timed_out", "cancelled", "startup_failure"):
-        assert post(finished(conclusion=conclusion)) == replace(posted, run=replace(RUN, conclusion=conclusion))
+    posted = replace(
+        posted, why="a pull request's run without write access has finished"
+    )
+    for conclusion in (
+        "success",
+        "failure",
+        "timed_out",
+        "cancelled",
+        "startup_failure",
+    ):
+        assert post(finished(conclusion=conclusion)) == replace(
+            posted, run=replace(RUN, conclusion=conclusion)
+        )
     assert post(finished(OCTO, actor={"login": "dependabot[bot]"})).story == "post"
     deleted = post(finished(None, head_branch=None, actor=None))
     assert deleted.story == "post"
     assert deleted.run == replace(RUN, head_repository="", head_branch="", actor="")
 
 
-def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_posted() -> None:
+def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_posted() -> (
+    None
+):
     for conclusion in ("skipped", "action_required", "stale", None):
         run = post(finished(conclusion=conclusion))
         why = f"the finished run has nothing to post: {conclusion or 'no conclusion'}"
@@ -351,19 +486,34 @@ def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_pos
 
 
 def test_what_is_no_run_of_ours() -> None:
-    assert run_context({}, {}) == RunContext("nothing", "this is not a run of GitHub Actions")
-    assert run_context({"GITHUB_EVENT_NAME": ""}, load("push.branch")).story == "nothing"
+    assert run_context({}, {}) == RunContext(
+        "nothing", "this is not a run of GitHub Actions"
+    )
+    assert (
+        run_context({"GITHUB_EVENT_NAME": ""}, load("push.branch")).story == "nothing"
+    )
     other = run_context(environ("release"), {})
     assert (other.story, other.why) == ("nothing", "the bot does nothing on release")
 
 
 def test_variables_are_what_they_must_be() -> None:
     for name, value in (
-        *(("REPOSITORY", "a/b/c"), ("SHA", "main"), ("RUN_ID", "x"), ("REF", "refs/heads/a\nb")),
-        *(("ACTOR", "@a b"), ("API_URL", "file:///etc/passwd"), ("SERVER_URL", "https://a b")),
+        *(
+            ("REPOSITORY", "a/b/c"),
+            ("SHA", "main"),
+            ("RUN_ID", "x"),
+            ("REF", "refs/heads/a\nb"),
+        ),
+        *(
+            ("ACTOR", "@a b"),
+            ("API_URL", "file:///etc/passwd"),
+            ("SERVER_URL", "https://a b"),
+        ),
     ):
         with pytest.raises(InputError) as caught:
-            run_context(environ("push", **{f"GITHUB_{name}": value}), load("push.branch"))
+            run_context(
+                environ("push", **{f"GITHUB_{name}": value}), load("push.branch")
+            )
         assert caught.value.where == f"environment: GITHUB_{name}"
 
 
@@ -381,13 +531,20 @@ def test_variables_that_may_be_missing() -> None:
 
 def test_addresses_are_those_of_github_where_none_are_given() -> None:
     found = context("push.branch", GITHUB_API_URL="", GITHUB_SERVER_URL="")
-    assert (found.api_url, found.server_url) == ("https://api.github.com", "https://github.com")
+    assert (found.api_url, found.server_url) == (
+        "https://api.github.com",
+        "https://github.com",
+    )
 
 
 _OF_PULL = ("number", "head.sha", "base.ref", "head.repo.full_name")
 _OF_RUN = ("id", "event", "head_sha", "created_at")
 NEEDED = {
-    "pull_request.opened": ("action", "repository.default_branch", *(f"pull_request.{key}" for key in _OF_PULL)),
+    "pull_request.opened": (
+        "action",
+        "repository.default_branch",
+        *(f"pull_request.{key}" for key in _OF_PULL),
+    ),
     "pull_request.labeled": ("label.name",),
     "push.branch": ("ref", "repository.default_branch"),
     "workflow_dispatch.main": ("repository.default_branch",),
@@ -406,19 +563,27 @@ def prepared(name: str) -> Payload:
 PAYLOADS = {name: prepared(name) for name in NEEDED}
 
 
-@pytest.mark.parametrize(("name", "path"), [(name, path) for name, paths in NEEDED.items() for path in paths])
+@pytest.mark.parametrize(
+    ("name", "path"), [(name, path) for name, paths in NEEDED.items() for path in paths]
+)
 def test_a_needed_key_that_is_missing_or_wrong_is_named(name: str, path: str) -> None:
     wrong: list[object] = [None, [], 1.5, {"x": 1}]
     wrong += ["\n"] if path != "label.name" else []  # which any text may be
     for value in wrong:
         with pytest.raises(InputError) as caught:
-            run_context(environ(name.partition(".")[0]), replaced(PAYLOADS[name], tuple(path.split(".")), value))
+            run_context(
+                environ(name.partition(".")[0]),
+                replaced(PAYLOADS[name], tuple(path.split(".")), value),
+            )
         assert caught.value.where == f"event payload: {path}"
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
     max_leaves=10,
 )
 
@@ -454,7 +619,9 @@ PLACES = [
 @given(st.sampled_from(PLACES), json_values)
 @example(("pull_request.opened", ("sender",)), "dependabot[bot]")
 @example(("pull_request.opened", ("pull_request", "head")), [])
-def test_a_real_payload_with_any_json_somewhere(place: tuple[str, tuple[str, ...]], value: object) -> None:
+def test_a_real_payload_with_any_json_somewhere(
+    place: tuple[str, tuple[str, ...]], value: object
+) -> None:
     name, path = place
     payload = replaced(PAYLOADS[name], path, value)
     try:
@@ -471,7 +638,9 @@ def test_a_real_payload_with_any_json_somewhere(place: tuple[str, tuple[str, ...
 
 def test_the_payload_is_read_from_the_file_that_github_names() -> None:
     path = FOLDER / "push.branch.json"
-    assert read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)}) == load("push.branch")
+    assert read_event(
+        {"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)}
+    ) == load("push.branch")
     assert read_event({"GITHUB_EVENT_PATH": str(path)}) == {}
 
 
@@ -493,6 +662,8 @@ def test_files_that_are_no_payload(tmp_path: Path, data: bytes, what: str) -> No
         read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)})
     assert (caught.value.what, caught.value.where) == (what, f"event payload {path}")
     with pytest.raises(InputError, match="cannot be read: No such file"):
-        read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(tmp_path / "none")})
+        read_event(
+            {"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(tmp_path / "none")}
+        )
     with pytest.raises(InputError, match="environment: GITHUB_EVENT_PATH: is missing"):
         read_event({"GITHUB_EVENT_NAME": "push"})

@@ -17,14 +17,18 @@ def put(path: Path) -> None:
     path.write_text("schema: code-size-config/1\n", encoding="utf-8")
 
 
-def test_a_configuration_is_looked_for_up_to_the_top_of_the_repository_and_no_further(tmp_path: Path) -> None:
+def test_a_configuration_is_looked_for_up_to_the_top_of_the_repository_and_no_further(
+    tmp_path: Path,
+) -> None:
     assert find_config(tmp_path) is None
     for name in CONFIG_NAMES[::-1]:
         folder = tmp_path / f"in {name.replace('/', ' ')}"
         below = folder / "top" / "compiler" / "tests"
         below.mkdir(parents=True)
         put(folder / name)
-        assert find_config(folder) == Path(name) and find_config(below) is None, "outside a repository nothing above"
+        assert find_config(folder) == Path(name) and find_config(below) is None, (
+            "outside a repository nothing above"
+        )
         git(folder / "top", "init", "--quiet")
         assert find_config(below) is None
         put(folder / "top" / name)
@@ -35,7 +39,9 @@ def test_a_configuration_is_looked_for_up_to_the_top_of_the_repository_and_no_fu
         assert find_config(tmp_path) == Path(name), "of both the one that GitHub takes"
 
 
-def test_what_was_taken_is_said_unless_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_taken_is_said_unless_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
     monkeypatch.chdir(tmp_path)
     assert chosen_config(None, said.append) is None
@@ -51,10 +57,15 @@ def test_what_was_taken_is_said_unless_it_was_named(tmp_path: Path, monkeypatch:
 def test_one_that_is_not_there_names_the_places(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         chosen_config(tmp_path / "none.yml", print)
-    assert all(name in caught.value.line for name in (str(tmp_path / "none.yml"), *CONFIG_NAMES, "quick"))
+    assert all(
+        name in caught.value.line
+        for name in (str(tmp_path / "none.yml"), *CONFIG_NAMES, "quick")
+    )
 
 
-def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_does() -> None:
+def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_does() -> (
+    None
+):
     for text, flags in (
         ("--iree-opt-level=O2", ("--iree-opt-level=O2",)),
         ("--a='x y' --b", ("--a=x y", "--b")),
@@ -66,7 +77,10 @@ def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_d
         ("O2", "'O2' is not a flag: a flag begins with - and has its value after ="),
         ("--a x", "'x' is not a flag"),
         ("--a='x", "a quotation mark is not closed"),
-        ("--a='x\ty'", "'--a=x\\ty' does not fit: a flag begins with - and is on one line"),
+        (
+            "--a='x\ty'",
+            "'--a=x\\ty' does not fit: a flag begins with - and is on one line",
+        ),
         ("-", "'-' does not fit: a flag begins with - and is on one line"),
     ):
         with pytest.raises(ValueError) as caught:

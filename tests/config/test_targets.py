@@ -23,17 +23,23 @@ Load = Callable[[str], dict[str, Target]]
 def load(tmp_path: Path) -> Load:
     def load(targets: str) -> dict[str, Target]:
         (tmp_path / "c.yml").write_text(HEADER + targets, encoding="utf-8")
-        return {target.name: target for target in load_config(tmp_path / "c.yml", models=False).targets}
+        return {
+            target.name: target
+            for target in load_config(tmp_path / "c.yml", models=False).targets
+        }
 
     return load
 
 
-def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(load: Load) -> None:
+def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(
+    load: Load,
+) -> None:
     features = "--iree-llvmcpu-target-cpu-features=+m,+a,+f,+d,+v"
     targets = load(
-        "  x86_64-O3: {extends: llvm-cpu-x86_64, flags: [--iree-opt-level=O3]}\n"
-        f"  small: {{extends: llvm-cpu-riscv64, flags: [--iree-opt-level=O2, '{features}']}}\n"
-        "  a: {extends: vmvx-inline}\n  b: {extends: vmvx-inline, unsupported: not here}\n"
+        "  x86_64-O3: {extends: llvm-cpu-x86_64, flags: [--iree-opt-level=O3]}\n "
+        " small: {extends: llvm-cpu-riscv64, flags: [--iree-opt-level=O2,"
+        f" '{features}']}}\n  a: {{extends: vmvx-inline}}\n  b: {{extends: vmvx-inline,"
+        " unsupported: not here}\n"
     )
     flags = (*PACKAGED["llvm-cpu-x86_64"].flags, "--iree-opt-level=O3")
     assert targets["x86_64-O3"] == Target("x86_64-O3", "llvm-cpu", flags)
@@ -56,15 +62,21 @@ def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(
         (("--a=1", "--b"), ("--c", "--a=2", "--a=3"), ("--a=2", "--a=3", "--b", "--c")),
     ],
 )
-def test_flags(inherited: tuple[str, ...], own: tuple[str, ...], both: tuple[str, ...]) -> None:
+def test_flags(
+    inherited: tuple[str, ...], own: tuple[str, ...], both: tuple[str, ...]
+) -> None:
     assert merged(inherited, own) == both
 
 
-FLAGS = st.lists(st.builds("--{}={}".format, st.sampled_from("abcd"), st.integers(0, 3)), max_size=8)
+FLAGS = st.lists(
+    st.builds("--{}={}".format, st.sampled_from("abcd"), st.integers(0, 3)), max_size=8
+)
 
 
 @given(FLAGS, FLAGS)
-def test_every_option_is_there_as_often_as_one_of_the_two_has_it(inherited: list[str], own: list[str]) -> None:
+def test_every_option_is_there_as_often_as_one_of_the_two_has_it(
+    inherited: list[str], own: list[str]
+) -> None:
     both = merged(inherited, own)
     for option in ("--a", "--b", "--c", "--d"):
         mine = [flag for flag in own if flag.startswith(option)]
@@ -73,7 +85,9 @@ def test_every_option_is_there_as_often_as_one_of_the_two_has_it(inherited: list
     assert set(both) <= {*inherited, *own}
 
 
-def test_a_target_extends_one_above_it_its_own_name_means_the_packaged_one(load: Load) -> None:
+def test_a_target_extends_one_above_it_its_own_name_means_the_packaged_one(
+    load: Load,
+) -> None:
     targets = load(
         "  a: {backend: llvm-cpu, flags: [--iree-opt-level=O1]}\n"
         "  b: {extends: a, flags: [--iree-opt-level=O2]}\n"

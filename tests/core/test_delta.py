@@ -31,7 +31,8 @@ from bot.core.snapshot import (
 
 KEY = CellKey("bert", "vmvx")
 COLUMNS = (*STATUSES, "absent", "lost")
-# Rows: base; columns: head. `absent` was never planned on that side, `lost` was, without result.
+# Rows: base; columns: head. `absent` was never planned on that side, `lost` was,
+# without result.
 TABLE = """
                    ok            over-stack-limit  failed        timeout       unsupported  absent      lost
 ok                 same          newly-broken      newly-broken  unmeasured    unmeasured   removed     unmeasured
@@ -43,12 +44,24 @@ absent             new           newly-broken      newly-broken  unmeasured    u
 lost               unmeasured    unmeasured        unmeasured    unmeasured    unmeasured   unmeasured  unmeasured
 """
 _HEAD, *_ROWS = (line.split() for line in TABLE.strip().splitlines())
-EXPECTED = {(row[0], head): state for row in _ROWS for head, state in zip(_HEAD, row[1:], strict=True)}
-MIRRORED = {"new": "removed", "removed": "new", "newly-broken": "fixed", "fixed": "newly-broken"}
+EXPECTED = {
+    (row[0], head): state
+    for row in _ROWS
+    for head, state in zip(_HEAD, row[1:], strict=True)
+}
+MIRRORED = {
+    "new": "removed",
+    "removed": "new",
+    "newly-broken": "fixed",
+    "fixed": "newly-broken",
+}
 
 
 def side(status: str) -> Snapshot:
-    """A side that has the cell bert on vmvx with this status, lost it, or never had the model; and a cell beside it."""
+    """A side that has the cell bert on vmvx with this status, lost it, or never had the model.
+
+    And a cell beside it.
+    """
     other = ("other", "vmvx", "ok")
     if status == "absent":
         return plain_snapshot(other)
@@ -83,7 +96,16 @@ def state_of(base: Snapshot, head: Snapshot) -> str:
 
 def test_the_table_is_complete_and_the_states_are_those_of_the_contract() -> None:
     assert EXPECTED.keys() == set(product(COLUMNS, COLUMNS))
-    contract = {"same", "changed", "new", "removed", "newly-broken", "fixed", "broken", "unmeasured"}
+    contract = {
+        "same",
+        "changed",
+        "new",
+        "removed",
+        "newly-broken",
+        "fixed",
+        "broken",
+        "unmeasured",
+    }
     assert set(STATES) == contract
     assert set(EXPECTED.values()) == contract - {"changed"} | {"-"}
 
@@ -95,7 +117,11 @@ LOUD = {
     ("absent", "timeout"),
     ("unsupported", "ok"),
 }
-EXCUSED = {("unsupported", "unsupported"), ("unsupported", "absent"), ("absent", "unsupported")}
+EXCUSED = {
+    ("unsupported", "unsupported"),
+    ("unsupported", "absent"),
+    ("absent", "unsupported"),
+}
 
 
 @pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
@@ -105,7 +131,9 @@ def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> No
         assert not [delta for delta in diff(side(base), side(head)) if delta.key == KEY]
         return
     assert state_of(side(base), side(head)) == there
-    assert only(side(base), side(head)).excused == ((base, head) in EXCUSED), "only what nobody can compile"
+    assert only(side(base), side(head)).excused == ((base, head) in EXCUSED), (
+        "only what nobody can compile"
+    )
     is_loud = (base, head) in LOUD or (head, base) in LOUD
     assert (there == MIRRORED.get(back, back)) is not is_loud
 
@@ -128,7 +156,10 @@ def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> No
 def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:
     delta = only(side(base), side(head))
     assert (delta.state, delta.reason) == ("unmeasured", reason)
-    young = [with_cell(status="unsupported", failure=Failure("target", word)) for word in ("old", "young")]
+    young = [
+        with_cell(status="unsupported", failure=Failure("target", word))
+        for word in ("old", "young")
+    ]
     assert only(*young).reason == "young", "what the head says comes first"
 
 
@@ -142,25 +173,53 @@ def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:
         ({"metrics": {"artifact_bytes": 1001, "executables": 2}}, "changed"),
         ({"metrics": {"artifact_bytes": 1000}}, "changed"),
         ({"metrics": {"artifact_bytes": 1000, "executables": None}}, "changed"),
-        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": 0}}, "changed"),
-        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": None}}, "same"),
-        ({"metrics": {"artifact_bytes": 1000, "executables": 2, "compile_cpu_ms": 5}}, "same"),
+        (
+            {"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": 0}},
+            "changed",
+        ),
+        (
+            {"metrics": {"artifact_bytes": 1000, "executables": 2, "vm_bytes": None}},
+            "same",
+        ),
+        (
+            {
+                "metrics": {
+                    "artifact_bytes": 1000,
+                    "executables": 2,
+                    "compile_cpu_ms": 5,
+                }
+            },
+            "same",
+        ),
         ({"command": "another", "reasons": {"*": "another"}}, "same"),
     ],
 )
-def test_what_counts_as_a_change(status: str, changes: dict[str, object], state: str) -> None:
+def test_what_counts_as_a_change(
+    status: str, changes: dict[str, object], state: str
+) -> None:
     base, head = with_cell(status=status), with_cell(status=status, **changes)
     assert state_of(base, head) == state_of(head, base) == state
 
 
 @pytest.mark.parametrize(
     ("base", "head", "identical"),
-    [("d", "d", True), ("d", "e", False), ("d", None, None), (None, "d", None), (None, None, None)],
+    [
+        ("d", "d", True),
+        ("d", "e", False),
+        ("d", None, None),
+        (None, "d", None),
+        (None, None, None),
+    ],
 )
 def test_identical_artifacts_are_said_to_be_and_unknown_ones_are_not(
     base: str | None, head: str | None, identical: bool | None
 ) -> None:
-    assert only(with_cell(artifact_digest=base), elsewhere(with_cell(artifact_digest=head))).identical is identical
+    assert (
+        only(
+            with_cell(artifact_digest=base), elsewhere(with_cell(artifact_digest=head))
+        ).identical
+        is identical
+    )
 
 
 # A compiler that does not repeat itself.
@@ -169,7 +228,11 @@ def test_identical_artifacts_are_said_to_be_and_unknown_ones_are_not(
 def gave(*sizes: int | None, status: str = "ok") -> dict[str, object]:
     """The fields of a cell whose command gave artifacts of these sizes, or failed (None)."""
     outcomes = [
-        CompileOutcome("failed") if size is None else CompileOutcome(status, {"artifact_bytes": size}, f"{size:064x}")
+        (
+            CompileOutcome("failed")
+            if size is None
+            else CompileOutcome(status, {"artifact_bytes": size}, f"{size:064x}")
+        )
         for size in sizes
     ]
     first = outcomes[0]
@@ -204,24 +267,45 @@ def compared(base: dict[str, object], head: dict[str, object]) -> CellDelta:
     ],
 )
 def test_what_does_not_repeat_itself_is_compared_as_the_pair_that_differs_least(
-    base: tuple[int | None, ...], head: tuple[int | None, ...], state: str, change: int | None, least: int | None
+    base: tuple[int | None, ...],
+    head: tuple[int | None, ...],
+    state: str,
+    change: int | None,
+    least: int | None,
 ) -> None:
     found = compared(gave(*base), gave(*head))
     assert (found.state, found.metrics["artifact_bytes"].change) == (state, change)
     assert found.metrics["artifact_bytes"].least_alarming.change == least
-    assert found.unstable and found.noise.startswith("non-deterministic: the same command gives on ")
-    assert found.base and found.metrics["artifact_bytes"].base == found.base.value("artifact_bytes")
+    assert found.unstable and found.noise.startswith(
+        "non-deterministic: the same command gives on "
+    )
+    assert found.base and found.metrics["artifact_bytes"].base == found.base.value(
+        "artifact_bytes"
+    )
 
 
 def test_noise_names_all_that_was_seen_on_each_side() -> None:
-    assert compared(gave(246_296, 309_960), gave(320_000, None)).noise == (
-        "non-deterministic: the same command gives on base 246,296 B or 309,960 B, on head 320,000 B or a failure"
+    assert (
+        compared(gave(246_296, 309_960), gave(320_000, None)).noise
+        == "non-deterministic: the same command gives on base 246,296 B or 309,960 B,"
+        " on head 320,000 B or a failure"
     )
-    one = with_cell(artifact_digest="a" * 64, others=(CompileOutcome("ok", {"artifact_bytes": 1000}, "b" * 64),))
+    one = with_cell(
+        artifact_digest="a" * 64,
+        others=(CompileOutcome("ok", {"artifact_bytes": 1000}, "b" * 64),),
+    )
     same_size = only(one, with_cell(artifact_digest="c" * 64)).noise
-    assert same_size == "non-deterministic: the same command gives on base 2 artifacts of 1,000 B"
-    assert compared(gave(310, 246), gave(None)).state == "newly-broken", "a refusal that always comes is not hidden"
-    assert compared(gave(310, 246), gave(310, status="over-stack-limit")).state == "newly-broken"
+    assert (
+        same_size
+        == "non-deterministic: the same command gives on base 2 artifacts of 1,000 B"
+    )
+    assert compared(gave(310, 246), gave(None)).state == "newly-broken", (
+        "a refusal that always comes is not hidden"
+    )
+    assert (
+        compared(gave(310, 246), gave(310, status="over-stack-limit")).state
+        == "newly-broken"
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,13 +324,26 @@ def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
     metrics: dict[str, int | None], status: str, repeat: bool
 ) -> None:
     known = {"artifact_bytes": 1000, "executables": 2}
-    others = tuple(CompileOutcome(status, {**known, **metrics}, digest * 64) for digest in "ab")
-    base = with_cell(metrics=known, dispatches=(Dispatch("e", "f"),), artifact_digest="c" * 64, others=others)
+    others = tuple(
+        CompileOutcome(status, {**known, **metrics}, digest * 64) for digest in "ab"
+    )
+    base = with_cell(
+        metrics=known,
+        dispatches=(Dispatch("e", "f"),),
+        artifact_digest="c" * 64,
+        others=others,
+    )
     head = with_cell(metrics={**known, "executables": 4}, artifact_digest="d" * 64)
     for sides in ((base, head), (head, base)):
         delta = only(sides[0], elsewhere(sides[1]))
-        assert delta.unstable and (delta.numbers_repeat, delta.explainable) == (repeat, repeat)
-        assert not repeat or (delta.base, delta.head) == (sides[0].cells[0], sides[1].cells[0])
+        assert delta.unstable and (delta.numbers_repeat, delta.explainable) == (
+            repeat,
+            repeat,
+        )
+        assert not repeat or (delta.base, delta.head) == (
+            sides[0].cells[0],
+            sides[1].cells[0],
+        )
 
 
 def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
@@ -254,17 +351,38 @@ def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
     others = (CompileOutcome("ok", known, "b" * 64),)
     base = with_cell(metrics=known, artifact_digest="a" * 64, others=others)
     head = with_cell(metrics=known, artifact_digest="c" * 64)
-    noisy, stable = only(base, elsewhere(head)), only(head, elsewhere(with_cell(metrics=known)))
-    assert (noisy.state, noisy.numbers_repeat, noisy.explainable) == ("changed", True, False)
-    assert (stable.state, stable.numbers_repeat, stable.explainable) == ("changed", False, True)
+    noisy, stable = (
+        only(base, elsewhere(head)),
+        only(head, elsewhere(with_cell(metrics=known))),
+    )
+    assert (noisy.state, noisy.numbers_repeat, noisy.explainable) == (
+        "changed",
+        True,
+        False,
+    )
+    assert (stable.state, stable.numbers_repeat, stable.explainable) == (
+        "changed",
+        False,
+        True,
+    )
 
 
-def test_one_compiler_with_two_artifacts_for_one_command_is_proof_without_another_compile() -> None:
-    command = "iree-compile - --iree-hal-target-backends=vmvx -o bert.vmfb < {}/bert.mlir"
-    base, head = (with_cell(**gave(size), command=command.format(size)) for size in (246, 310))
+def test_one_compiler_with_two_artifacts_for_one_command_is_proof_without_another_compile() -> (
+    None
+):
+    command = (
+        "iree-compile - --iree-hal-target-backends=vmvx -o bert.vmfb < {}/bert.mlir"
+    )
+    base, head = (
+        with_cell(**gave(size), command=command.format(size)) for size in (246, 310)
+    )
     delta = only(base, head)
     assert (delta.state, delta.unstable) == ("same", True)
-    assert delta.noise == "non-deterministic: the same command gives on base 246 B or 310 B, on head 310 B or 246 B"
+    assert (
+        delta.noise
+        == "non-deterministic: the same command gives on base 246 B or 310 B, on head"
+        " 310 B or 246 B"
+    )
     for other in (
         elsewhere(head),
         replace(head, models={**head.models, "bert": "0" * 64}),
@@ -300,40 +418,65 @@ RULES = (Rule("all", ("*",), fail=LevelSpec(relative=Ratio(Fraction(0), "0%"))),
 def made(by: str | None, **metrics: int | None) -> Snapshot:
     """The one-cell snapshot whose machine code that assembler made."""
     values = {**OLD, **(MADE if by else dict.fromkeys(MADE)), **metrics}
-    return with_cell(metrics=values, assembler=by, dispatches=(Dispatch("e", "e_0", sass_bytes=1),))
+    return with_cell(
+        metrics=values, assembler=by, dispatches=(Dispatch("e", "e_0", sass_bytes=1),)
+    )
 
 
 def test_only_machine_code_of_one_assembler_is_compared() -> None:
     delta = only(made("ptxas 1 -O3"), made("ptxas 1 -O3", sass_bytes=901))
     assert delta.metrics["sass_bytes"].change == 1 and delta.state == "changed"
     assert [one.metric for one in judge([delta], RULES).findings] == ["sass_bytes"]
-    for left, right in (("ptxas 1 -O3", "ptxas 2 -O3"), (None, "ptxas 2 -O3"), ("ptxas 1 -O3", None)):
+    for left, right in (
+        ("ptxas 1 -O3", "ptxas 2 -O3"),
+        (None, "ptxas 2 -O3"),
+        ("ptxas 1 -O3", None),
+    ):
         delta = only(made(left), made(right, sass_bytes=5_000, spill_bytes=99))
         assert delta.state == "same" and judge([delta], RULES).findings == ()
         for cell in (delta.base, delta.head):
-            assert cell is not None and {cell.value(name) for name in ASSEMBLED} == {None}
-            assert all("not compared: base has " in cell.reasons[name] for name in ASSEMBLED)
+            assert cell is not None and {cell.value(name) for name in ASSEMBLED} == {
+                None
+            }
+            assert all(
+                "not compared: base has " in cell.reasons[name] for name in ASSEMBLED
+            )
             assert cell.dispatches[0].sass_bytes is None
     (cell,), (other,) = made("ptxas 1 -O3").cells, made("ptxas 2 -O3").cells
-    base, _ = comparable(replace(cell, others=(CompileOutcome("ok", {**OLD, **MADE}, "e" * 64),)), other)
+    base, _ = comparable(
+        replace(cell, others=(CompileOutcome("ok", {**OLD, **MADE}, "e" * 64),)), other
+    )
     assert base is not None and base.others[0].metrics["sass_bytes"] is None
     failed = replace(cell, status="failed", metrics={})
-    assert comparable(failed, cell) == (failed, cell) and comparable(None, cell) == (None, cell)
+    assert comparable(failed, cell) == (failed, cell) and comparable(None, cell) == (
+        None,
+        cell,
+    )
 
 
-def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so() -> None:
+def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so() -> (
+    None
+):
     assert set(METRIC_IDS) > FIRST
     old, new = with_cell(metrics=OLD), with_cell(metrics={**OLD, "vgprs_max": 42})
     for base, head, lacking in ((old, new, "base"), (new, old, "head")):
         delta = only(base, head)
-        assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (None, None)
+        assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (
+            None,
+            None,
+        )
         assert delta.state == "same" and judge([delta], RULES).findings == ()
         assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
-        said = f"not compared: {lacking} was measured by another version of code-size-bot, without vgprs_max"
+        said = (
+            f"not compared: {lacking} was measured by another version of code-size-bot,"
+            " without vgprs_max"
+        )
         assert other_version(base, head) == said
     assert other_version(new, new) == other_version(replace(new, cells=()), new) == ""
     lost = only(new, with_cell(metrics={**OLD, "vgprs_max": None}))
-    assert lost.state == "changed" and lost.metrics["vgprs_max"].base == 42, "a value that is lost still counts"
+    assert lost.state == "changed" and lost.metrics["vgprs_max"].base == 42, (
+        "a value that is lost still counts"
+    )
 
 
 # Invariants.
@@ -343,20 +486,30 @@ def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so()
 def test_a_snapshot_does_not_differ_from_itself(snapshot: Snapshot) -> None:
     for delta in diff(snapshot, snapshot):
         assert delta.state in {"same", "broken", "unmeasured"}
-        assert not [metric for metric in delta.metrics.values() if metric.change not in (None, 0)]
+        assert not [
+            metric
+            for metric in delta.metrics.values()
+            if metric.change not in (None, 0)
+        ]
         assert not exact_changes(delta.metrics.values())
 
 
 @given(snapshots(), snapshots())
-def test_every_cell_of_both_sides_is_there_once_with_its_sides_and_every_metric(base: Snapshot, head: Snapshot) -> None:
+def test_every_cell_of_both_sides_is_there_once_with_its_sides_and_every_metric(
+    base: Snapshot, head: Snapshot
+) -> None:
     left, right = ({cell.key: cell for cell in one.cells} for one in (base, head))
     deltas = diff(base, head)
     keys = [delta.key for delta in deltas]
     assert keys == sorted(set(keys)) and left.keys() | right.keys() <= set(keys)
-    assert {CellKey(m, t) for one in (base, head) for m in one.models for t in one.targets} <= set(keys)
+    assert {
+        CellKey(m, t) for one in (base, head) for m in one.models for t in one.targets
+    } <= set(keys)
     for delta in deltas:
         assert not delta.reason or delta.state == "unmeasured"
-        assert (delta.base, delta.head) == comparable(left.get(delta.key), right.get(delta.key))
+        assert (delta.base, delta.head) == comparable(
+            left.get(delta.key), right.get(delta.key)
+        )
         for metric in delta.metrics.values():
             assert metric.base == (delta.base.value(metric.id) if delta.base else None)
             assert metric.head == (delta.head.value(metric.id) if delta.head else None)
@@ -370,9 +523,18 @@ def test_deltas_sum_to_head_minus_base(base: Snapshot, head: Snapshot) -> None:
         return sum(cell.value(id_) or 0 for cell in cells)
 
     for id_ in METRIC_IDS:
-        known = [d for d in diff(base, head) if id_ in d.metrics and d.metrics[id_].change is not None]
-        heads, bases = [d.head for d in known if d.head], [d.base for d in known if d.base]
-        assert sum(d.metrics[id_].change or 0 for d in known) == total(heads, id_) - total(bases, id_)
+        known = [
+            d
+            for d in diff(base, head)
+            if id_ in d.metrics and d.metrics[id_].change is not None
+        ]
+        heads, bases = (
+            [d.head for d in known if d.head],
+            [d.base for d in known if d.base],
+        )
+        assert sum(d.metrics[id_].change or 0 for d in known) == total(
+            heads, id_
+        ) - total(bases, id_)
 
 
 @given(snapshots(), snapshots())
@@ -385,7 +547,9 @@ def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
             assert (forward.state == state) == (backward.state == state)
         for id_, metric in forward.metrics.items():
             assert backward.metrics[id_] == swapped(metric)
-            assert backward.metrics[id_].change == (None if metric.change is None else -metric.change)
+            assert backward.metrics[id_].change == (
+                None if metric.change is None else -metric.change
+            )
 
 
 # One metric.
@@ -393,8 +557,19 @@ def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
 
 def test_change_and_ratio() -> None:
     rows: list[tuple[int | None, int | None, int | None, float | None]] = [
-        *((50_438, 83_990, 33_552, 33_552 / 50_438), (100, 50, -50, -0.5), (7, 7, 0, 0.0), (7, 0, -7, -1.0)),
-        *((0, 7, 7, None), (0, 0, 0, None), (None, 7, None, None), (7, None, None, None), (None, None, None, None)),
+        *(
+            (50_438, 83_990, 33_552, 33_552 / 50_438),
+            (100, 50, -50, -0.5),
+            (7, 7, 0, 0.0),
+            (7, 0, -7, -1.0),
+        ),
+        *(
+            (0, 7, 7, None),
+            (0, 0, 0, None),
+            (None, 7, None, None),
+            (7, None, None, None),
+            (None, None, None, None),
+        ),
     ]
     for base, head, change, ratio in rows:
         metric = MetricDelta("artifact_bytes", base, head)

@@ -40,7 +40,13 @@ print("wrong:", len(wrong))
 
 def test_a_type_that_threads_read_for_the_first_time_at_once() -> None:
     """The library alone crashes there now and then."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "wrong: 0\n", "")
 
 
@@ -48,11 +54,22 @@ def test_a_type_that_threads_read_for_the_first_time_at_once() -> None:
     "text",
     [
         *("{", "", "nul", '{"a" 1}', '"\x01"', b"\xff", '{"a":1}'.encode("utf-16")),
-        *(b"[" * 1_000_000, b'{"":' * 300_000, b'["\\"",' * 300_000, b"[" * 1_000_000 + b"]" * 1_000_000),
+        *(
+            b"[" * 1_000_000,
+            b'{"":' * 300_000,
+            b'["\\"",' * 300_000,
+            b"[" * 1_000_000 + b"]" * 1_000_000,
+        ),
     ],
     ids=range(11),
 )
-def test_what_is_no_json_or_nested_without_end_is_a_value_error(text: str | bytes) -> None:
+def test_what_is_no_json_or_nested_without_end_is_a_value_error(
+    text: str | bytes,
+) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         parse_json(text)
-    assert parse_json('{"a": [1, "[[["]}') == parse_json(b'{"a": [1, "[[["]}') == {"a": [1, "[[["]}
+    assert (
+        parse_json('{"a": [1, "[[["]}')
+        == parse_json(b'{"a": [1, "[[["]}')
+        == {"a": [1, "[[["]}
+    )

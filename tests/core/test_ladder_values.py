@@ -30,7 +30,9 @@ def climb(*sizes: int | None) -> Climb:
     return Climb(source, configured, translated, *optimized)
 
 
-def ladder(head: int | None, base: int | None, down: Climb, back: Climb | None = None) -> Ladder:
+def ladder(
+    head: int | None, base: int | None, down: Climb, back: Climb | None = None
+) -> Ladder:
     ends = rungs(head, base)
     return Ladder(HEAD_CODE, BASE_CODE, "0" * 64, ends[0], ends[1], down, back)
 
@@ -40,11 +42,19 @@ def swapped(one: Ladder) -> Ladder:
     return replace(one, head=one.base, base=one.head, climb=one.back, back=one.climb)
 
 
-DIVIDED = ladder(4040, 2056, climb(4040, 4000, 3990, 2064, 2060), climb(2056, 2080, 2090, 2100, 4030))
+DIVIDED = ladder(
+    4040, 2056, climb(4040, 4000, 3990, 2064, 2060), climb(2056, 2080, 2090, 2100, 4030)
+)
 
 
 def test_the_parts_sum_to_the_change() -> None:
-    parts = {"source": 0, "configuration": 40, "mlir": 10, "llvm_optimizer": 1930, "code_generator": 4}
+    parts = {
+        "source": 0,
+        "configuration": 40,
+        "mlir": 10,
+        "llvm_optimizer": 1930,
+        "code_generator": 4,
+    }
     assert attribution(DIVIDED) == parts
     assert sum(parts.values()) == DIVIDED.change_bytes == 1984
     whole = attribution(ladder(100, 60, climb(100, 90, 70)))
@@ -56,7 +66,9 @@ def test_swapping_the_sides_exchanges_the_orders_and_negates() -> None:
     assert backward is not None
     assert sum(part or 0 for part in backward.values()) == 1984
     other = swapped(DIVIDED)
-    assert {phase: -(part or 0) for phase, part in attribution(other).items()} == backward
+    assert {
+        phase: -(part or 0) for phase, part in attribution(other).items()
+    } == backward
     negated = reverse_attribution(other)
     assert negated is not None
     assert {phase: -(part or 0) for phase, part in negated.items()} == forward
@@ -70,7 +82,11 @@ def test_an_error_of_the_linkers_experiment_is_in_no_part() -> None:
 
 def test_a_failed_control_leaves_the_back_end_unknown() -> None:
     parts = attribution(ladder(100, 60, climb(100, 90, 70, 65, None)))
-    assert (parts["mlir"], parts["llvm_optimizer"], parts["code_generator"]) == (20, None, None)
+    assert (parts["mlir"], parts["llvm_optimizer"], parts["code_generator"]) == (
+        20,
+        None,
+        None,
+    )
 
 
 def test_a_failed_rung_leaves_both_its_neighbours_unknown() -> None:
@@ -88,7 +104,9 @@ def test_a_failed_rung_leaves_both_its_neighbours_unknown() -> None:
     assert failed_rungs(torn) == {"head": "it crashed"}
 
 
-def test_phases_interact_where_the_orders_differ_by_more_than_a_tenth_of_the_change() -> None:
+def test_phases_interact_where_the_orders_differ_by_more_than_a_tenth_of_the_change() -> (
+    None
+):
     down = climb(200, 150, 120)
     same = ladder(200, 100, down, climb(100, 150, 180))
     assert interactions(same) == {}

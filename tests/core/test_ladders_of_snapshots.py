@@ -10,7 +10,15 @@ from replacing import replace
 
 from bot.core.delta import diff
 from bot.core.ladder import Climb, Ladder, Rung
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, from_json, lines, rows_of
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    Dispatch,
+    Snapshot,
+    from_json,
+    lines,
+    rows_of,
+)
 from bot.errors import InputError
 from bot.explain.explanations import explanations
 
@@ -20,12 +28,16 @@ PARTS = {"source": 0, "configuration": 10, "mlir": 20, "back_end": 10}
 
 
 def row(code_bytes: int, code: str) -> Dispatch:
-    return Dispatch("main_dispatch_0", NAME, code_bytes=code_bytes, code=code, strategy="S")
+    return Dispatch(
+        "main_dispatch_0", NAME, code_bytes=code_bytes, code=code, strategy="S"
+    )
 
 
 def side(version: str, dispatch: Dispatch, ladders: dict[str, Ladder]) -> Snapshot:
     def of(_key: CellKey, cell: Cell) -> Cell:
-        return replace(cell, dispatches=(dispatch,), ladders=ladders, artifact_digest=version * 64)
+        return replace(
+            cell, dispatches=(dispatch,), ladders=ladders, artifact_digest=version * 64
+        )
 
     return make.snapshot(version, of, ("bert",), {"cuda": "cuda"})
 
@@ -74,7 +86,10 @@ def test_an_impossible_ladder_is_refused(ladder: Ladder, name: str, said: str) -
         from_json(text_of(head(ladder, name)))
 
 
-@pytest.mark.parametrize("rung", [{}, {"code_bytes": 5, "why": "both"}, {"code_bytes": -1}, {"why": "x" * 2_001}])
+@pytest.mark.parametrize(
+    "rung",
+    [{}, {"code_bytes": 5, "why": "both"}, {"code_bytes": -1}, {"why": "x" * 2_001}],
+)
 def test_an_impossible_rung_is_refused(rung: dict[str, object]) -> None:
     written = json.loads(text_of(head()))
     written["cells"][0]["ladders"][NAME]["climb"]["source"] = rung

@@ -20,7 +20,15 @@ from bot.core.publication import Acceptance, Seen
 
 GOOD, FIRST, NEWEST = "a" * 40, "b" * 40, "c" * 40
 FOUND = Seen("bert", "vmvx", "artifact_bytes", "change", 2_000)
-STATE = IssueState(GOOD, FIRST, NEWEST, (FOUND,), (MergedPull(7, "-->\n`x`"),), 3, Acceptance("alice", 9, (FOUND,)))
+STATE = IssueState(
+    GOOD,
+    FIRST,
+    NEWEST,
+    (FOUND,),
+    (MergedPull(7, "-->\n`x`"),),
+    3,
+    Acceptance("alice", 9, (FOUND,)),
+)
 MARKER = issue_marker("default")
 
 
@@ -34,14 +42,18 @@ def test_what_is_remembered_is_found_again_also_with_other_line_ends() -> None:
     assert encode_issue(STATE).count("-->") == 1
 
 
-@pytest.mark.parametrize("text", ["", MARKER, f"{MARKER}\nwords", f"words\n{body(STATE)}", body(STATE)[:90]])
+@pytest.mark.parametrize(
+    "text", ["", MARKER, f"{MARKER}\nwords", f"words\n{body(STATE)}", body(STATE)[:90]]
+)
 def test_anything_else_is_no_state(text: str) -> None:
     assert decode_issue(text, MARKER) is None
     assert decode_issue(body(STATE), issue_marker("small")) is None
 
 
 @given(st.integers(0, 400), st.integers(0, 20))
-def test_a_line_is_never_too_long_and_counts_the_pull_requests_that_it_forgets(findings: int, pulls: int) -> None:
+def test_a_line_is_never_too_long_and_counts_the_pull_requests_that_it_forgets(
+    findings: int, pulls: int
+) -> None:
     many = tuple(replace(FOUND, model=f"{number:x}" * 60) for number in range(findings))
     merged = tuple(MergedPull(number, f"{number}€" * 60) for number in range(pulls))
     state = replace(STATE, findings=many, pulls=merged)
@@ -49,12 +61,19 @@ def test_a_line_is_never_too_long_and_counts_the_pull_requests_that_it_forgets(f
     found = decode_issue(f"{MARKER}\n{line}\n", MARKER)
     assert len(line) <= LINE_LIMIT and found is not None
     assert (found.good_sha, found.first_sha, found.newest_sha) == (GOOD, FIRST, NEWEST)
-    assert found.findings in (many, ()) and len(found.pulls) + found.unasked == pulls + state.unasked
+    assert (
+        found.findings in (many, ())
+        and len(found.pulls) + found.unasked == pulls + state.unasked
+    )
 
 
-def test_the_same_findings_of_the_same_merges_are_no_news_and_larger_or_later_ones_are() -> None:
+def test_the_same_findings_of_the_same_merges_are_no_news_and_larger_or_later_ones_are() -> (
+    None
+):
     smaller, larger = replace(FOUND, value=1_999), replace(FOUND, value=2_001)
-    assert is_same_break(STATE, [FOUND], [FIRST]) and is_same_break(STATE, [smaller], [NEWEST, FIRST])
+    assert is_same_break(STATE, [FOUND], [FIRST]) and is_same_break(
+        STATE, [smaller], [NEWEST, FIRST]
+    )
     assert not is_same_break(STATE, [larger], [FIRST])
     assert not is_same_break(STATE, [FOUND, replace(FOUND, model="vit")], [FIRST])
     assert not is_same_break(STATE, [FOUND], [NEWEST]), "main was repaired in between"

@@ -9,7 +9,9 @@ from hypothesis import strategies as some
 
 from bot.core.pass_cuts import Cut, Step, cuts_of
 
-pipelines = some.lists(some.sampled_from([("func.func", name) for name in "abcd"]), max_size=9)
+pipelines = some.lists(
+    some.sampled_from([("func.func", name) for name in "abcd"]), max_size=9
+)
 
 
 def steps(names: str) -> list[Step]:
@@ -29,11 +31,18 @@ def test_swapped_sides_have_the_same_cuts(base: list[Step], head: list[Step]) ->
 
 
 def test_equal_pipelines_are_cut_behind_each_pass() -> None:
-    assert cuts_of(steps("abc"), steps("abc")) == tuple(Cut(count, count) for count in range(4))
+    assert cuts_of(steps("abc"), steps("abc")) == tuple(
+        Cut(count, count) for count in range(4)
+    )
 
 
 def test_a_pass_of_one_side_alone_has_a_cut_of_its_own() -> None:
-    assert cuts_of(steps("ab"), steps("axb")) == (Cut(0, 0), Cut(1, 1), Cut(1, 2), Cut(2, 3))
+    assert cuts_of(steps("ab"), steps("axb")) == (
+        Cut(0, 0),
+        Cut(1, 1),
+        Cut(1, 2),
+        Cut(2, 3),
+    )
 
 
 def test_different_passes_of_both_sides_stay_together() -> None:
@@ -43,4 +52,7 @@ def test_different_passes_of_both_sides_stay_together() -> None:
 
 
 def test_a_pass_on_another_operation_is_another_pass() -> None:
-    assert cuts_of([("func.func", "cse")], [("builtin.module", "cse")]) == (Cut(0, 0), Cut(1, 1))
+    assert cuts_of([("func.func", "cse")], [("builtin.module", "cse")]) == (
+        Cut(0, 0),
+        Cut(1, 1),
+    )

@@ -47,7 +47,9 @@ def percent(value: int) -> Ratio:
     return Ratio(Fraction(value, 100), f"{value}%")
 
 
-def level(absolute: int | None = None, relative: int | None = None, limit: int | None = None) -> LevelSpec:
+def level(
+    absolute: int | None = None, relative: int | None = None, limit: int | None = None
+) -> LevelSpec:
     numbers = (None if one is None else amount(one) for one in (absolute, limit))
     first, last = numbers
     return LevelSpec(first, None if relative is None else percent(relative), last)
@@ -58,7 +60,13 @@ def rule(**changes: Any) -> Rule:
 
 
 def delta(
-    metric: str, base: int | None, head: int | None, *, key: CellKey = KEY, status: str = "ok", state: str = "changed"
+    metric: str,
+    base: int | None,
+    head: int | None,
+    *,
+    key: CellKey = KEY,
+    status: str = "ok",
+    state: str = "changed",
 ) -> CellDelta:
     left = Cell(key, "ok", {metric: base}) if base is not None else None
     right = Cell(key, status, {metric: head}, reasons={metric: "no such section"})
@@ -83,14 +91,27 @@ def only(one: CellDelta, *rules: Rule) -> Finding:
 
 def test_the_first_matching_rule_decides_and_later_ones_are_not_looked_at() -> None:
     strict, last = rule(name="strict", fail=level(0)), rule(name="last", warn=level(0))
-    for scope in ({}, {"metrics": ("vm_*",)}, {"models": ("be*",), "targets": ("llvm-cpu-*",)}):
+    for scope in (
+        {},
+        {"metrics": ("vm_*",)},
+        {"models": ("be*",), "targets": ("llvm-cpu-*",)},
+    ):
         first = rule(name="calm", **scope)
         assert not findings(delta("vm_bytes", 10, 90), first, strict)
         assert only(delta("vm_bytes", 10, 90), strict, first).rule == "strict"
-    for scope in ({"metrics": ("rodata_*",)}, {"models": ("BERT",)}, {"targets": ("llvm",)}):
-        assert only(delta("vm_bytes", 10, 90), replace(strict, **scope), last).rule == "last"
+    for scope in (
+        {"metrics": ("rodata_*",)},
+        {"models": ("BERT",)},
+        {"targets": ("llvm",)},
+    ):
+        assert (
+            only(delta("vm_bytes", 10, 90), replace(strict, **scope), last).rule
+            == "last"
+        )
     assert not findings(delta("vm_bytes", 1, 10**9))
-    assert not findings(delta("vm_bytes", 1024, 10**9), rule()), "an informational rule has no findings"
+    assert not findings(delta("vm_bytes", 1024, 10**9), rule()), (
+        "an informational rule has no findings"
+    )
     assert not findings(delta("vm_bytes", 1024, None), rule())
 
 
@@ -99,53 +120,94 @@ def test_the_first_matching_rule_decides_and_later_ones_are_not_looked_at() -> N
 
 @pytest.mark.parametrize(
     ("base", "head", "is_finding"),
-    [(1000, 1100, False), (1000, 1101, True), (10_000, 10_101, False), (100, 111, False), (100, 201, True)],
+    [
+        (1000, 1100, False),
+        (1000, 1101, True),
+        (10_000, 10_101, False),
+        (100, 111, False),
+        (100, 201, True),
+    ],
 )
-def test_both_absolute_and_relative_must_be_exceeded_strictly(base: int, head: int, is_finding: bool) -> None:
-    assert bool(findings(delta("vm_bytes", base, head), rule(warn=level(100, 10)))) is is_finding
+def test_both_absolute_and_relative_must_be_exceeded_strictly(
+    base: int, head: int, is_finding: bool
+) -> None:
+    assert (
+        bool(findings(delta("vm_bytes", base, head), rule(warn=level(100, 10))))
+        is is_finding
+    )
 
 
 def test_relative_levels_are_exact_and_growth_from_zero_exceeds_them_all() -> None:
     tenth = rule(fail=LevelSpec(relative=Ratio(Fraction("0.1") / 100, "0.1%")))
     assert not findings(delta("vm_bytes", 10**18, 10**18 + 10**15), tenth)
     assert findings(delta("vm_bytes", 10**18, 10**18 + 10**15 + 1), tenth)
-    assert not any(findings(delta("vm_bytes", 1000, head), rule(fail=level(None, 10))) for head in (1100, 1000, 10, 0))
+    assert not any(
+        findings(delta("vm_bytes", 1000, head), rule(fail=level(None, 10)))
+        for head in (1100, 1000, 10, 0)
+    )
     zero = only(delta("executables", 0, 1), rule(warn=level(None, 1000)))
     assert (zero.limit, zero.actual) == ("1000%", "+1 (from 0)")
-    assert not findings(delta("executables", 0, 1), rule(warn=level(1, 1000))), "the absolute part still decides"
+    assert not findings(delta("executables", 0, 1), rule(warn=level(1, 1000))), (
+        "the absolute part still decides"
+    )
     assert not findings(delta("executables", 0, 0), rule(warn=level(None, 0)))
 
 
-@pytest.mark.parametrize("state", ["same", "new", "newly-broken", "broken", "fixed", "unmeasured"])
+@pytest.mark.parametrize(
+    "state", ["same", "new", "newly-broken", "broken", "fixed", "unmeasured"]
+)
 def test_a_limit_holds_in_every_state_that_is_measured(state: str) -> None:
     limit = rule(fail=LevelSpec(limit=Amount(32768, "bytes", "32KiB")))
-    over = only(delta("stack_alloca_bytes", 40_000, 40_000, status="over-stack-limit", state=state), limit)
+    over = only(
+        delta(
+            "stack_alloca_bytes", 40_000, 40_000, status="over-stack-limit", state=state
+        ),
+        limit,
+    )
     assert (over.kind, over.limit, over.actual) == ("limit", "32KiB", "40,000 B")
-    assert not findings(delta("stack_alloca_bytes", 0, 32768, state=state), limit), "at the limit is within it"
+    assert not findings(delta("stack_alloca_bytes", 0, 32768, state=state), limit), (
+        "at the limit is within it"
+    )
 
 
 def test_only_what_is_known_is_judged() -> None:
-    strict, failed = rule(fail=level(0, None, 0)), delta("vm_bytes", 10, 90, status="failed")
-    assert not findings(failed, strict) and not findings(replace(failed, state="removed", head=None), strict)
+    strict, failed = (
+        rule(fail=level(0, None, 0)),
+        delta("vm_bytes", 10, 90, status="failed"),
+    )
+    assert not findings(failed, strict) and not findings(
+        replace(failed, state="removed", head=None), strict
+    )
     new = delta("vm_bytes", None, 90, state="new")
     assert not findings(new, rule(fail=level(0, 0)))
     assert only(new, rule(fail=level(None, None, 89))).actual == "90 B"
     assert not findings(delta("vm_bytes", None, None), rule(fail=level(0)))
     gone = only(delta("vm_bytes", 1024, None), rule(fail=level(9)))
     assert (gone.level, gone.kind, gone.rule) == ("warn", "unknown", "r")
-    assert (gone.limit, gone.actual) == ("known on base", "1,024 B → not known: no such section")
+    assert (gone.limit, gone.actual) == (
+        "known on base",
+        "1,024 B → not known: no such section",
+    )
 
 
 def test_fail_wins_over_warn_and_the_limit_over_the_change() -> None:
     both = rule(warn=level(1), fail=level(50, None, 100))
     ends = [only(delta("vm_bytes", 10, head), both) for head in (20, 90, 110)]
-    assert [(one.level, one.kind) for one in ends] == [("warn", "change"), ("fail", "change"), ("fail", "limit")]
+    assert [(one.level, one.kind) for one in ends] == [
+        ("warn", "change"),
+        ("fail", "change"),
+        ("fail", "limit"),
+    ]
 
 
 def test_what_varies_from_run_to_run_is_never_judged() -> None:
     strict = rule(fail=level(0, 0, 0))
     for metric in (metric.id for metric in METRICS if not metric.exact):
-        for one in (delta(metric, 1, 10**9), delta(metric, 1, None), delta(metric, 0, 1)):
+        for one in (
+            delta(metric, 1, 10**9),
+            delta(metric, 1, None),
+            delta(metric, 0, 1),
+        ):
             assert not findings(one, strict)
 
 
@@ -153,22 +215,40 @@ def test_what_varies_from_run_to_run_is_never_judged() -> None:
 
 
 def test_what_a_state_does_and_what_its_finding_says() -> None:
-    cells = [replace(delta("vm_bytes", 1, 1, key=CellKey("m", state)), state=state) for state in DEFAULT_STATES]
+    cells = [
+        replace(delta("vm_bytes", 1, 1, key=CellKey("m", state)), state=state)
+        for state in DEFAULT_STATES
+    ]
     verdict = judge(cells, [])
-    assert (verdict.status, [(f.key.target, f.level, f.kind, f.metric) for f in verdict.findings]) == (
+    assert (
+        verdict.status,
+        [(f.key.target, f.level, f.kind, f.metric) for f in verdict.findings],
+    ) == (
         "fail",
-        [(name, mark, "state", None) for name, mark in (("newly-broken", "fail"), ("removed", "warn"))]
+        [
+            (name, mark, "state", None)
+            for name, mark in (("newly-broken", "fail"), ("removed", "warn"))
+        ]
         + [("unmeasured", "warn", "state", None)],
     )
-    assert judge(cells, [], {"same": "warn"}).status == "warn", "a state that is not named passes"
+    assert judge(cells, [], {"same": "warn"}).status == "warn", (
+        "a state that is not named passes"
+    )
     broken = delta("vm_bytes", 1, 1, status="over-stack-limit", state="newly-broken")
     removed = replace(broken, state="removed", head=None)
     unmeasured = replace(broken, state="unmeasured", reason="not measured on head")
-    actual = [judge([one], []).findings[0].actual for one in (broken, removed, unmeasured)]
+    actual = [
+        judge([one], []).findings[0].actual for one in (broken, removed, unmeasured)
+    ]
     assert actual == ["ok → over-stack-limit", "ok → absent", "not measured on head"]
     for mark in ("pass", "warn", "fail"):
         states: dict[str, Status] = {"unmeasured": mark}
-        assert judge([delta("vm_bytes", 1, 1, state="same"), unmeasured], [], states).status == mark
+        assert (
+            judge(
+                [delta("vm_bytes", 1, 1, state="same"), unmeasured], [], states
+            ).status
+            == mark
+        )
     excused = [delta("vm_bytes", 1, 1, state="same"), replace(unmeasured, excused=True)]
     assert judge(excused, [], {"unmeasured": "fail"}) == Verdict("pass")
 
@@ -177,25 +257,56 @@ def test_what_a_state_does_and_what_its_finding_says() -> None:
     ("states", "status"),
     [
         *((["same"], "pass"), (["changed", "unmeasured"], "pass"), (["fixed"], "pass")),
-        *((one, "unknown") for one in (["newly-broken"], [], ["unmeasured"] * 2, ["broken"], ["new", "removed"])),
+        *(
+            (one, "unknown")
+            for one in (
+                ["newly-broken"],
+                [],
+                ["unmeasured"] * 2,
+                ["broken"],
+                ["new", "removed"],
+            )
+        ),
     ],
 )
-def test_where_nothing_was_compared_there_is_no_verdict(states: list[str], status: str) -> None:
-    cells = [replace(delta("vm_bytes", 1, 1, key=CellKey("m", str(i))), state=s) for i, s in enumerate(states)]
+def test_where_nothing_was_compared_there_is_no_verdict(
+    states: list[str], status: str
+) -> None:
+    cells = [
+        replace(delta("vm_bytes", 1, 1, key=CellKey("m", str(i))), state=s)
+        for i, s in enumerate(states)
+    ]
     assert judge(cells, [], {}).status == status
 
 
-def test_of_findings_a_newly_broken_cell_alone_makes_a_verdict_where_nothing_was_compared() -> None:
+def test_of_findings_a_newly_broken_cell_alone_makes_a_verdict_where_nothing_was_compared() -> (
+    None
+):
     broken = replace(delta("vm_bytes", 1, None, status="failed"), state="newly-broken")
-    assert (judge([broken], []).status, judge([broken], [], {"newly-broken": "warn"}).status) == ("fail", "warn")
-    lost = replace(delta("vm_bytes", None, 90, state="unmeasured"), reason="not measured on base")
+    assert (
+        judge([broken], []).status,
+        judge([broken], [], {"newly-broken": "warn"}).status,
+    ) == ("fail", "warn")
+    lost = replace(
+        delta("vm_bytes", None, 90, state="unmeasured"), reason="not measured on base"
+    )
     verdict = judge([lost], [rule(fail=level(None, None, 10))])
     assert verdict.status == "unknown"
-    assert [(one.level, one.kind) for one in verdict.findings] == [("fail", "limit"), ("warn", "state")]
+    assert [(one.level, one.kind) for one in verdict.findings] == [
+        ("fail", "limit"),
+        ("warn", "state"),
+    ]
 
 
 def dead(model: str, target: str) -> CellDelta:
-    failed = delta("vm_bytes", None, None, key=CellKey(model, target), status="failed", state="broken")
+    failed = delta(
+        "vm_bytes",
+        None,
+        None,
+        key=CellKey(model, target),
+        status="failed",
+        state="broken",
+    )
     return replace(failed, base=failed.head)
 
 
@@ -208,9 +319,15 @@ def dead(model: str, target: str) -> CellDelta:
         ({"unmeasured": "warn", "broken": "fail"}, ["fail", "fail", "fail"]),
     ],
 )
-def test_a_model_that_compiles_nowhere_is_not_measured(states: dict[str, Status], levels: list[str]) -> None:
+def test_a_model_that_compiles_nowhere_is_not_measured(
+    states: dict[str, Status], levels: list[str]
+) -> None:
     partly = delta("vm_bytes", 1, 1, key=CellKey("partly", "cpu"), state="same")
-    verdict = judge([dead("dead", "cpu"), dead("dead", "cuda"), dead("partly", "cuda"), partly], [], states)
+    verdict = judge(
+        [dead("dead", "cpu"), dead("dead", "cuda"), dead("partly", "cuda"), partly],
+        [],
+        states,
+    )
     assert [finding.level for finding in verdict.findings] == levels
 
 
@@ -218,8 +335,14 @@ def test_a_state_finding_has_how_the_cell_ended() -> None:
     crash = Failure("compile", "boom", None, "SIGSEGV")
     gate = Failure("stack-limit", "too much", 1, None, 73_728)
     one = delta("vm_bytes", 1, 1, state="newly-broken")
-    ends = (Cell(KEY, "failed", failure=crash), Cell(KEY, "over-stack-limit", failure=gate))
-    ended = [judge([replace(one, head=end)], [], {"newly-broken": "fail"}).findings[0] for end in ends]
+    ends = (
+        Cell(KEY, "failed", failure=crash),
+        Cell(KEY, "over-stack-limit", failure=gate),
+    )
+    ended = [
+        judge([replace(one, head=end)], [], {"newly-broken": "fail"}).findings[0]
+        for end in ends
+    ]
     assert [(finding.outcomes, finding.head) for finding in ended] == [
         (("ok", "failed: compile, SIGSEGV"), None),
         (("ok", "over-stack-limit: stack-limit"), 73_728),
@@ -229,61 +352,125 @@ def test_a_state_finding_has_how_the_cell_ended() -> None:
 # What base had, too.
 
 LIMIT = rule(fail=level(None, None, 100))
-PLAIN, CRASH = Failure("compile", "boom", 1), Failure("compile", "boom", None, "SIGSEGV")
-SHARED = [Failure("compile", f"uses {size} bytes", 1, None, size) for size in (81_920, 90_000)]
+PLAIN, CRASH = (
+    Failure("compile", "boom", 1),
+    Failure("compile", "boom", None, "SIGSEGV"),
+)
+SHARED = [
+    Failure("compile", f"uses {size} bytes", 1, None, size) for size in (81_920, 90_000)
+]
 ELSEWHERE = delta("vm_bytes", 1, 1, key=CellKey("m", "elsewhere"), state="same")
 STRICT: dict[str, Status] = {**DEFAULT_STATES, "broken": "fail"}
 
 
 @pytest.mark.parametrize(
     ("base", "head", "known"),
-    [(120, 120, True), (121, 120, True), (119, 120, False), (100, 101, False), (0, 101, False), (None, 120, False)],
+    [
+        (120, 120, True),
+        (121, 120, True),
+        (119, 120, False),
+        (100, 101, False),
+        (0, 101, False),
+        (None, 120, False),
+    ],
 )
-def test_a_limit_that_base_exceeded_by_as_much_or_more_is_known(base: int | None, head: int, known: bool) -> None:
+def test_a_limit_that_base_exceeded_by_as_much_or_more_is_known(
+    base: int | None, head: int, known: bool
+) -> None:
     verdict = judge([delta("vm_bytes", base, head)], [LIMIT])
     assert [one.known for one in verdict.findings] == [known]
-    assert (verdict.status, len(verdict.news)) == ("pass" if known else "fail", not known)
+    assert (verdict.status, len(verdict.news)) == (
+        "pass" if known else "fail",
+        not known,
+    )
 
 
 def test_what_is_not_known() -> None:
-    lost = replace(delta("vm_bytes", None, 120, state="unmeasured"), reason="not measured on base")
+    lost = replace(
+        delta("vm_bytes", None, 120, state="unmeasured"), reason="not measured on base"
+    )
     both = judge([lost, cell("other", "vm_bytes", 1, 1)], [LIMIT]).findings
-    assert {(one.kind, one.known) for one in both} == {("state", False), ("limit", False)}
-    (growth,) = judge([delta("vm_bytes", 90, 95)], [rule(warn=level(0), fail=level(None, None, 100))]).findings
+    assert {(one.kind, one.known) for one in both} == {
+        ("state", False),
+        ("limit", False),
+    }
+    (growth,) = judge(
+        [delta("vm_bytes", 90, 95)], [rule(warn=level(0), fail=level(None, None, 100))]
+    ).findings
     assert (growth.kind, growth.known) == ("change", False)
     limits = rule(warn=level(None, None, 100), fail=level(None, None, 200))
     (beyond,) = judge([delta("vm_bytes", 150, 201)], [limits]).findings
     assert (beyond.level, beyond.known) == ("fail", False)
     for state in {*DEFAULT_STATES} - {"broken"}:
         cells = [replace(broken(PLAIN, PLAIN), state=state), ELSEWHERE]
-        assert not any(one.known for one in judge(cells, [], dict.fromkeys(DEFAULT_STATES, "warn")).findings)
+        assert not any(
+            one.known
+            for one in judge(cells, [], dict.fromkeys(DEFAULT_STATES, "warn")).findings
+        )
 
 
 def broken(base: Failure, head: Failure, model: str = "m") -> CellDelta:
     key = CellKey(model, "t")
-    return CellDelta(key, "broken", {}, Cell(key, "failed", failure=base), Cell(key, "failed", failure=head))
+    return CellDelta(
+        key,
+        "broken",
+        {},
+        Cell(key, "failed", failure=base),
+        Cell(key, "failed", failure=head),
+    )
 
 
 @pytest.mark.parametrize(
     ("base", "head", "known"),
     [
-        *((PLAIN, PLAIN, True), (PLAIN, replace(PLAIN, message="other words"), True), (CRASH, CRASH, True)),
-        *((SHARED[0], SHARED[0], True), (SHARED[0], SHARED[1], False), (PLAIN, CRASH, False)),
+        *(
+            (PLAIN, PLAIN, True),
+            (PLAIN, replace(PLAIN, message="other words"), True),
+            (CRASH, CRASH, True),
+        ),
+        *(
+            (SHARED[0], SHARED[0], True),
+            (SHARED[0], SHARED[1], False),
+            (PLAIN, CRASH, False),
+        ),
         (PLAIN, replace(PLAIN, stage="option"), False),
     ],
 )
-def test_a_cell_that_is_broken_on_both_sides_alike_is_known(base: Failure, head: Failure, known: bool) -> None:
+def test_a_cell_that_is_broken_on_both_sides_alike_is_known(
+    base: Failure, head: Failure, known: bool
+) -> None:
     verdict = judge([broken(base, head), ELSEWHERE], [], STRICT)
-    assert ([one.known for one in verdict.findings], verdict.status) == ([known], "pass" if known else "fail")
-    nowhere = judge([broken(PLAIN, replace(PLAIN, message="boom in another word"), "dead"), ELSEWHERE], [])
-    assert ([one.known for one in nowhere.findings], nowhere.status) == ([True], "pass"), "it compiled nowhere before"
-    alone = judge([broken(PLAIN, PLAIN), replace(ELSEWHERE, state="removed")], [], STRICT)
-    assert alone.status == "unknown", "nothing known is a verdict where nothing was compared"
+    assert ([one.known for one in verdict.findings], verdict.status) == (
+        [known],
+        "pass" if known else "fail",
+    )
+    nowhere = judge(
+        [
+            broken(PLAIN, replace(PLAIN, message="boom in another word"), "dead"),
+            ELSEWHERE,
+        ],
+        [],
+    )
+    assert ([one.known for one in nowhere.findings], nowhere.status) == (
+        [True],
+        "pass",
+    ), "it compiled nowhere before"
+    alone = judge(
+        [broken(PLAIN, PLAIN), replace(ELSEWHERE, state="removed")], [], STRICT
+    )
+    assert alone.status == "unknown", (
+        "nothing known is a verdict where nothing was compared"
+    )
 
 
 def test_known_findings_come_last_and_set_no_verdict() -> None:
-    deltas = [cell("known", "vm_bytes", 10**6, 10**6), cell("news", "vm_bytes", 99, 101)]
-    verdict = judge(deltas, [rule(models=("news",), warn=level(None, None, 100)), LIMIT])
+    deltas = [
+        cell("known", "vm_bytes", 10**6, 10**6),
+        cell("news", "vm_bytes", 99, 101),
+    ]
+    verdict = judge(
+        deltas, [rule(models=("news",), warn=level(None, None, 100)), LIMIT]
+    )
     assert [(one.key.model, one.known, one.weight) for one in verdict.findings] == [
         ("news", False, "warn"),
         ("known", True, "pass"),
@@ -291,7 +478,11 @@ def test_known_findings_come_last_and_set_no_verdict() -> None:
     assert (verdict.status, verdict.news) == ("warn", verdict.findings[:1])
     gate = rule(metrics=("stack_alloca_bytes",), fail=level(None, None, 32_768))
     usual = judge(make.usual().deltas, [gate])
-    assert (usual.status, len(usual.findings), usual.news) == ("pass", 9, ()), "packaged models that base refuses"
+    assert (usual.status, len(usual.findings), usual.news) == (
+        "pass",
+        9,
+        (),
+    ), "packaged models that base refuses"
 
 
 # The worst.
@@ -300,7 +491,10 @@ def test_known_findings_come_last_and_set_no_verdict() -> None:
 def test_findings_are_sorted_worst_first() -> None:
     rules = [rule(models=("warn*",), warn=level(0)), rule(fail=level(0))]
     gone = replace(cell("z-gone", "vm_bytes", 1, 1), state="removed", head=None)
-    cells = [cell(name, "vm_bytes", 10, head) for name, head in (("b", 20), ("a", 20), ("z-most", 90))]
+    cells = [
+        cell(name, "vm_bytes", 10, head)
+        for name, head in (("b", 20), ("a", 20), ("z-most", 90))
+    ]
     cells += [cell("zero", "vm_bytes", 0, 1), gone, cell("warn", "vm_bytes", 1, 10_000)]
     cells += [replace(cell("z-broken", "vm_bytes", 1, 1), state="newly-broken")]
     order = ["z-broken", "z-most", "a", "b", "zero", "z-gone", "warn"]
@@ -308,30 +502,61 @@ def test_findings_are_sorted_worst_first() -> None:
     assert judge(cells[::-1], rules) == judge(cells, rules)
 
 
-def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_before_both() -> None:
+def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_before_both() -> (
+    None
+):
     levels = rule(warn=level(4, 5))
 
     def order(*deltas: CellDelta) -> list[str]:
         return [one.key.model for one in judge(deltas, [levels]).findings]
 
-    tiny, large = cell("tiny", "unattributed_bytes", 10, 110), cell("large", "artifact_bytes", 1_000_000, 1_060_000)
-    assert order(tiny, large) == order(large, tiny) == ["large", "tiny"], "a tiny table's ratio is not much"
-    grown, slightly = cell("grown", "artifact_bytes", 1_000_000, 1_050_001), cell("small", "artifact_bytes", 100, 107)
-    assert order(grown, slightly) == ["small", "grown"], "50,001 bytes more, 50,000 of them allowed"
-    assert [excess(one) for one in judge([grown, slightly], [levels]).findings] == [2, 1]
+    tiny, large = (
+        cell("tiny", "unattributed_bytes", 10, 110),
+        cell("large", "artifact_bytes", 1_000_000, 1_060_000),
+    )
+    assert order(tiny, large) == order(large, tiny) == ["large", "tiny"], (
+        "a tiny table's ratio is not much"
+    )
+    grown, slightly = (
+        cell("grown", "artifact_bytes", 1_000_000, 1_050_001),
+        cell("small", "artifact_bytes", 100, 107),
+    )
+    assert order(grown, slightly) == [
+        "small",
+        "grown",
+    ], "50,001 bytes more, 50,000 of them allowed"
+    assert [excess(one) for one in judge([grown, slightly], [levels]).findings] == [
+        2,
+        1,
+    ]
     gone = replace(cell("gone", "vm_bytes", 1, 1), state="removed", head=None)
     both = cell("count", "executables", 1, 10**6), cell("bytes", "vm_bytes", 100, 106)
     assert order(*both, gone) == ["gone", "bytes", "count"]
-    limit, growth = cell("limit", "vm_bytes", 99, 120), cell("growth", "vm_bytes", 20, 80)
+    limit, growth = (
+        cell("limit", "vm_bytes", 99, 120),
+        cell("growth", "vm_bytes", 20, 80),
+    )
     either = judge([limit, growth], [rule(fail=level(10, None, 100))]).findings
-    assert [(f.key.model, f.allowed, excess(f)) for f in either] == [("growth", 10, 50), ("limit", 100, 20)]
+    assert [(f.key.model, f.allowed, excess(f)) for f in either] == [
+        ("growth", 10, 50),
+        ("limit", 100, 20),
+    ]
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 200))
-def test_what_is_allowed_is_the_largest_growth_without_a_finding(base: int, head: int, steps: int, share: int) -> None:
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 200),
+)
+def test_what_is_allowed_is_the_largest_growth_without_a_finding(
+    base: int, head: int, steps: int, share: int
+) -> None:
     allowed = max(steps, int(Fraction(share, 100) * base))
     judged = findings(delta("vm_bytes", base, head), rule(warn=level(steps, share)))
-    assert [one.allowed for one in judged] == ([allowed] if head - base > allowed else [])
+    assert [one.allowed for one in judged] == (
+        [allowed] if head - base > allowed else []
+    )
 
 
 # Words.
@@ -342,17 +567,31 @@ def test_a_finding_says_everything() -> None:
     words = ("artifact_bytes", "r", "change", "4KiB and 5%", "+33,552 B (+66.5 %)")
     expected = Finding(KEY, "fail", *words, 50_438, 83_990, 7, allowed=4096)
     assert only(delta("artifact_bytes", 50_438, 83_990), rule(fail=spec)) == expected
-    verdict = judge([delta("artifact_bytes", 50_438, 83_990)], PACKAGED.thresholds, PACKAGED.states)
-    assert (verdict.status, [one.rule for one in verdict.findings]) == ("fail", ["code size"])
+    verdict = judge(
+        [delta("artifact_bytes", 50_438, 83_990)], PACKAGED.thresholds, PACKAGED.states
+    )
+    assert (verdict.status, [one.rule for one in verdict.findings]) == (
+        "fail",
+        ["code size"],
+    )
 
 
 def test_changes_in_words() -> None:
     rows: list[tuple[str, int | None, int, str]] = [
-        *(("artifact_bytes", 50_438, 83_990, "+33,552 B (+66.5 %)"), ("executables", 36, 39, "+3 (+8.3 %)")),
+        *(
+            ("artifact_bytes", 50_438, 83_990, "+33,552 B (+66.5 %)"),
+            ("executables", 36, 39, "+3 (+8.3 %)"),
+        ),
         *(("executables", 39, 36, "-3 (-7.7 %)"), ("executables", 5, 5, "+0 (+0.0 %)")),
-        *(("compile_cpu_ms", 1000, 3500, "+2,500 ms (+250.0 %)"), ("vm_bytes", 0, 4, "+4 B (from 0)")),
+        *(
+            ("compile_cpu_ms", 1000, 3500, "+2,500 ms (+250.0 %)"),
+            ("vm_bytes", 0, 4, "+4 B (from 0)"),
+        ),
         ("compile_peak_rss_kib", 1, 1000, "+999 KiB (+99,900.0 %)"),
-        *(("vm_bytes", 10**6, 10**6 + 4, "+4 B (under 0.1 %)"), ("vm_bytes", None, 4, "")),
+        *(
+            ("vm_bytes", 10**6, 10**6 + 4, "+4 B (under 0.1 %)"),
+            ("vm_bytes", None, 4, ""),
+        ),
     ]
     for metric, base, head, text in rows:
         assert change_text(MetricDelta(metric, base, head)) == text
@@ -374,9 +613,16 @@ def test_what_is_covered_is_matched(wide: str, narrow: str, name: str) -> None:
 
 def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
     some = ("executables", "compile_cpu_ms", "compile_peak_rss_kib")
-    assert (metrics_of(Rule("r", ("compile_*", "executables"))), metrics_of(Rule("r", ("*",)))) == (some, METRIC_IDS)
-    assert is_catch_all(Rule("r", ("vm_bytes", "*"))) and is_catch_all(Rule("r", ("**",)))
-    assert not is_catch_all(Rule("r", METRIC_IDS)), "a metric that comes later would fall through"
+    assert (
+        metrics_of(Rule("r", ("compile_*", "executables"))),
+        metrics_of(Rule("r", ("*",))),
+    ) == (some, METRIC_IDS)
+    assert is_catch_all(Rule("r", ("vm_bytes", "*"))) and is_catch_all(
+        Rule("r", ("**",))
+    )
+    assert not is_catch_all(Rule("r", METRIC_IDS)), (
+        "a metric that comes later would fall through"
+    )
     assert not is_catch_all(Rule("r", ("*",), ("bert_*",)))
     assert not is_catch_all(Rule("r", ("*",), targets=("vmvx", "cuda")))
     rules = [
@@ -394,31 +640,55 @@ def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
 # Properties of any judgement.
 
 few = st.integers(0, 60)
-amounts, shares = st.none() | st.builds(amount, few), st.none() | st.builds(percent, few)
+amounts, shares = (
+    st.none() | st.builds(amount, few),
+    st.none() | st.builds(percent, few),
+)
 levels_ = st.none() | st.builds(LevelSpec, amounts, shares, amounts)
 globs = st.sampled_from([("*",), ("a*",), ("b",), ("a", "?b")])
 of_metrics = st.sampled_from([("*",), ("*_bytes",), ("executables",)])
 rules_ = st.lists(
-    st.builds(Rule, st.sampled_from(["one", "two"]), of_metrics, globs, globs, levels_, levels_), max_size=4
+    st.builds(
+        Rule,
+        st.sampled_from(["one", "two"]),
+        of_metrics,
+        globs,
+        globs,
+        levels_,
+        levels_,
+    ),
+    max_size=4,
 )
 cells_ = st.builds(
-    lambda key, status, values: Cell(key, status, dict(values) if status in ("ok", "over-stack-limit") else {}),
+    lambda key, status, values: Cell(
+        key, status, dict(values) if status in ("ok", "over-stack-limit") else {}
+    ),
     st.builds(CellKey, st.sampled_from(["a", "ab", "b"]), st.sampled_from(["a", "b"])),
     st.sampled_from(["ok", "over-stack-limit", "failed", "unsupported"]),
-    st.fixed_dictionaries(dict.fromkeys(METRIC_IDS[:4], st.none() | st.integers(0, 200))),
+    st.fixed_dictionaries(
+        dict.fromkeys(METRIC_IDS[:4], st.none() | st.integers(0, 200))
+    ),
 )
 snapshots = st.lists(cells_, max_size=4, unique_by=lambda one: one.key).map(
-    lambda some: Snapshot(CompilerInfo("3.13.0", "", ""), SourceInfo(), tuple(sorted(some, key=lambda one: one.key)))
+    lambda some: Snapshot(
+        CompilerInfo("3.13.0", "", ""),
+        SourceInfo(),
+        tuple(sorted(some, key=lambda one: one.key)),
+    )
 )
 
 
 @given(any_snapshots(), any_snapshots())
-def test_what_base_had_is_all_that_is_left_where_nothing_changed(base: Snapshot, head: Snapshot) -> None:
+def test_what_base_had_is_all_that_is_left_where_nothing_changed(
+    base: Snapshot, head: Snapshot
+) -> None:
     rules = [rule(fail=level(0, None, 0))]
     alone = judge(diff(head, head), rules, {})
     assert not alone.news and alone.status in ("pass", "unknown")
     for one in judge(diff(base, head), rules, {}).findings:
-        assert not one.known or (one.base is not None and one.head is not None and one.head <= one.base)
+        assert not one.known or (
+            one.base is not None and one.head is not None and one.head <= one.base
+        )
 
 
 @given(snapshots, snapshots, rules_)
@@ -427,13 +697,18 @@ def test_findings_are_complete_unique_add_up_and_are_never_growth_both_ways(
 ) -> None:
     verdict, back = judge(diff(base, head), rules), judge(diff(head, base), rules)
     assert all(one.actual and one.limit and one.rule for one in verdict.findings)
-    assert len({(one.key, one.metric) for one in verdict.findings}) == len(verdict.findings)
+    assert len({(one.key, one.metric) for one in verdict.findings}) == len(
+        verdict.findings
+    )
     levels = [one.level for one in verdict.news]
     assert verdict.status in (levels[0] if levels else "pass", "unknown")
     assert levels == sorted(levels), "fail before warn"
     known = [one.known for one in verdict.findings]
     assert known == sorted(known), "what base had, too, comes last"
-    grown = [{(f.key, f.metric): f for f in one.findings if f.kind == "change"} for one in (verdict, back)]
+    grown = [
+        {(f.key, f.metric): f for f in one.findings if f.kind == "change"}
+        for one in (verdict, back)
+    ]
     assert not grown[0].keys() & grown[1].keys()
     for one in (*grown[0].values(), *grown[1].values()):
         assert one.base is not None and one.head is not None and one.head > one.base

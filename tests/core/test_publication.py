@@ -32,9 +32,22 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Failure, Snapshot
 
 CELL = CellKey("bert", "vmvx")
-GROWTH = Finding(CELL, "fail", "artifact_bytes", "code size", "change", "4KiB", "+9,000 B", 1_000, 10_000, 12)
+GROWTH = Finding(
+    CELL,
+    "fail",
+    "artifact_bytes",
+    "code size",
+    "change",
+    "4KiB",
+    "+9,000 B",
+    1_000,
+    10_000,
+    12,
+)
 ENDED = ("ok", "failed: compile")
-BROKEN = Finding(CELL, "fail", None, "states", "state", "newly-broken", "ok → failed", outcomes=ENDED)
+BROKEN = Finding(
+    CELL, "fail", None, "states", "state", "newly-broken", "ok → failed", outcomes=ENDED
+)
 OVER = replace(BROKEN, head=73_728, outcomes=("ok", "over-stack-limit: stack-limit"))
 WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
 
@@ -59,17 +72,24 @@ def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
     assert taken == Verdict("warn", (replace(GROWTH, accepted="octocat"), WARNING))
     assert seen(taken.findings) == seen([GROWTH])
     half = accept(Verdict("fail", (BROKEN, GROWTH)), acceptance(GROWTH))
-    assert (half.status, [finding.accepted is None for finding in half.findings]) == ("fail", [True, False])
+    assert (half.status, [finding.accepted is None for finding in half.findings]) == (
+        "fail",
+        [True, False],
+    )
     for verdict in (Verdict("pass"), Verdict("warn", (WARNING,)), Verdict("unknown")):
         assert accept(verdict, acceptance(GROWTH)) == verdict
     assert accept(Verdict("unknown", (GROWTH,)), acceptance(GROWTH)).status == "unknown"
-    assert status(GROWTH, None) == status(GROWTH, Acceptance("octocat", 1, ())) == "fail"
+    assert (
+        status(GROWTH, None) == status(GROWTH, Acceptance("octocat", 1, ())) == "fail"
+    )
 
 
 def test_what_base_had_needs_no_acceptance() -> None:
     known = replace(GROWTH, kind="limit", known=True)
     assert seen([known]) == ()
-    assert accept(Verdict("pass", (known,)), acceptance(GROWTH)) == Verdict("pass", (known,))
+    assert accept(Verdict("pass", (known,)), acceptance(GROWTH)) == Verdict(
+        "pass", (known,)
+    )
     taken = accept(Verdict("fail", (BROKEN, known)), acceptance(BROKEN))
     assert (taken.status, taken.findings[1:]) == ("warn", (known,))
 
@@ -77,12 +97,17 @@ def test_what_base_had_needs_no_acceptance() -> None:
 @given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
 def test_what_is_not_above_the_accepted_value_is_accepted(then: int, now: int) -> None:
     for head in (now, then, then + 1):
-        later = status(replace(GROWTH, head=head), acceptance(replace(GROWTH, head=then)))
+        later = status(
+            replace(GROWTH, head=head), acceptance(replace(GROWTH, head=then))
+        )
         assert (later == "warn") == (head <= then)
 
 
 def test_nothing_else_is_covered() -> None:
-    assert status(replace(GROWTH, limit="2KiB", rule="stricter"), acceptance(GROWTH)) == "warn", "a rule written anew"
+    assert (
+        status(replace(GROWTH, limit="2KiB", rule="stricter"), acceptance(GROWTH))
+        == "warn"
+    ), "a rule written anew"
     for changes in (
         {"key": CellKey("bert", "cuda")},
         {"key": CellKey("vit", "vmvx")},
@@ -91,12 +116,18 @@ def test_nothing_else_is_covered() -> None:
         {"head": None},
     ):
         assert status(replace(GROWTH, **changes), acceptance(GROWTH)) == "fail"
-    assert status(BROKEN, acceptance(GROWTH)) == status(GROWTH, acceptance(BROKEN)) == "fail"
+    assert (
+        status(BROKEN, acceptance(GROWTH))
+        == status(GROWTH, acceptance(BROKEN))
+        == "fail"
+    )
     assert status(BROKEN, acceptance(BROKEN)) == "warn"
     assert status(replace(BROKEN, limit="removed"), acceptance(BROKEN)) == "fail"
 
 
-def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figure() -> None:
+def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figure() -> (
+    None
+):
     for later in (
         replace(OVER, head=None, outcomes=("ok", "failed: compile, SIGSEGV")),
         replace(OVER, head=None, outcomes=ENDED),
@@ -106,18 +137,30 @@ def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figu
         replace(OVER, outcomes=None),
     ):
         assert status(later, acceptance(OVER)) == "fail"
-        assert status(OVER, acceptance(later)) == ("warn" if later.head == 73_729 else "fail")
-    smaller = replace(OVER, head=40_000, base=1, outcomes=("absent", "over-stack-limit: stack-limit"))
+        assert status(OVER, acceptance(later)) == (
+            "warn" if later.head == 73_729 else "fail"
+        )
+    smaller = replace(
+        OVER, head=40_000, base=1, outcomes=("absent", "over-stack-limit: stack-limit")
+    )
     assert status(smaller, acceptance(OVER)) == "warn"
 
 
 @pytest.mark.parametrize("stage", ["compile", "output"])
 def test_accepting_one_reason_of_a_failure_does_not_accept_another(stage: str) -> None:
     findings = [
-        replace(BROKEN, outcomes=("ok", f"failed: {stage}"), failure=Failure(stage, words))
-        for words in ("the model has no public function", "the model names its own devices")
+        replace(
+            BROKEN, outcomes=("ok", f"failed: {stage}"), failure=Failure(stage, words)
+        )
+        for words in (
+            "the model has no public function",
+            "the model names its own devices",
+        )
     ]
-    assert [status(findings[0], acceptance(finding)) for finding in findings] == ["warn", "fail"]
+    assert [status(findings[0], acceptance(finding)) for finding in findings] == [
+        "warn",
+        "fail",
+    ]
 
 
 # What a comment remembers.
@@ -147,10 +190,17 @@ def line_of(plain: Any) -> str:
 
 
 @given(states)
-def test_it_comes_back_as_it_was_and_nothing_in_it_ends_the_html_comment(state: CommentState) -> None:
+def test_it_comes_back_as_it_was_and_nothing_in_it_ends_the_html_comment(
+    state: CommentState,
+) -> None:
     line = encode(state)
     assert decode(comment(line)) == decode(comment(line).replace("\n", "\r\n")) == state
-    assert len(line) <= LINE_LIMIT and line.isascii() and line.isprintable() and line == encode(replace(state))
+    assert (
+        len(line) <= LINE_LIMIT
+        and line.isascii()
+        and line.isprintable()
+        and line == encode(replace(state))
+    )
     inside = line.removeprefix("<!-- ").removesuffix(" -->")
     assert "--" not in inside and ">" not in inside and "<" not in inside
 
@@ -159,10 +209,20 @@ def many(count: int, noise: int = 0) -> tuple[Seen, ...]:
     """As many different ones, sorted; with words that do not compress."""
 
     def odd(*numbers: int) -> str:
-        return "".join(format(zlib.crc32(f"{numbers}.{part}".encode()), "08x") for part in range(4))
+        return "".join(
+            format(zlib.crc32(f"{numbers}.{part}".encode()), "08x") for part in range(4)
+        )
 
     rows = (
-        Seen(f"model_{i}_{odd(i)}", "vmvx", "artifact_bytes", odd(noise, i), i * i, odd(noise)) for i in range(count)
+        Seen(
+            f"model_{i}_{odd(i)}",
+            "vmvx",
+            "artifact_bytes",
+            odd(noise, i),
+            i * i,
+            odd(noise),
+        )
+        for i in range(count)
     )
     return tuple(sorted(rows, key=lambda one: one.model))
 
@@ -170,10 +230,16 @@ def many(count: int, noise: int = 0) -> tuple[Seen, ...]:
 def test_what_is_too_long_is_forgotten_findings_first_and_then_the_acceptance() -> None:
     for findings in ((SEEN,), many(2_000)):
         state = replace(STATE, findings=findings)
-        assert decode(comment(encode(state))) == replace(state, findings=() if len(findings) > 1 else findings)
+        assert decode(comment(encode(state))) == replace(
+            state, findings=() if len(findings) > 1 else findings
+        )
         state = replace(state, acceptance=replace(GIVEN, seen=many(2_000, 1)))
-        assert decode(comment(encode(state))) == replace(state, findings=(), acceptance=None)
-    huge = CommentState(True, (replace(SEEN, model="".join(map(chr, range(0x4E00, 0x9000)))),))
+        assert decode(comment(encode(state))) == replace(
+            state, findings=(), acceptance=None
+        )
+    huge = CommentState(
+        True, (replace(SEEN, model="".join(map(chr, range(0x4E00, 0x9000)))),)
+    )
     assert decode(comment(encode(huge))) == replace(huge, findings=())
 
 
@@ -190,15 +256,23 @@ def test_the_plain_form_is_read() -> None:
     taken = Acceptance("who", 3, one)
     assert decode(comment(line_of(PLAIN))) == CommentState(True, one, taken)
     by_command = changed(2, ["who", 3, [ROW], "as discussed"])
-    assert decode(comment(line_of(by_command))) == CommentState(True, one, replace(taken, reason="as discussed"))
+    assert decode(comment(line_of(by_command))) == CommentState(
+        True, one, replace(taken, reason="as discussed")
+    )
 
 
 @pytest.mark.parametrize(
     "plain",
     [
         *(None, [*PLAIN, 1], changed(0, 5), changed(2, ["who", 1 << 54, [ROW]])),
-        *(changed(1, [row]) for row in (7, ["m", "t", "", "state", True, "new"], [*ROW, 1])),
-        *(changed(2, given) for given in (["who", 3, [7]], [], [["who", "why", 3, [ROW]]])),
+        *(
+            changed(1, [row])
+            for row in (7, ["m", "t", "", "state", True, "new"], [*ROW, 1])
+        ),
+        *(
+            changed(2, given)
+            for given in (["who", 3, [7]], [], [["who", "why", 3, [ROW]]])
+        ),
     ],
 )
 def test_other_forms_are_not_read(plain: Any) -> None:
@@ -215,7 +289,10 @@ def test_other_forms_are_not_read(plain: Any) -> None:
         comment(f"x{encode(STATE)}"),
         comment(encode(STATE).replace(":1:", ":2:")),
         comment(encode(STATE)[:-12] + " -->"),
-        *(comment(f"<!-- code-size-bot-state:1:{data} -->") for data in ("AAAA", "A", "A" * 20_000)),
+        *(
+            comment(f"<!-- code-size-bot-state:1:{data} -->")
+            for data in ("AAAA", "A", "A" * 20_000)
+        ),
         comment(packed(zlib.compress(b'["' + b"a" * (1 << 21) + b'"]', 9))),
         comment(packed(zlib.compress(b"[" * 200_000, 9))),
         comment(packed(zlib.compress(b"[" + b"1" * 10_000 + b"]", 9))),
@@ -240,7 +317,9 @@ MODELS, TARGETS = ("bert", "vit"), {"vmvx": "vmvx", "llvm-cpu-x86_64": "llvm-cpu
 
 
 def side(edit: Callable[[Cell], Cell | None] = lambda cell: cell) -> Snapshot:
-    return make.snapshot("3.13.0", lambda key, cell: edit(cell) if key == CELL else cell, MODELS, TARGETS)
+    return make.snapshot(
+        "3.13.0", lambda key, cell: edit(cell) if key == CELL else cell, MODELS, TARGETS
+    )
 
 
 def refused(cell: Cell) -> Cell:
@@ -260,7 +339,9 @@ def late(cell: Cell) -> Cell:
 
 
 def shaky(cell: Cell) -> Cell:
-    return replace(make.grown(cell, artifact_bytes=8), others=(CompileOutcome("ok", {}, "e" * 64),))
+    return replace(
+        make.grown(cell, artifact_bytes=8), others=(CompileOutcome("ok", {}, "e" * 64),)
+    )
 
 
 def grown(by: int) -> Snapshot:
@@ -277,34 +358,56 @@ OTHER_BYTES = side(lambda cell: replace(shaky(cell), artifact_digest="f" * 64))
 
 
 def test_nothing_new_is_quiet() -> None:
-    alike = [(one, one) for one in (side(), side(refused), side(over), side(lost), INLINE)]
+    alike = [
+        (one, one) for one in (side(), side(refused), side(over), side(lost), INLINE)
+    ]
     for base, head in (*alike, (side(shaky), OTHER_BYTES)):
         assert quiet(make.report(base, head))
     for one in (side(late), side(lost)):
         report = make.report(one, one)
         verdict = judge(report.deltas, [])
-        assert verdict.status == "warn" and quiet(replace(report, verdict=verdict)), "it ended alike on both sides"
+        assert verdict.status == "warn" and quiet(replace(report, verdict=verdict)), (
+            "it ended alike on both sides"
+        )
 
 
 @pytest.mark.parametrize(
     ("base", "head"),
     [
-        *((side(), head) for head in (grown(1), grown(-1), side(refused), side(over), side(lost), side(late))),
+        *(
+            (side(), head)
+            for head in (
+                grown(1),
+                grown(-1),
+                side(refused),
+                side(over),
+                side(lost),
+                side(late),
+            )
+        ),
         *((side(), head) for head in (side(shaky), MORE, INLINE)),
         *((base, side()) for base in (side(refused), side(lost), MORE)),
         (side(refused), side(over)),
     ],
 )
 def test_a_cell_with_news_is_told(base: Snapshot, head: Snapshot) -> None:
-    head = replace(head, compiler=replace(head.compiler, digest="f" * 64))  # with one compiler it would be noise
+    head = replace(
+        head, compiler=replace(head.compiler, digest="f" * 64)
+    )  # with one compiler it would be noise
     assert not quiet(replace(make.report(base, head), verdict=Verdict("pass")))
 
 
 def test_a_standing_limit_alone_is_no_news_and_any_other_finding_is() -> None:
     report = make.usual()
-    assert report.verdict.findings and all(map(is_standing, report.verdict.findings)) and quiet(report)
+    assert (
+        report.verdict.findings
+        and all(map(is_standing, report.verdict.findings))
+        and quiet(report)
+    )
     first, *rest = report.verdict.findings
-    ended = replace(first, kind="state", outcomes=("failed: compile", "failed: compile, SIGSEGV"))
+    ended = replace(
+        first, kind="state", outcomes=("failed: compile", "failed: compile, SIGSEGV")
+    )
     first = replace(first, known=False)
     for finding in (first, replace(first, kind="state"), replace(ended, known=False)):
         assert not quiet(replace(report, verdict=Verdict("warn", (finding, *rest))))
@@ -317,8 +420,12 @@ def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
     assert not quiet(replace(calm, broke="a shard was lost"))
     assert not quiet(replace(calm, notes=("model vit could not be read",)))
     noted = replace(calm.head, notes=("a shard is lost",))
-    assert not quiet(replace(calm, head=noted)) and quiet(replace(calm, head=noted, base=noted))
-    assert wants_comment(calm, CALM, always=False) and wants_comment(calm, None, always=True)
+    assert not quiet(replace(calm, head=noted)) and quiet(
+        replace(calm, head=noted, base=noted)
+    )
+    assert wants_comment(calm, CALM, always=False) and wants_comment(
+        calm, None, always=True
+    )
 
 
 def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
@@ -326,5 +433,9 @@ def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
     taken = Acceptance("octocat", 1, seen(alarm.verdict.findings))
     assert resolves(calm, ALARMED)
     assert not resolves(calm, CALM) and not resolves(calm, None)
-    for still in (replace(alarm, verdict=accept(alarm.verdict, taken)), replace(calm, broke="a shard"), alarm):
+    for still in (
+        replace(alarm, verdict=accept(alarm.verdict, taken)),
+        replace(calm, broke="a shard"),
+        alarm,
+    ):
         assert not resolves(still, ALARMED)

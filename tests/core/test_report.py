@@ -19,19 +19,51 @@ from bot.core.snapshot import ModelEdit
 def test_all_that_a_report_says() -> None:
     """With an accepted finding, an edited and a new model, and one cell that is explained."""
     small = make.explained_small()
-    growth = LevelSpec(relative=Ratio(Fraction(0), "0%"), limit=Amount(90_000, "own", "90000"))
+    growth = LevelSpec(
+        relative=Ratio(Fraction(0), "0%"), limit=Amount(90_000, "own", "90000")
+    )
     verdict = judge(small.deltas, [Rule("growth", ("*",), fail=growth, line=7)])
     first, *rest = verdict.findings
     findings = (replace(first, accepted="octocat"), *rest)
-    edits = ModelEdit("a", None, "2" * 64, {"arith.addf": 1}, {"head": 1}), ModelEdit("b", "1" * 64, "2" * 64)
+    edits = (
+        ModelEdit("a", None, "2" * 64, {"arith.addf": 1}, {"head": 1}),
+        ModelEdit("b", "1" * 64, "2" * 64),
+    )
     baseline = Baseline("--base 3.11.0", "5" * 40, 2)
-    told = {"edits": edits, "baseline": baseline, "notes": ("a note",), "broke": "a shard was lost"}
-    text = report_to_json(replace(small, verdict=replace(verdict, findings=findings), **told))
+    told = {
+        "edits": edits,
+        "baseline": baseline,
+        "notes": ("a note",),
+        "broke": "a shard was lost",
+    }
+    text = report_to_json(
+        replace(small, verdict=replace(verdict, findings=findings), **told)
+    )
     check_golden("report.json", text)
     plain = json.loads(text)
     assert plain["schema"] == REPORT_SCHEMA == "code-size-report/1"
-    assert [one["accepted"] for one in plain["verdict"]["findings"][:2]] == [{"who": "octocat"}, None]
-    assert plain.keys() >= {"schema", "base", "head", "baseline", "verdict", "cells", "root_causes"}
+    assert [one["accepted"] for one in plain["verdict"]["findings"][:2]] == [
+        {"who": "octocat"},
+        None,
+    ]
+    assert plain.keys() >= {
+        "schema",
+        "base",
+        "head",
+        "baseline",
+        "verdict",
+        "cells",
+        "root_causes",
+    }
     for cell in plain["cells"]:
-        assert cell.keys() >= {"model", "target", "state", "metrics", "cause", "first", "waterfall", "dispatches"}
+        assert cell.keys() >= {
+            "model",
+            "target",
+            "state",
+            "metrics",
+            "cause",
+            "first",
+            "waterfall",
+            "dispatches",
+        }
         assert cell["metrics"].keys() == set(METRIC_IDS)

@@ -1,4 +1,7 @@
-"""bot.core.snapshot: canonical on the way out, strict on the way in; and what is no digest names nothing."""
+"""bot.core.snapshot: canonical on the way out, strict on the way in.
+
+And what is no digest names nothing.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,14 @@ PROGRAM = Program(
     places={"": 1, "layer.0": 2},
 )
 _PLAIN = plain_snapshot(("a", "vmvx", "ok"), ("b", "vmvx", "over-stack-limit"))
-_TOLD = replace(_PLAIN.cells[0], program=PROGRAM, families=(Family("constants", ("e", "f"), ("i32: 1, 2",)),))
-SMALL = replace(_PLAIN, cells=(_TOLD, *_PLAIN.cells[1:]), notes=("façade ✓",), flags=("--x",))
+_TOLD = replace(
+    _PLAIN.cells[0],
+    program=PROGRAM,
+    families=(Family("constants", ("e", "f"), ("i32: 1, 2",)),),
+)
+SMALL = replace(
+    _PLAIN, cells=(_TOLD, *_PLAIN.cells[1:]), notes=("façade ✓",), flags=("--x",)
+)
 ROOMY = """{"cells": [], "compiler": {"version": "1", "revision": "", "digest": "d"}, "source": {}, "schema": "%s"}"""
 
 
@@ -63,7 +72,9 @@ def refusal(text: str) -> str:
 
 def test_a_cell_with_an_artifact_is_measured_and_cells_are_sorted_and_unique() -> None:
     for status in STATUSES:
-        assert Cell(CellKey("bert", "vmvx"), status).measured is (status in {"ok", "over-stack-limit"})
+        assert Cell(CellKey("bert", "vmvx"), status).measured is (
+            status in {"ok", "over-stack-limit"}
+        )
     keys = [CellKey("b", "a"), CellKey("a", "z"), CellKey("a", "b")]
     assert [str(key) for key in sorted(keys)] == ["a on b", "a on z", "b on a"]
     for cells in (_PLAIN.cells[::-1], _PLAIN.cells[:1] * 2):
@@ -75,26 +86,39 @@ def test_a_cell_with_an_artifact_is_measured_and_cells_are_sorted_and_unique() -
 
 
 @given(snapshots())
-def test_load_of_save_is_the_same_with_a_line_for_every_cell(snapshot: Snapshot) -> None:
+def test_load_of_save_is_the_same_with_a_line_for_every_cell(
+    snapshot: Snapshot,
+) -> None:
     text = to_json(snapshot)
     assert from_json(text) == from_json(json.dumps(json.loads(text))) == snapshot
     assert from_lines(iter([text.encode()]), "whole") == snapshot
     assert to_json(from_json(text)).encode() == text.encode()
     keys = [(cell.key.model, cell.key.target) for cell in snapshot.cells]
-    assert [(cell["model"], cell["target"]) for cell in json.loads(text)["cells"]] == keys and text.endswith("}\n")
-    assert sum('"dispatches":' in line and '"status":' in line for line in text.split("\n")) == len(snapshot.cells)
+    assert [
+        (cell["model"], cell["target"]) for cell in json.loads(text)["cells"]
+    ] == keys and text.endswith("}\n")
+    assert sum(
+        '"dispatches":' in line and '"status":' in line for line in text.split("\n")
+    ) == len(snapshot.cells)
     for cell in snapshot.cells:
         programs = {key_of(cell.program): cell.program} if cell.program else {}
-        row = decoded(canonical(row_of(cell, next(iter(programs), None))), CellRow, "cell")
+        row = decoded(
+            canonical(row_of(cell, next(iter(programs), None))), CellRow, "cell"
+        )
         assert cell_of(row, programs, "cell") == cell
 
 
 @given(snapshots(), st.randoms(use_true_random=False))
-def test_the_order_in_which_things_were_found_leaves_no_trace(snapshot: Snapshot, chance: random.Random) -> None:
+def test_the_order_in_which_things_were_found_leaves_no_trace(
+    snapshot: Snapshot, chance: random.Random
+) -> None:
     def shuffled(mapping: Any) -> dict[str, Any]:
         return dict(chance.sample(sorted(mapping.items()), len(mapping)))
 
-    cells = [replace(c, metrics=shuffled(c.metrics), reasons=shuffled(c.reasons)) for c in snapshot.cells]
+    cells = [
+        replace(c, metrics=shuffled(c.metrics), reasons=shuffled(c.reasons))
+        for c in snapshot.cells
+    ]
     finished = {cell.key: cell for cell in chance.sample(cells, len(cells))}
     other = replace(
         snapshot,
@@ -106,7 +130,9 @@ def test_the_order_in_which_things_were_found_leaves_no_trace(snapshot: Snapshot
 
 
 def test_cells_of_one_model_share_their_program() -> None:
-    cells = [replace(SMALL.cells[0], key=CellKey("a", target)) for target in ("cuda", "vmvx")]
+    cells = [
+        replace(SMALL.cells[0], key=CellKey("a", target)) for target in ("cuda", "vmvx")
+    ]
     text = to_json(replace(SMALL, cells=tuple(cells)))
     assert text.count(f'"structure":"{"t" * 16}"') == 1
     first, second = from_json(text).cells
@@ -117,12 +143,22 @@ def test_cells_of_one_model_share_their_program() -> None:
 @pytest.mark.parametrize(
     ("written", "forged", "complaint"),
     [
-        (f'"source":"{"s" * 16}"', f'"source":"{"f" * 16}"', "the name of a program is not the digest of its content"),
+        (
+            f'"source":"{"s" * 16}"',
+            f'"source":"{"f" * 16}"',
+            "the name of a program is not the digest of its content",
+        ),
         ('"program":"', '"program":"no', "no program is called 'no"),
-        ('"kind":"constants"', '"kind":"splendid"', "cells[0].families[0].kind: expected `str` matching regex"),
+        (
+            '"kind":"constants"',
+            '"kind":"splendid"',
+            "cells[0].families[0].kind: expected `str` matching regex",
+        ),
     ],
 )
-def test_a_program_is_what_its_name_says(written: str, forged: str, complaint: str) -> None:
+def test_a_program_is_what_its_name_says(
+    written: str, forged: str, complaint: str
+) -> None:
     text = to_json(SMALL)
     assert text.count(written) == 1
     assert complaint in refusal(text.replace(written, forged))
@@ -130,10 +166,14 @@ def test_a_program_is_what_its_name_says(written: str, forged: str, complaint: s
 
 def test_unknown_values_are_null_in_metrics_and_left_out_of_dispatches() -> None:
     key = CellKey("a", "vmvx")
-    cell = Cell(key, "ok", {"vm_bytes": None}, (Dispatch("e", "p", "conv", stack_bytes=0),))
+    cell = Cell(
+        key, "ok", {"vm_bytes": None}, (Dispatch("e", "p", "conv", stack_bytes=0),)
+    )
     plain = json.loads(canonical(row_of(cell)))
     assert plain["metrics"] == {"vm_bytes": None}
-    assert plain["dispatches"] == [{"executable": "e", "name": "p", "kind": "conv", "stack_bytes": 0}]
+    assert plain["dispatches"] == [
+        {"executable": "e", "name": "p", "kind": "conv", "stack_bytes": 0}
+    ]
 
 
 def test_the_fields_are_those_of_the_contract() -> None:
@@ -141,26 +181,52 @@ def test_the_fields_are_those_of_the_contract() -> None:
     assert plain["schema"] == "code-size-snapshot/1"
     assert {"version", "revision", "digest"} <= plain["compiler"].keys()
     assert plain["source"].keys() == {"sha", "ref", "dirty"}
-    contract = {"model", "target", "status", "metrics", "dispatches", "failure", "command"}
-    further = {"artifact_digest", "reasons", "compiles", "others", "program", "families"}
+    contract = {
+        "model",
+        "target",
+        "status",
+        "metrics",
+        "dispatches",
+        "failure",
+        "command",
+    }
+    further = {
+        "artifact_digest",
+        "reasons",
+        "compiles",
+        "others",
+        "program",
+        "families",
+    }
     further |= {"parts", "assembler"}
     assert all(cell.keys() - contract == further for cell in plain["cells"])
-    assert plain["cells"][0]["families"] == [{"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}]
+    assert plain["cells"][0]["families"] == [
+        {"kind": "constants", "members": ["e", "f"], "varying": ["i32: 1, 2"]}
+    ]
     assert plain["cells"][0]["failure"] is None
     assert {"stage", "message"} <= plain["cells"][1]["failure"].keys()
 
 
-def test_the_text_names_no_directory_of_this_machine_and_no_time(tmp_path: Path) -> None:
+def test_the_text_names_no_directory_of_this_machine_and_no_time(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "a.mlir").write_text("module {}")
     for top in (tmp_path, None):
         models = load_models([tmp_path / "suite" / "a.mlir"], top)
         cells = plan(models, (Target("vmvx", "vmvx"),))
-        snapshot = replace(SMALL, cells=tuple(Cell(one.key, "ok", command=one.command()) for one in cells))
+        snapshot = replace(
+            SMALL,
+            cells=tuple(Cell(one.key, "ok", command=one.command()) for one in cells),
+        )
         text = to_json(snapshot)
         assert "suite/a.mlir" in text and str(tmp_path) not in text
         assert not re.search(r'[ "=]/|\d\d:\d\d|20\d\d-\d\d', text)
-    names = {name for cls in (SnapshotRow, CellRow, CompilerInfo) for name in cls.__struct_fields__}
+    names = {
+        name
+        for cls in (SnapshotRow, CellRow, CompilerInfo)
+        for name in cls.__struct_fields__
+    }
     assert not [name for name in names if re.search("time|date|path|host|user", name)]
 
 
@@ -186,12 +252,28 @@ def replaced(place: tuple[str | int, ...], value: Any) -> str:
 @pytest.mark.parametrize(
     ("place", "value", "line"),
     [
-        (("schema",), "code-size-snapshot/2", "schema is 'code-size-snapshot/2', not 'code-size-snapshot/1'"),
+        (
+            ("schema",),
+            "code-size-snapshot/2",
+            "schema is 'code-size-snapshot/2', not 'code-size-snapshot/1'",
+        ),
         (("schema",), "", "schema is missing, not 'code-size-snapshot/1'"),
-        (("cells", 0, "metrics", "flops"), 1, "head.json: cells[0]: unknown metric 'flops'"),
+        (
+            ("cells", 0, "metrics", "flops"),
+            1,
+            "head.json: cells[0]: unknown metric 'flops'",
+        ),
         (("surplus",), 1, "head.json: object contains unknown field `surplus`"),
-        (("cells", 0, "metrics", "vm_bytes"), LARGEST + 1, "cells[0].metrics[...]: expected `int` <= 9007199254740992"),
-        (("cells", 0, "metrics", "vm_bytes"), -1, "cells[0].metrics[...]: expected `int` >= 0"),
+        (
+            ("cells", 0, "metrics", "vm_bytes"),
+            LARGEST + 1,
+            "cells[0].metrics[...]: expected `int` <= 9007199254740992",
+        ),
+        (
+            ("cells", 0, "metrics", "vm_bytes"),
+            -1,
+            "cells[0].metrics[...]: expected `int` >= 0",
+        ),
         (
             ("cells", 0, "dispatches"),
             [{"name": "p"}],
@@ -201,14 +283,26 @@ def replaced(place: tuple[str | int, ...], value: Any) -> str:
         (("cells", 0, "model"), "z", "head.json: cells are not sorted and unique"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(place: tuple[str | int, ...], value: Any, line: str) -> None:
+def test_what_is_wrong_is_said_with_its_place(
+    place: tuple[str | int, ...], value: Any, line: str
+) -> None:
     assert line in refusal(replaced(place, value))
 
 
 def test_foreign_text_is_refused_in_one_short_line() -> None:
     deep = '{"schema":' + "[" * 900 + "]" * 900 + "}"
     for text in (
-        *("", "null", "NaN", "\ufeff{}", "not json", to_json(SMALL) * 2, "[" * 100_000, '{"schema":' * 100_000, deep),
+        *(
+            "",
+            "null",
+            "NaN",
+            "\ufeff{}",
+            "not json",
+            to_json(SMALL) * 2,
+            "[" * 100_000,
+            '{"schema":' * 100_000,
+            deep,
+        ),
         ROOMY % "code-size-snapshot/1" + "x",
         '{"schema":"code-size-snapshot/1","cells":' + "9" * 5000 + "}",
         '{"schema":"code-size-report/1","cells":[]}',
@@ -217,27 +311,48 @@ def test_foreign_text_is_refused_in_one_short_line() -> None:
 
 
 def test_other_layouts_and_missing_fields_are_read() -> None:
-    assert from_json(replaced(("cells", 0, "metrics", "fills"), LARGEST)).cells[0].value("fills") == LARGEST
+    assert (
+        from_json(replaced(("cells", 0, "metrics", "fills"), LARGEST))
+        .cells[0]
+        .value("fills")
+        == LARGEST
+    )
     empty = from_json(ROOMY % "code-size-snapshot/1")
     assert (empty.cells, empty.models, empty.notes) == ((), {}, ())
-    moved = replace(SMALL, notes=("\N{PILE OF POO} by surrogate pair", "a\u2028b\x85c\u2029"), flags=("\r\n\x0b\x0c",))
+    moved = replace(
+        SMALL,
+        notes=("\N{PILE OF POO} by surrogate pair", "a\u2028b\x85c\u2029"),
+        flags=("\r\n\x0b\x0c",),
+    )
     plain = json.loads(to_json(moved))
-    for text in (to_json(moved), json.dumps(plain), json.dumps(plain, indent=2, ensure_ascii=True)):
+    for text in (
+        to_json(moved),
+        json.dumps(plain),
+        json.dumps(plain, indent=2, ensure_ascii=True),
+    ):
         assert from_json(text) == moved
 
 
-@pytest.mark.parametrize("digest", ["s", "s" * 43, "../../etc/passwd", "", "s" * 15 + "."])
-def test_what_is_no_digest_is_refused_and_names_no_text(tmp_path: Path, digest: str) -> None:
+@pytest.mark.parametrize(
+    "digest", ["s", "s" * 43, "../../etc/passwd", "", "s" * 15 + "."]
+)
+def test_what_is_no_digest_is_refused_and_names_no_text(
+    tmp_path: Path, digest: str
+) -> None:
     """Digests of other versions are longer or shorter, and equal none of this one's."""
     cell = made(Row("s"))
     text = to_json(replace(measured(), cells=(cell,), models={cell.key.model: "m"}))
     assert cell.dispatches[0].code is not None
     with pytest.raises(InputError, match="code"):
-        from_json(text.replace(f'"code":"{cell.dispatches[0].code}"', f'"code":"{digest}"'))
+        from_json(
+            text.replace(f'"code":"{cell.dispatches[0].code}"', f'"code":"{digest}"')
+        )
     store = TextStore(tmp_path)
     with pytest.raises(ValueError, match="is not a digest"):
         store.keep(digest, "text")
-    stray = tmp_path / "ir" / digest.encode().hex()[:2] / f"{digest.encode().hex()}.mlir"
+    stray = (
+        tmp_path / "ir" / digest.encode().hex()[:2] / f"{digest.encode().hex()}.mlir"
+    )
     stray.parent.mkdir(parents=True)
     stray.write_text("of whom?")
     assert store.load(digest) is None, "even one that lies there is not found"

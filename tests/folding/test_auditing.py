@@ -1,4 +1,7 @@
-"""`fold` from a configuration to an audit, with a real compiler and a real runtime; and programs that rarely differ."""
+"""`fold` from a configuration to an audit, with a real compiler and a real runtime.
+
+And programs that rarely differ.
+"""
 
 from __future__ import annotations
 
@@ -56,22 +59,42 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small models, and a cache of their cells that all tests share."""
     home = tmp_path_factory.mktemp("audit")
     own_cache(home / "cache", RELEASE)
-    write(home, "c.yml", layers=LAYERS, plain="func.func @main(%x: tensor<64xi32>) -> tensor<64xi32> {\n"
-          "  %0 = arith.addi %x, %x : tensor<64xi32>\n  return %0 : tensor<64xi32>\n}\n")  # fmt: skip
+    write(
+        home,
+        "c.yml",
+        layers=LAYERS,
+        plain="func.func @main(%x: tensor<64xi32>) -> tensor<64xi32> {\n"
+        "  %0 = arith.addi %x, %x : tensor<64xi32>\n  return %0 : tensor<64xi32>\n}\n",
+    )
     return home
 
 
-def write(home: Path, name: str, targets: Sequence[str] = TARGETS, **models: str) -> None:
+def write(
+    home: Path, name: str, targets: Sequence[str] = TARGETS, **models: str
+) -> None:
     """A configuration and its models."""
     for model, text in models.items():
         (home / f"{model}.mlir").write_text(text, encoding="utf-8")
-    config = {"schema": "code-size-config/1", "models": [f"{model}.mlir" for model in models], "targets": list(targets)}
+    config = {
+        "schema": "code-size-config/1",
+        "models": [f"{model}.mlir" for model in models],
+        "targets": list(targets),
+    }
     (home / name).write_text(json.dumps(config), encoding="utf-8")
 
 
 def folded(home: Path, out: str, *arguments: str, config: str = "c.yml") -> FoldAudit:
     """What `fold` writes."""
-    words = ["fold", "-q", "--compiler", RELEASE, "--config", str(home / config), "--cache", str(home / "cache")]
+    words = [
+        "fold",
+        "-q",
+        "--compiler",
+        RELEASE,
+        "--config",
+        str(home / config),
+        "--cache",
+        str(home / "cache"),
+    ]
     code = main((*words, "--jobs", "2", "--out", str(home / out), *arguments))
     assert code == 0
     return fold_of((home / out / "fold.json").read_bytes())
@@ -93,7 +116,14 @@ def printed(home: Path, out: str, cell: FoldCell) -> int:
     assert cell.command.startswith("iree-compile - ")
     environment = {"PATH": f"{binary.parent}:{os.defpath}"}
     argv = ["sh", "-c", cell.command]
-    subprocess.run(argv, cwd=home / out, env=environment, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        argv,
+        cwd=home / out,
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     made = home / out / f"{cell.model}.vmfb"
     size = made.stat().st_size
     made.unlink()
@@ -108,22 +138,42 @@ def test_what_is_alike_is_folded_run_and_timed(audit: FoldAudit) -> None:
         assert cell.executables.change is not None and cell.executables.change <= -3
         assert cell.artifact_bytes.change is not None and cell.artifact_bytes.change < 0
         assert cell.resumed_bytes == cell.artifact_bytes.before
-        assert [family.kind for family in cell.folded] == ["constants"] and cell.left == ()
-        assert [len(family.members) for family in cell.folded] == [4] and cell.folded[0].operands == ("i32", "i32")
+        assert [family.kind for family in cell.folded] == [
+            "constants"
+        ] and cell.left == ()
+        assert [len(family.members) for family in cell.folded] == [4] and cell.folded[
+            0
+        ].operands == ("i32", "i32")
         assert cell.equal is (True if target in RUN else None)
         assert (cell.price is not None) == (target in RUN) == (cell.price_note == "")
-    assert found["cuda"].equal_note == "on this machine: cuda code needs its device, and does not run on a processor"
+    assert (
+        found["cuda"].equal_note
+        == "on this machine: cuda code needs its device, and does not run on a"
+        " processor"
+    )
     assert found["vmvx"].equal_note.startswith("bit-equal on ")
     assert audit.max_slowdown == 50 and "iree-base-runtime" in audit.machine
 
 
 def test_where_nothing_is_alike_all_figures_stay(audit: FoldAudit, home: Path) -> None:
     for cell in cells(audit, "plain").values():
-        assert (cell.state, cell.folded, cell.left, cell.module, cell.command) == ("nothing-to-fold", (), (), "", "")
+        assert (cell.state, cell.folded, cell.left, cell.module, cell.command) == (
+            "nothing-to-fold",
+            (),
+            (),
+            "",
+            "",
+        )
         for pair in (cell.executables, cell.artifact_bytes):
             assert pair.before == pair.after and pair.before
-        assert (cell.equal, cell.equal_note) == (cell.price, cell.price_note) == (None, NOTHING_FOLDED)
-    assert {path.name for path in (home / "run/folded").iterdir()} == {f"layers.{target}.mlir" for target in TARGETS}
+        assert (
+            (cell.equal, cell.equal_note)
+            == (cell.price, cell.price_note)
+            == (None, NOTHING_FOLDED)
+        )
+    assert {path.name for path in (home / "run/folded").iterdir()} == {
+        f"layers.{target}.mlir" for target in TARGETS
+    }
 
 
 def test_the_counts_of_each_model(audit: FoldAudit) -> None:
@@ -133,20 +183,35 @@ def test_the_counts_of_each_model(audit: FoldAudit) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_printed_command_gives_the_measured_artifact(audit: FoldAudit, home: Path, target: str) -> None:
+def test_the_printed_command_gives_the_measured_artifact(
+    audit: FoldAudit, home: Path, target: str
+) -> None:
     cell = cells(audit, "layers")[target]
-    assert cell.module == f"folded/layers.{target}.mlir" and (home / "run" / cell.module).is_file()
+    assert (
+        cell.module == f"folded/layers.{target}.mlir"
+        and (home / "run" / cell.module).is_file()
+    )
     assert printed(home, "run", cell) == cell.artifact_bytes.after
 
 
-def test_without_running_the_figures_and_programs_are_the_same(audit: FoldAudit, home: Path) -> None:
+def test_without_running_the_figures_and_programs_are_the_same(
+    audit: FoldAudit, home: Path
+) -> None:
     found = folded(home, "not-run", "--no-run")
     assert found.machine == "" and found.models == audit.models
     for one, other in zip(found.cells, audit.cells, strict=True):
-        assert (one.equal, one.equal_note, one.price, one.price_note) == (None, NOT_ASKED, None, NOT_ASKED)
+        assert (one.equal, one.equal_note, one.price, one.price_note) == (
+            None,
+            NOT_ASKED,
+            None,
+            NOT_ASKED,
+        )
         assert (one.artifact_bytes, one.folded, one.left, one.command) == (
-            other.artifact_bytes, other.folded, other.left, other.command,
-        )  # fmt: skip
+            other.artifact_bytes,
+            other.folded,
+            other.left,
+            other.command,
+        )
     for path in (home / "run/folded").iterdir():
         assert path.read_bytes() == (home / "not-run/folded" / path.name).read_bytes()
 
@@ -165,12 +230,20 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("untimed", "wrong")
-def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(home: Path) -> None:
+def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(
+    home: Path,
+) -> None:
     found = folded(home, "wrong", "--model", "layers")
     for cell in found.cells:
-        assert cell.state == "nothing-to-fold" and cell.artifact_bytes.change == 0 and cell.folded == ()
+        assert (
+            cell.state == "nothing-to-fold"
+            and cell.artifact_bytes.change == 0
+            and cell.folded == ()
+        )
         assert [(one.kind, len(one.members)) for one in cell.left] == [("constants", 4)]
-        assert re.fullmatch(r"its outputs differ on (vmvx|llvm-cpu-x86_64)", cell.left[0].why)
+        assert re.fullmatch(
+            r"its outputs differ on (vmvx|llvm-cpu-x86_64)", cell.left[0].why
+        )
     assert found.models[0].folded == found.models[0].today
     assert not (home / "wrong/folded").exists()
 
@@ -186,14 +259,22 @@ def test_a_group_that_differs_on_one_target_is_folded_on_none_and_the_others_sta
         bad.update(group for group in attempt.groups if len(group) == 2)
         is_vmvx = "vmvx" in bench.before.name
         worse = is_vmvx and not bad.isdisjoint(attempt.groups)
-        return Equality(False, "output 0 differs in 3 of 4 values") if worse else Equality(True, "bit-equal")
+        return (
+            Equality(False, "output 0 differs in 3 of 4 values")
+            if worse
+            else Equality(True, "bit-equal")
+        )
 
     monkeypatch.setattr(Bench, "equal", equal)
     found = folded(home, "two", config="two.yml")
     assert len(bad) == 1
     for cell in found.cells:
-        assert cell.state == "folded" and [len(family.members) for family in cell.folded] == [3], cell
-        assert {(one.members, one.why) for one in cell.left} >= {(*bad, "its outputs differ on vmvx")}
+        assert cell.state == "folded" and [
+            len(family.members) for family in cell.folded
+        ] == [3], cell
+        assert {(one.members, one.why) for one in cell.left} >= {
+            (*bad, "its outputs differ on vmvx")
+        }
         assert cell.equal is (None if cell.target == "cuda" else True)
 
 
@@ -201,30 +282,56 @@ def two_kinds() -> str:
     """Three layers that differ in constants, and two that shift without a multiplier."""
     text = layers([(3, 4), (5, 5), (7, 6), (1000, 9), (2000, 10)])
     return "".join(
-        re.sub(r"arith\.muli %in, %factor", "arith.subi %in, %factor", line) if at > 3 else line
+        (
+            re.sub(r"arith\.muli %in, %factor", "arith.subi %in, %factor", line)
+            if at > 3
+            else line
+        )
         for at, line in enumerate(re.split(r"(?=  %f\d = )", text))
     )
 
 
-def test_what_is_too_dear_is_left_and_nothing_is_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_dear_is_left_and_nothing_is_folded(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dear = Price(100, 150, 12, 1.5, 1.4, 1.6)
     monkeypatch.setattr(Bench, "price", lambda _self, _attempt: dear)
-    found = cells(folded(home, "dear", "--model", "layers", "--max-slowdown", "1%"), "layers")
+    found = cells(
+        folded(home, "dear", "--model", "layers", "--max-slowdown", "1%"), "layers"
+    )
     assert found["cuda"].state == "folded"
     for target in RUN:
         cell = found[target]
-        assert (cell.state, cell.artifact_bytes.change, cell.price) == ("nothing-to-fold", 0, None)
+        assert (cell.state, cell.artifact_bytes.change, cell.price) == (
+            "nothing-to-fold",
+            0,
+            None,
+        )
         assert (cell.equal, cell.equal_note) == (None, NOTHING_FOLDED)
-        assert [(one.kind, one.why) for one in cell.left] == [("constants", "it is slower by more than 1.0%")]
+        assert [(one.kind, one.why) for one in cell.left] == [
+            ("constants", "it is slower by more than 1.0%")
+        ]
         assert cell.price_note == "no remaining group is worth its slowdown"
 
 
 @pytest.mark.usefixtures("untimed")
-def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(home: Path) -> None:
-    write(home, "broken.yml", ["vmvx"], layers=LAYERS, broken="func.func @main() { nonsense }\n")
+def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(
+    home: Path,
+) -> None:
+    write(
+        home,
+        "broken.yml",
+        ["vmvx"],
+        layers=LAYERS,
+        broken="func.func @main() { nonsense }\n",
+    )
     found = folded(home, "broken", config="broken.yml")
     one = cells(found, "broken")["vmvx"]
-    assert (one.state, one.artifact_bytes.before, one.artifact_bytes.after) == ("failed", None, None)
+    assert (one.state, one.artifact_bytes.before, one.artifact_bytes.after) == (
+        "failed",
+        None,
+        None,
+    )
     assert one.note and "\n" not in one.note and one.left == ()
     assert cells(found, "layers")["vmvx"].state == "folded"
 
@@ -233,8 +340,15 @@ def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.study.fold_attempts.RESUME", "--no-such-option")
-    for cell in folded(home, "no-resume", "--model", "layers", "--target", "vmvx").cells:
-        assert (cell.state, cell.folded, cell.left, cell.resumed_bytes) == ("failed", (), (), None)
+    for cell in folded(
+        home, "no-resume", "--model", "layers", "--target", "vmvx"
+    ).cells:
+        assert (cell.state, cell.folded, cell.left, cell.resumed_bytes) == (
+            "failed",
+            (),
+            (),
+            None,
+        )
         why = "this compiler does not know the option --no-such-option"
         assert cell.note == cell.equal_note == f"resumed with nothing folded: {why}"
         assert cell.artifact_bytes.before and cell.artifact_bytes.after is None
@@ -243,33 +357,50 @@ def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the
 def twice_the_norm() -> str:
     """Two layer norms with other constants, each with more stack than the compiler's gate allows."""
     text = NORM.read_text(encoding="utf-8")
-    head, body = text[: text.index("{\n") + 2], text[text.index("{\n") + 2 : text.index("  return ")]
-    again = re.sub(r"%(?!(?:table|ids|x|g|b)\b)(\w+)", r"%\1_2", body.replace("1.0e-05", "1.0e-03"))
+    head, body = (
+        text[: text.index("{\n") + 2],
+        text[text.index("{\n") + 2 : text.index("  return ")],
+    )
+    again = re.sub(
+        r"%(?!(?:table|ids|x|g|b)\b)(\w+)", r"%\1_2", body.replace("1.0e-05", "1.0e-03")
+    )
     again = re.sub(r"%x\b", "%again", again)
     kept = "  %again = util.optimization_barrier %r : tensor<128x768xf32>\n"
     return f"{head}{body}{kept}{again}  return %r_2 : tensor<128x768xf32>\n}}\n"
 
 
 @pytest.mark.usefixtures("untimed")
-def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(home: Path) -> None:
+def test_a_cell_over_the_stack_limit_is_folded_with_the_limit_lifted(
+    home: Path,
+) -> None:
     write(home, "norms.yml", ["llvm-cpu-x86_64"], norms=twice_the_norm())
     cell = folded(home, "norms", config="norms.yml").cells[0]
-    assert cell.state == "folded" and (cell.executables.before, cell.executables.after) == (2, 1)
+    assert cell.state == "folded" and (
+        cell.executables.before,
+        cell.executables.after,
+    ) == (2, 1)
     assert cell.command.count("--iree-llvmcpu-stack-allocation-limit=") == 1
     assert cell.equal is True, cell.equal_note
     assert printed(home, "norms", cell) == cell.artifact_bytes.after
 
 
 @pytest.mark.usefixtures("untimed")
-def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_stack_limit_refuses_is_not_folded(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(home, "within.yml", ["llvm-cpu-x86_64"], within=layers([(5, 3), (6, 4)]))
 
-    def refused(setup: CompileSetup, argv: Sequence[str], source: CompileInput) -> Compiled | Failure:
+    def refused(
+        setup: CompileSetup, argv: Sequence[str], source: CompileInput
+    ) -> Compiled | Failure:
         found = compile_directly(setup, argv, source)
         if source.path.name.endswith(".0.mlir"):  # of nothing folded
             return found
         assert isinstance(found, Compiled)
-        message = "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for function. Got 40000 bytes"
+        message = (
+            "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for"
+            " function. Got 40000 bytes"
+        )
         return replace(found, refusal=Failure("stack-limit", message, 1, None, 40_000))
 
     monkeypatch.setattr("bot.study.fold_attempts.compile_directly", refused)
@@ -278,7 +409,9 @@ def test_what_the_stack_limit_refuses_is_not_folded(home: Path, monkeypatch: pyt
     assert any("exceeded stack allocation limit" in one.why for one in cell.left)
 
 
-def test_no_reason_names_figures_executables_or_places(audit: FoldAudit, home: Path) -> None:
+def test_no_reason_names_figures_executables_or_places(
+    audit: FoldAudit, home: Path
+) -> None:
     audits = [audit, *(fold_of(path.read_bytes()) for path in home.glob("*/fold.json"))]
     for why in {one.why for told in audits for cell in told.cells for one in cell.left}:
         assert not re.search(r"main|dispatch_|<stdin>|:\d+:\d+|\d B\b", why), why
@@ -291,17 +424,25 @@ IDS = "tensor<64xi32>"
 Audit = Callable[[str, str], FoldCell]
 
 
-def two(type_: str, body: str, low: object, high: object, held: str = "", head: str = "") -> str:
+def two(
+    type_: str, body: str, low: object, high: object, held: str = "", head: str = ""
+) -> str:
     """Two executables whose bodies differ in the constant `{}`."""
     both = mapped("%x", "%a", type_, body.format(low)) + barrier("%y", "%x", type_)
     both += mapped("%y", "%b", type_, body.format(high))
     given = f"  return %a, %b : {type_}, {type_}\n"
-    return f"{held}func.func @main(%x: {type_}) -> ({type_}, {type_}) {{\n{head}{both}\n{given}}}\n"
+    return (
+        f"{held}func.func @main(%x: {type_}) -> ({type_}, {type_})"
+        f" {{\n{head}{both}\n{given}}}\n"
+    )
 
 
 def capped(kind: str, operation: str, low: str, high: str) -> str:
     """They let nothing through that is above a cap of their own."""
-    body = f"\n  %cap = arith.constant {{}} : {kind}\n  %1 = arith.{operation} %in, %cap : {kind}\n"
+    body = (
+        f"\n  %cap = arith.constant {{}} : {kind}\n  %1 = arith.{operation} %in, %cap :"
+        f" {kind}\n"
+    )
     return two(f"tensor<64x{kind}>", f"{body}  linalg.yield %1 : {kind}", low, high)
 
 
@@ -314,7 +455,11 @@ def remembering() -> str:
       %1 = arith.muli %in, %factor : i32
       linalg.yield %1 : i32"""
 
-    both = mapped("%s", "%a", IDS, body(3)) + barrier("%t", "%s", IDS) + mapped("%t", "%b", IDS, body(5))
+    both = (
+        mapped("%s", "%a", IDS, body(3))
+        + barrier("%t", "%s", IDS)
+        + mapped("%t", "%b", IDS, body(5))
+    )
     return f"""
 util.global private mutable @state = dense<0> : {IDS}
 func.func @main(%x: {IDS}) -> ({IDS}, {IDS}) {{
@@ -336,7 +481,9 @@ CONSTANT = """
 
 
 @pytest.fixture
-def audit_of(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Audit]:
+def audit_of(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Audit]:
     """What `fold` says of a model of this text; nothing is timed."""
     monkeypatch.setattr(Bench, "price", lambda _self, _attempt: "not timed here")
 
@@ -361,13 +508,22 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) -> None:
     cell = audit_of(name, PROGRAMS[name])
-    assert cell.state == "nothing-to-fold" and [one.why for one in cell.left] == ["its outputs differ on vmvx"]
+    assert cell.state == "nothing-to-fold" and [one.why for one in cell.left] == [
+        "its outputs differ on vmvx"
+    ]
 
 
-def test_what_is_the_same_says_on_what(audit_of: Audit, home: Path, tmp_path: Path) -> None:
-    cell, said = audit_of("bytes_above_100", PROGRAMS["bytes_above_100"]), "bit-equal on 3 random inputs"
+def test_what_is_the_same_says_on_what(
+    audit_of: Audit, home: Path, tmp_path: Path
+) -> None:
+    cell, said = (
+        audit_of("bytes_above_100", PROGRAMS["bytes_above_100"]),
+        "bit-equal on 3 random inputs",
+    )
     assert (cell.state, cell.equal, cell.equal_note) == ("folded", True, said)
-    assert f"<sub>¹ {said}" in (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
+    assert f"<sub>¹ {said}" in (home / tmp_path.name / "fold.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
@@ -375,10 +531,19 @@ def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
 ) -> None:
     cell = audit_of("constant", two(IDS, CONSTANT, 2147483000, 2147483500))
     why = "nothing to compare: it is the same for all inputs, on 3 random inputs"
-    assert (cell.state, cell.equal, cell.price) == ("folded", None, None) and why in cell.equal_note
+    assert (cell.state, cell.equal, cell.price) == (
+        "folded",
+        None,
+        None,
+    ) and why in cell.equal_note
     assert cell.price_note == "equal outputs are not proved"
     text = (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
-    assert "<sub>not known¹</sub>" in text and why in text and "not run" not in text and "equal in" not in text
+    assert (
+        "<sub>not known¹</sub>" in text
+        and why in text
+        and "not run" not in text
+        and "equal in" not in text
+    )
 
 
 def test_a_program_with_state_is_folded_and_not_run(audit_of: Audit) -> None:

@@ -18,7 +18,14 @@ from bot.compiler.bindings import IR_WORKER, Bindings
 from bot.core.fold import FOLD_KINDS
 from bot.errors import MalformedBinary
 from bot.running.runner import Runtime
-from bot.study.rewriting import Group, Groups, Rewritten, groups_of, missing_resource, rewritten
+from bot.study.rewriting import (
+    Group,
+    Groups,
+    Rewritten,
+    groups_of,
+    missing_resource,
+    rewritten,
+)
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
@@ -55,10 +62,15 @@ def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -
     """The folded program: all its executables are one group at this level, and none at a stricter one."""
     found = at.groups(flow)
     names = tuple(found.entries)
-    wanted = {kind: () if FOLD_KINDS.index(kind) < FOLD_KINDS.index(level) else (names,) for kind in FOLD_KINDS}
+    wanted = {
+        kind: () if FOLD_KINDS.index(kind) < FOLD_KINDS.index(level) else (names,)
+        for kind in FOLD_KINDS
+    }
     assert found.groups == wanted and found.unfit == {} and len(names) >= 2
     folded, told = at.fold(flow, names)
-    assert [(one.members, one.operands) for one in told.folded] == [(names, operands)] and told.left == ()
+    assert [(one.members, one.operands) for one in told.folded] == [
+        (names, operands)
+    ] and told.left == ()
     assert (executables(flow), executables(folded)) == (len(names), 1)
     again, entries = at.groups(folded), {names[0]: found.entries[names[0]]}
     assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.elements)
@@ -81,8 +93,11 @@ def test_what_a_model_is_compiled_to_is_made_one_and_each_site_keeps_its_values(
     folded = made_one(at, flow, one.level, one.operands)
     told_equal(at, runtime, flow, folded)
     if one.level != "static-shapes":
-        # With the values of its sites exchanged it is another program: what is told equal could have differed.
-        other = at.written(exchanged(folded.read_text(encoding="utf-8"), len(one.operands)))
+        # With the values of its sites exchanged it is another program: what is told
+        # equal could have differed.
+        other = at.written(
+            exchanged(folded.read_text(encoding="utf-8"), len(one.operands))
+        )
         equal, note = at.equal(runtime, flow, other)
         assert equal is False and "differs in" in note
 
@@ -98,26 +113,54 @@ def test_what_is_written_at_the_end_of_flow_is_made_one_and_gives_the_same(
 
 
 @pytest.mark.parametrize("name", [*FOLDABLE, *WRITTEN])
-def test_an_older_release_folds_and_compiles_the_same(old: FoldStage, name: str) -> None:
+def test_an_older_release_folds_and_compiles_the_same(
+    old: FoldStage, name: str
+) -> None:
     one = FOLDABLE.get(name)
     at = old.on("here", *one.flags if one else ())
-    flow = at.flow(one.source) if one else at.written(program(at.header, WRITTEN[name].regions))
-    level, operands = (one.level, one.operands) if one else (WRITTEN[name].level, WRITTEN[name].operands)
+    flow = (
+        at.flow(one.source)
+        if one
+        else at.written(program(at.header, WRITTEN[name].regions))
+    )
+    level, operands = (
+        (one.level, one.operands)
+        if one
+        else (WRITTEN[name].level, WRITTEN[name].operands)
+    )
     assert at.artifact(made_one(at, flow, level, operands)).stat().st_size > 0
 
 
 def exchanged(text: str, count: int) -> str:
     """The program, each site with the values that the next passes, the last with those of the first."""
     head, main, tail = text.partition("util.func public @main")
-    launches = [line.partition(") : ")[0] for line in tail.splitlines() if "flow.dispatch" in line]
+    launches = [
+        line.partition(") : ")[0]
+        for line in tail.splitlines()
+        if "flow.dispatch" in line
+    ]
     names = [name for line in launches for name in VALUE.findall(line)[-count:]]
     values = {name: value for name, value in PASSED.findall(tail) if name in names}
     assert len(values) == len(names) >= 2 * count
-    passed = dict(zip(names, [values[name] for name in names[count:] + names[:count]], strict=True))
-    return head + main + PASSED.sub(lambda found: f"{found[1]} = arith.constant {passed.get(found[1], found[2])}", tail)
+    passed = dict(
+        zip(
+            names, [values[name] for name in names[count:] + names[:count]], strict=True
+        )
+    )
+    return (
+        head
+        + main
+        + PASSED.sub(
+            lambda found: (
+                f"{found[1]} = arith.constant {passed.get(found[1], found[2])}"
+            ),
+            tail,
+        )
+    )
 
 
-# Executables that look alike and are not: no level has them, and who asks for them all the same is told why not.
+# Executables that look alike and are not: no level has them, and who asks for them all
+# the same is told why not.
 
 
 TYPE = "tensor<8x8xi32>"
@@ -133,7 +176,10 @@ sys.exit(ir_worker.main(sys.argv[1]))
 
 def of(name: str, operation: str, maps: str = "", kinds: str = "") -> Region:
     """Elements through one operation, which sees `%in` and the constant `%c`."""
-    body = f"        %c = arith.constant 3 : i32\n        {operation}\n        linalg.yield %1 : i32\n"
+    body = (
+        f"        %c = arith.constant 3 : i32\n        {operation}\n       "
+        " linalg.yield %1 : i32\n"
+    )
     return Region(name, [TYPE], TYPE, generic("%x0", "%y", TYPE, body, maps, kinds))
 
 
@@ -185,15 +231,27 @@ def counted(name: str, workgroups: int) -> Region:
 COMPARED = "%p = arith.cmpi {}, %in, %c : i32\n        %1 = arith.extui %p : i1 to i32"
 SWAPPED = "affine_map<(d0, d1) -> (d1, d0)>"
 PAIRS = {
-    "permutation": (of("a", "%1 = arith.addi %in, %c : i32"), of("b", "%1 = arith.addi %in, %c : i32", SWAPPED)),
+    "permutation": (
+        of("a", "%1 = arith.addi %in, %c : i32"),
+        of("b", "%1 = arith.addi %in, %c : i32", SWAPPED),
+    ),
     "iterator": (
         of("a", "%1 = arith.addi %in, %before : i32"),
         of("b", "%1 = arith.addi %in, %before : i32", "", '"parallel", "reduction"'),
     ),
     "predicate": (of("a", COMPARED.format("slt")), of("b", COMPARED.format("sle"))),
-    "overflow": (of("a", "%1 = arith.addi %in, %c : i32"), of("b", "%1 = arith.addi %in, %c overflow<nsw> : i32")),
-    "operation": (of("a", "%1 = arith.addi %in, %c : i32"), of("b", "%1 = arith.subi %in, %c : i32")),
-    "order-of-constant": (of("a", "%1 = arith.subi %in, %c : i32"), of("b", "%1 = arith.subi %c, %in : i32")),
+    "overflow": (
+        of("a", "%1 = arith.addi %in, %c : i32"),
+        of("b", "%1 = arith.addi %in, %c overflow<nsw> : i32"),
+    ),
+    "operation": (
+        of("a", "%1 = arith.addi %in, %c : i32"),
+        of("b", "%1 = arith.subi %in, %c : i32"),
+    ),
+    "order-of-constant": (
+        of("a", "%1 = arith.subi %in, %c : i32"),
+        of("b", "%1 = arith.subi %c, %in : i32"),
+    ),
     "order": (of_two("a", "%p, %q"), of_two("b", "%q, %p")),
     "tied": (adding("a"), adding("b", tied=True)),
     "shape": (shaped("a", 2), shaped("b", 5)),
@@ -202,7 +260,9 @@ PAIRS = {
     "padding-value": (
         padding("a", 8, (1, 1), (1, 1)),
         padding("b", 8, (1, 1), (1, 1))._replace(
-            body=padding("b", 8, (1, 1), (1, 1)).body.replace("constant 0", "constant 9")
+            body=padding("b", 8, (1, 1), (1, 1)).body.replace(
+                "constant 0", "constant 9"
+            )
         ),
     ),
 }
@@ -210,7 +270,9 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_pair_that_differs_in_what_it_means_is_in_no_group(at: FoldStage, name: str) -> None:
+def test_a_pair_that_differs_in_what_it_means_is_in_no_group(
+    at: FoldStage, name: str
+) -> None:
     first, second = PAIRS[name]
     flow = at.written(program(at.header, [first, second]))
     found = at.groups(flow)
@@ -218,7 +280,9 @@ def test_a_pair_that_differs_in_what_it_means_is_in_no_group(at: FoldStage, name
     told = left(at, flow, ("a", "b"))
     assert len(told) == 1 and told[0][0] == ("a", "b") and told[0][1] == ALIKE
     alike = at.written(program(at.header, [first, first._replace(name="b")]))
-    assert at.groups(alike).groups["identical"] == (("a", "b"),), "the pair differs in nothing else"
+    assert at.groups(alike).groups["identical"] == (("a", "b"),), (
+        "the pair differs in nothing else"
+    )
 
 
 def left(at: FoldStage, flow: Path, *groups: Group) -> list[tuple[Group, str]]:
@@ -228,21 +292,41 @@ def left(at: FoldStage, flow: Path, *groups: Group) -> list[tuple[Group, str]]:
     return [(one.members, one.why) for one in told.left]
 
 
-def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(at: FoldStage) -> None:
-    regions = [adding("a"), adding("b", 5), slicing("s", 16, (0, 3), (8, 4)), of_two("t", "%p, %q")]
+def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
+    at: FoldStage,
+) -> None:
+    regions = [
+        adding("a"),
+        adding("b", 5),
+        slicing("s", 16, (0, 3), (8, 4)),
+        of_two("t", "%p, %q"),
+    ]
     flow = at.written(program(at.header, regions))
     few = "they are not at least two different executables"
-    asked = [("a", "s"), ("a", "t"), ("s", "a", "b"), ("a",), ("a", "a"), ("a", "x"), ()]
+    asked = [
+        ("a", "s"),
+        ("a", "t"),
+        ("s", "a", "b"),
+        ("a",),
+        ("a", "a"),
+        ("a", "x"),
+        (),
+    ]
     whys = [ALIKE, ALIKE, ALIKE, few, few, "the program has no such executable", few]
     assert left(at, flow, *asked) == list(zip(asked, whys, strict=True))
 
 
-def test_an_executable_that_is_gone_by_then_is_left_and_the_rest_is_folded(at: FoldStage) -> None:
+def test_an_executable_that_is_gone_by_then_is_left_and_the_rest_is_folded(
+    at: FoldStage,
+) -> None:
     flow = at.written(program(at.header, [adding("a"), adding("b", 5), adding("c", 7)]))
     out, told = at.fold(flow, ("a", "b"), ("b", "c"), ("a", "c"))
     assert [one.members for one in told.folded] == [("a", "b")]
     assert [one.members for one in told.left] == [("b", "c"), ("a", "c")]
-    assert told.left[0].why == "the program has no such executable" and told.left[1].why == ALIKE
+    assert (
+        told.left[0].why == "the program has no such executable"
+        and told.left[1].why == ALIKE
+    )
     assert at.groups(out).entries == {"a": "a_entry", "c": "c_entry"}
 
 
@@ -254,37 +338,54 @@ def test_an_executable_of_two_functions_or_exports_is_unfit(at: FoldStage) -> No
       flow.return %x, %y, %z : index, index, index
     }
 """
-    two = text.replace('      func.func @"b_entry"', helper + '      func.func @"b_entry"')
+    two = text.replace(
+        '      func.func @"b_entry"', helper + '      func.func @"b_entry"'
+    )
     exports = text.replace(
-        '    flow.executable.export public @"b_entry"', export + '    flow.executable.export public @"b_entry"'
+        '    flow.executable.export public @"b_entry"',
+        export + '    flow.executable.export public @"b_entry"',
     )
     for changed in (two, exports):
         assert changed != text
         flow = at.written(changed)
         found = at.groups(flow)
-        assert found.unfit == {"b": "it is not one function of one block"} and not any(found.groups.values())
-        assert left(at, flow, ("a", "b")) == [(("a", "b"), "it is not one function of one block")]
+        assert found.unfit == {"b": "it is not one function of one block"} and not any(
+            found.groups.values()
+        )
+        assert left(at, flow, ("a", "b")) == [
+            (("a", "b"), "it is not one function of one block")
+        ]
 
 
 def test_a_site_that_may_launch_one_of_several_keeps_them(at: FoldStage) -> None:
     text = program(at.header, [adding("a"), adding("b", 5)])
     one = 'flow.dispatch @"a"::@"a_entry"('
-    flow = at.written(text.replace(one, 'flow.dispatch {@"a"::@"a_entry", @"b"::@"b_entry"}('))
+    flow = at.written(
+        text.replace(one, 'flow.dispatch {@"a"::@"a_entry", @"b"::@"b_entry"}(')
+    )
     assert at.groups(flow).groups["constants"] == (("a", "b"),)
-    assert left(at, flow, ("a", "b")) == [(("a", "b"), "a site may launch one of several executables")]
+    assert left(at, flow, ("a", "b")) == [
+        (("a", "b"), "a site may launch one of several executables")
+    ]
 
 
 def test_an_executable_that_nothing_launches_is_not_folded(at: FoldStage) -> None:
     flow = at.written(program(at.header, [adding("a")], adding("b", 5).text))
     assert at.groups(flow).groups["constants"] == (("a", "b"),)
-    assert left(at, flow, ("a", "b")) == [(("a", "b"), "an executable is never launched")]
+    assert left(at, flow, ("a", "b")) == [
+        (("a", "b"), "an executable is never launched")
+    ]
 
 
 def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str:
     """What a worker that rewrites wrongly says, and that the program it makes is not written."""
     script = home / "broken.py"
-    script.write_text(BROKEN_WORKER.format(folder=str(IR_WORKER.parents[1]), patch=patch))
-    broken = Bindings(at.setup.toolchain.bindings, "", at.setup.session.cancel, script=script)
+    script.write_text(
+        BROKEN_WORKER.format(folder=str(IR_WORKER.parents[1]), patch=patch)
+    )
+    broken = Bindings(
+        at.setup.toolchain.bindings, "", at.setup.session.cancel, script=script
+    )
     flow = at.written(program(at.header, regions))
     worse = FoldStage(at.setup, broken, at.home)
     before = set(at.home.iterdir())
@@ -297,17 +398,35 @@ def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str
     return str(error.value)
 
 
-def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(at: FoldStage, tmp_path: Path) -> None:
-    said = refused(at, tmp_path, [reducing("a", 8, 4), reducing("b", 6, 12)], "ir_fold._merged = lambda *_: []")
-    assert said.startswith("program IR: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic dimensions")
+def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(
+    at: FoldStage, tmp_path: Path
+) -> None:
+    said = refused(
+        at,
+        tmp_path,
+        [reducing("a", 8, 4), reducing("b", 6, 12)],
+        "ir_fold._merged = lambda *_: []",
+    )
+    assert said.startswith(
+        "program IR: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic"
+        " dimensions"
+    )
     assert "\n" not in said
 
 
 def test_a_site_that_does_not_pass_what_the_function_takes_is_refused_though_the_compiler_does_not_mind(
     at: FoldStage, tmp_path: Path
 ) -> None:
-    said = refused(at, tmp_path, [adding("a"), adding("b", 5)], "ir_fold.argument_places = lambda sites: 0")
-    assert said == "program IR: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as operand 0 of @a_entry, a i32"
+    said = refused(
+        at,
+        tmp_path,
+        [adding("a"), adding("b", 5)],
+        "ir_fold.argument_places = lambda sites: 0",
+    )
+    assert (
+        said == "program IR: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as"
+        " operand 0 of @a_entry, a i32"
+    )
 
 
 # Programs and workers that are odd or none: the very bytes, or one clear line.
@@ -318,13 +437,17 @@ SMALL = ROOT / "tests/fixtures/e2e/models/embedding_norm.mlir"
 
 
 @pytest.mark.parametrize("name", ["embedding_norm", "mobilenet_v1_f32_224"])
-def test_a_program_in_which_nothing_is_asked_for_stays_to_the_byte(new: FoldStage, name: str) -> None:
+def test_a_program_in_which_nothing_is_asked_for_stays_to_the_byte(
+    new: FoldStage, name: str
+) -> None:
     source = SMALL if name == SMALL.stem else ROOT / f"configs/models/{name}.mlir"
     flow = new.flow(source.read_text(encoding="utf-8"))
     out, told = new.fold(flow)
     assert out.read_bytes() == flow.read_bytes()
     assert told == Rewritten((), ()) and new.groups(flow).entries
-    text = program(new.header, [adding("a")]).replace("\n", " // ünï\r\n")  # of any layout
+    text = program(new.header, [adding("a")]).replace(
+        "\n", " // ünï\r\n"
+    )  # of any layout
     flow.write_bytes(text.encode())
     out, told = new.fold(flow)
     assert out.read_bytes() == flow.read_bytes() and told == Rewritten((), ())
@@ -337,11 +460,18 @@ def test_a_program_without_executables_has_no_groups(new: FoldStage, text: str) 
     assert (found.entries, found.unfit, found.groups) == ({}, {}, NONE)
     out, told = new.fold(flow, ("a", "b"))
     assert out.read_text() == text
-    assert [(one.members, one.why) for one in told.left] == [(("a", "b"), "the program has no such executable")]
+    assert [(one.members, one.why) for one in told.left] == [
+        (("a", "b"), "the program has no such executable")
+    ]
 
 
-def test_sites_in_functions_of_another_dialect_and_in_initializers_are_rewritten(new: FoldStage) -> None:
-    a, b, c, d = (adding(name, amount) for name, amount in (("a", 3), ("b", 5), ("c", 7), ("d", 9)))
+def test_sites_in_functions_of_another_dialect_and_in_initializers_are_rewritten(
+    new: FoldStage,
+) -> None:
+    a, b, c, d = (
+        adding(name, amount)
+        for name, amount in (("a", 3), ("b", 5), ("c", 7), ("d", 9))
+    )
     held = f"""
   util.global private mutable @g : {c.result}
   util.initializer {{
@@ -361,20 +491,33 @@ def test_sites_in_functions_of_another_dialect_and_in_initializers_are_rewritten
         assert f"arith.constant {amount} : i32" in text.partition("util.initializer")[2]
 
 
-@pytest.mark.parametrize("data", [b"no MLIR {", b"\0\xff\xfe", b"module {\n  flow.executable private @a {", b"\x7fELF"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"no MLIR {",
+        b"\0\xff\xfe",
+        b"module {\n  flow.executable private @a {",
+        b"\x7fELF",
+    ],
+)
 def test_what_is_no_program_is_one_line(new: FoldStage, data: bytes) -> None:
     flow = new.written("")
     flow.write_bytes(data)
     for ask in (lambda: new.groups(flow), lambda: new.fold(flow, ("a", "b"))):
         with pytest.raises(MalformedBinary) as error:
             ask()
-        assert str(error.value).startswith("program IR: ") and "\n" not in str(error.value)
+        assert str(error.value).startswith("program IR: ") and "\n" not in str(
+            error.value
+        )
         assert len(str(error.value)) < 600
     assert new.groups(new.written("module {}")).groups == NONE, "the worker lives on"
 
 
 def test_a_program_that_is_not_there_is_the_machines_fault(new: FoldStage) -> None:
-    with pytest.raises(MalformedBinary, match=r"^program IR: on this machine: gone\.mlir: No such file or directory"):
+    with pytest.raises(
+        MalformedBinary,
+        match=r"^program IR: on this machine: gone\.mlir: No such file or directory",
+    ):
         new.groups(new.home / "gone.mlir")
 
 
@@ -396,11 +539,18 @@ CARRIED = """module {{
         ("module { %0 = dense_resource<blob> : t }", "blob"),
         (CARRIED.format("blob", "blob"), None),
         (CARRIED.format("blob", "other"), "blob"),
-        (CARRIED.format("torch_tensor_32_torch.float32", "torch_tensor_32_torch.float32"), None),
+        (
+            CARRIED.format(
+                "torch_tensor_32_torch.float32", "torch_tensor_32_torch.float32"
+            ),
+            None,
+        ),
         (CARRIED.format('"a b"', '"a b"'), None),
     ],
 )
-def test_a_resource_that_is_named_has_to_be_carried(text: str, missing: str | None) -> None:
+def test_a_resource_that_is_named_has_to_be_carried(
+    text: str, missing: str | None
+) -> None:
     assert missing_resource(text) == missing
 
 
@@ -415,12 +565,20 @@ def test_a_resource_that_is_named_has_to_be_carried(text: str, missing: str | No
 def test_an_answer_that_is_none_is_one_line(tmp_path: Path, answer: object) -> None:
     script, line = tmp_path / "worker.py", json.dumps(json.dumps(answer))
     script.write_text(
-        f"import sys\nprint('{{\"ready\": true}}', flush=True)\nfor _ in sys.stdin: print({line}, flush=True)\n"
+        "import sys\nprint('{\"ready\": true}', flush=True)\nfor _ in sys.stdin:"
+        f" print({line}, flush=True)\n"
     )
     bindings = Bindings(tmp_path, "", Cancel(), timeout_seconds=20, script=script)
     with pytest.raises(MalformedBinary) as error:
         rewritten(bindings, tmp_path / "flow.mlir", [("a", "b")], tmp_path / "out.mlir")
-    assert str(error.value).startswith("program IR") and "\n" not in str(error.value) and len(str(error.value)) < 700
+    assert (
+        str(error.value).startswith("program IR")
+        and "\n" not in str(error.value)
+        and len(str(error.value)) < 700
+    )
     bindings.close()
     with pytest.raises(MalformedBinary, match="its bindings are for another Python"):
-        groups_of(Bindings(None, "its bindings are for another Python", Cancel()), tmp_path / "flow.mlir")
+        groups_of(
+            Bindings(None, "its bindings are for another Python", Cancel()),
+            tmp_path / "flow.mlir",
+        )

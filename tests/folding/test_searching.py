@@ -53,13 +53,19 @@ class World:
         asked = tuple(sorted(groups))
         self.asked.append(asked)
         made = [group for group in asked if group not in self.unfit]
-        left = tuple(LeftGroup(group, "tensor.pad of varying shape") for group in asked if group in self.unfit)
+        left = tuple(
+            LeftGroup(group, "tensor.pad of varying shape")
+            for group in asked
+            if group in self.unfit
+        )
         folded = tuple(FoldedGroup(group, ("i32",)) for group in made)
         return Attempt(asked, self._cell(made), Path(), PLANNED, folded, left)
 
     def _cell(self, groups: Sequence[Group]) -> Cell:
         if message := self.fails(groups):
-            return Cell(CellKey("m", "t"), "failed", failure=Failure("compile", message))
+            return Cell(
+                CellKey("m", "t"), "failed", failure=Failure("compile", message)
+            )
         sizes = dict(self.code)
         for group in groups:
             whole = sum(sizes.pop(name) for name in group)
@@ -69,7 +75,12 @@ class World:
             Dispatch(name, f"{name}_f", "k", 1, size if self.tells_code else None)
             for name, size in sorted(sizes.items())
         )
-        return Cell(CellKey("m", "t"), "ok", {"artifact_bytes": HOST_BYTES + sites + sum(sizes.values())}, rows)
+        return Cell(
+            CellKey("m", "t"),
+            "ok",
+            {"artifact_bytes": HOST_BYTES + sites + sum(sizes.values())},
+            rows,
+        )
 
     @property
     def plain_bytes(self) -> int:
@@ -87,12 +98,24 @@ def found_of(executables: Sequence[str], **levels: Sequence[Group]) -> Groups:
 
 
 def world(
-    code: Mapping[str, int], folded: Mapping[Group, int] | None = None, *, fails: Any = None,
-    unfit: Sequence[Group] = (), tells_code: bool = True, elements: Mapping[str, int] | None = None,
+    code: Mapping[str, int],
+    folded: Mapping[Group, int] | None = None,
+    *,
+    fails: Any = None,
+    unfit: Sequence[Group] = (),
+    tells_code: bool = True,
+    elements: Mapping[str, int] | None = None,
     **levels: Sequence[Group],
-) -> World:  # fmt: skip
+) -> World:
     found = replace(found_of(list(code), **levels), elements=dict(elements or {}))
-    return World(code, found, folded or {}, fails or (lambda _groups: ""), frozenset(unfit), tells_code)
+    return World(
+        code,
+        found,
+        folded or {},
+        fails or (lambda _groups: ""),
+        frozenset(unfit),
+        tells_code,
+    )
 
 
 def told(kept: Searched) -> dict[Group, tuple[str, str]]:
@@ -106,7 +129,10 @@ EQUAL, SMALL, LARGE = dict.fromkeys(WHOLE, 1_000), ("a", "c"), ("b", "d")
 HALVES: dict[Group, int] = {WHOLE: 4_000, SMALL: 1_000, LARGE: 1_950}
 FAILS = "<stdin>:12:3: error: failed to legalize operation 'arith.extsi'\nmore"
 REASON = "failed to legalize operation 'arith.extsi'"
-NO_CODE, NO_SMALLER = "folding this group saves no code", "this group does not make the artifact smaller"
+NO_CODE, NO_SMALLER = (
+    "folding this group saves no code",
+    "this group does not make the artifact smaller",
+)
 
 
 def failing(*bad: Group) -> Callable[[Sequence[Group]], str]:
@@ -121,65 +147,134 @@ def more_than(count: int) -> Callable[[Sequence[Group]], str]:
 
 Case = tuple[World, tuple[Group, ...], dict[Group, tuple[str, str]]]
 CASES: dict[str, Case] = {
-    "what saves is kept and nothing is left": (world(FOUR, constants=[AB, CD]), (AB, CD), {}),
+    "what saves is kept and nothing is left": (
+        world(FOUR, constants=[AB, CD]),
+        (AB, CD),
+        {},
+    ),
     "a program without a group": (world(FOUR), (), {}),
     "where all fails all is left once, with the reason and without its place": (
-        world(FOUR, fails=more_than(0), constants=[AB, CD]), (), {AB: ("constants", REASON), CD: ("constants", REASON)},
+        world(FOUR, fails=more_than(0), constants=[AB, CD]),
+        (),
+        {AB: ("constants", REASON), CD: ("constants", REASON)},
     ),
-    "one group that fails": (world(FOUR, fails=failing(CD), constants=[AB, CD]), (AB,), {CD: ("constants", REASON)}),
+    "one group that fails": (
+        world(FOUR, fails=failing(CD), constants=[AB, CD]),
+        (AB,),
+        {CD: ("constants", REASON)},
+    ),
     "two groups that compile apart only": (
-        world(FOUR, fails=more_than(1), constants=[AB, CD]), (AB,),
+        world(FOUR, fails=more_than(1), constants=[AB, CD]),
+        (AB,),
         {CD: ("constants", f"together with the other groups: {REASON}")},
     ),
-    "a group of four that fails is halved": (world(FOUR, fails=failing(WHOLE), constants=[WHOLE]), (AB, CD), {}),
+    "a group of four that fails is halved": (
+        world(FOUR, fails=failing(WHOLE), constants=[WHOLE]),
+        (AB, CD),
+        {},
+    ),
     "its halves have its kind": (
-        world(FOUR, fails=failing(WHOLE, CD), constants=[WHOLE]), (AB,), {CD: ("constants", REASON)},
+        world(FOUR, fails=failing(WHOLE, CD), constants=[WHOLE]),
+        (AB,),
+        {CD: ("constants", REASON)},
     ),
     "a half that saves nothing": (
-        world(FOUR, {CD: 7_000}, fails=failing(WHOLE), constants=[WHOLE]), (AB,), {CD: ("constants", NO_CODE)},
+        world(FOUR, {CD: 7_000}, fails=failing(WHOLE), constants=[WHOLE]),
+        (AB,),
+        {CD: ("constants", NO_CODE)},
     ),
     "a group that cannot be rewritten is left with that reason alone": (
-        world(FOUR, unfit=[WHOLE], constants=[AB], static_shapes=[WHOLE]), (AB,),
+        world(FOUR, unfit=[WHOLE], constants=[AB], static_shapes=[WHOLE]),
+        (AB,),
         {WHOLE: ("static-shapes", "tensor.pad of varying shape")},
     ),
     "what saves no code, and what makes the artifact no smaller": (
-        world(FOUR, {AB: 8_000, CD: 6_000 - 2 * SITE_BYTES}, constants=[AB, CD]), (),
+        world(FOUR, {AB: 8_000, CD: 6_000 - 2 * SITE_BYTES}, constants=[AB, CD]),
+        (),
         {AB: ("constants", NO_CODE), CD: ("constants", NO_SMALLER)},
     ),
     "what makes the artifact larger does not hide behind what makes it smaller": (
-        world({"a": 4_000, "b": 4_000, "c": 3_000, "d": 3_000}, {AB: 7_960}, constants=[AB, CD]), (CD,),
+        world(
+            {"a": 4_000, "b": 4_000, "c": 3_000, "d": 3_000},
+            {AB: 7_960},
+            constants=[AB, CD],
+        ),
+        (CD,),
         {AB: ("constants", NO_SMALLER)},
     ),
     "nor where it has little code": (
-        world({"a": 40, "b": 40, "c": 3_000, "d": 3_000}, {AB: 40}, constants=[AB, CD]), (CD,),
+        world({"a": 40, "b": 40, "c": 3_000, "d": 3_000}, {AB: 40}, constants=[AB, CD]),
+        (CD,),
         {AB: ("constants", NO_SMALLER)},
     ),
     "where code costs more at its sites than folding saves only what gains alone is kept": (
-        world({"a": 50, "b": 50, "c": 60, "d": 60}, {AB: 40, CD: 30}, constants=[AB, CD]), (CD,),
+        world(
+            {"a": 50, "b": 50, "c": 60, "d": 60}, {AB: 40, CD: 30}, constants=[AB, CD]
+        ),
+        (CD,),
         {AB: ("constants", NO_SMALLER)},
     ),
-    "or nothing": (world({"a": 50, "b": 50}, {AB: 40}, constants=[AB]), (), {AB: ("constants", NO_SMALLER)}),
+    "or nothing": (
+        world({"a": 50, "b": 50}, {AB: 40}, constants=[AB]),
+        (),
+        {AB: ("constants", NO_SMALLER)},
+    ),
     "of two ways the one with the smaller artifact": (
-        world(FOUR, {AB: 4_500, CD: 3_500, WHOLE: 6_000}, constants=[AB, CD], static_shapes=[WHOLE]), (WHOLE,), {},
+        world(
+            FOUR,
+            {AB: 4_500, CD: 3_500, WHOLE: 6_000},
+            constants=[AB, CD],
+            static_shapes=[WHOLE],
+        ),
+        (WHOLE,),
+        {},
     ),
     "which may be the stricter": (
-        world(FOUR, {AB: 4_500, CD: 3_500, WHOLE: 12_000}, constants=[AB, CD], static_shapes=[WHOLE]), (AB, CD), {},
+        world(
+            FOUR,
+            {AB: 4_500, CD: 3_500, WHOLE: 12_000},
+            constants=[AB, CD],
+            static_shapes=[WHOLE],
+        ),
+        (AB, CD),
+        {},
     ),
     "of a group that gains nothing the half of one size that does": (
-        world(EQUAL, HALVES, elements={"a": 1, "c": 1, "b": 100, "d": 100}, constants=[WHOLE]), (SMALL,), {},
+        world(
+            EQUAL,
+            HALVES,
+            elements={"a": 1, "c": 1, "b": 100, "d": 100},
+            constants=[WHOLE],
+        ),
+        (SMALL,),
+        {},
     ),
     "whichever half that is": (
-        world(EQUAL, HALVES, elements={"a": 100, "c": 100, "b": 1, "d": 1}, constants=[WHOLE]), (SMALL,), {},
+        world(
+            EQUAL,
+            HALVES,
+            elements={"a": 100, "c": 100, "b": 1, "d": 1},
+            constants=[WHOLE],
+        ),
+        (SMALL,),
+        {},
     ),
     "or both": (
-        world(EQUAL, {**HALVES, LARGE: 1_000}, elements={"a": 1, "c": 1, "b": 9, "d": 9}, constants=[WHOLE]),
-        (SMALL, LARGE), {},
+        world(
+            EQUAL,
+            {**HALVES, LARGE: 1_000},
+            elements={"a": 1, "c": 1, "b": 9, "d": 9},
+            constants=[WHOLE],
+        ),
+        (SMALL, LARGE),
+        {},
     ),
     "where the code is not told the artifact decides": (
-        world(FOUR, {AB: 3_000, CD: 6_000}, tells_code=False, constants=[AB, CD]), (AB,),
+        world(FOUR, {AB: 3_000, CD: 6_000}, tells_code=False, constants=[AB, CD]),
+        (AB,),
         {CD: ("constants", NO_SMALLER)},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -188,27 +283,54 @@ def test_what_is_kept_and_what_is_left(case: str) -> None:
     kept = search(made.found, made.attempt)
     assert kept.attempt.groups == groups and told(kept) == left
     sites = sum(SITE_BYTES * len(group) for group in groups)
-    code = sum(made.folded.get(group, sum(made.code[name] for name in group) // 2) for group in groups)
-    rest = sum(size for name, size in made.code.items() if not any(name in group for group in groups))
+    code = sum(
+        made.folded.get(group, sum(made.code[name] for name in group) // 2)
+        for group in groups
+    )
+    rest = sum(
+        size
+        for name, size in made.code.items()
+        if not any(name in group for group in groups)
+    )
     assert kept.attempt.artifact_bytes == HOST_BYTES + sites + code + rest
 
 
-def test_a_part_of_a_group_has_its_kind_and_a_program_without_one_is_compiled_once() -> None:
+def test_a_part_of_a_group_has_its_kind_and_a_program_without_one_is_compiled_once() -> (
+    None
+):
     made = world(FOUR, constants=[WHOLE])
-    assert kind_of(made.found, CD) == "constants" and kind_of(made.found, ("a", "x")) is None
+    assert (
+        kind_of(made.found, CD) == "constants"
+        and kind_of(made.found, ("a", "x")) is None
+    )
     made = world(FOUR)
     search(made.found, made.attempt)
     assert set(made.asked) == {()}
 
 
-def test_a_half_across_stricter_groups_does_not_hide_them_and_the_artifact_counts_more_than_code() -> None:
+def test_a_half_across_stricter_groups_does_not_hide_them_and_the_artifact_counts_more_than_code() -> (
+    None
+):
     """The halves of the wide group cut the strict one in two; only the strict one saves."""
-    made = world(FOUR, {AB: 9_000, CD: 9_000, BC: 3_000}, fails=failing(WHOLE), constants=[BC], static_shapes=[WHOLE])
+    made = world(
+        FOUR,
+        {AB: 9_000, CD: 9_000, BC: 3_000},
+        fails=failing(WHOLE),
+        constants=[BC],
+        static_shapes=[WHOLE],
+    )
     assert search(made.found, made.attempt).attempt.groups == (BC,)
-    made = world(dict.fromkeys(WHOLE, 100), {BC: 100, WHOLE: 260, AB: 200, CD: 200}, constants=[BC],
-                 static_shapes=[WHOLE])  # fmt: skip
+    made = world(
+        dict.fromkeys(WHOLE, 100),
+        {BC: 100, WHOLE: 260, AB: 200, CD: 200},
+        constants=[BC],
+        static_shapes=[WHOLE],
+    )
     kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == (BC,) and kept.attempt.artifact_bytes == made.plain_bytes - 20
+    assert (
+        kept.attempt.groups == (BC,)
+        and kept.attempt.artifact_bytes == made.plain_bytes - 20
+    )
 
 
 def test_what_is_banned_is_not_folded_in_a_wider_group_either() -> None:
@@ -217,7 +339,10 @@ def test_what_is_banned_is_not_folded_in_a_wider_group_either() -> None:
     assert kept.attempt.groups == (CD,) and kept.left == ()
     assert not any("a" in group for asked in made.asked for group in asked)
     assert search(made.found, made.attempt, {WHOLE}).attempt.groups == (AB, CD)
-    assert permitted([WHOLE], {BC}) == [("a", "d")] and permitted([WHOLE, AB], {AB, CD}) == []
+    assert (
+        permitted([WHOLE], {BC}) == [("a", "d")]
+        and permitted([WHOLE, AB], {AB, CD}) == []
+    )
 
 
 @st.composite
@@ -227,20 +352,37 @@ def worlds(draw: st.DrawFn) -> World:
     keys = {name: tuple(draw(st.integers(0, 1)) for _ in FOLD_KINDS) for name in names}
     levels: dict[str, list[Group]] = {}
     for depth, kind in enumerate(FOLD_KINDS):
-        ordered = sorted(names, key=lambda name, cut=depth: keys[name][cut:])  # type: ignore[misc]
-        parts = [tuple(sorted(part)) for _, part in groupby(ordered, lambda name, cut=depth: keys[name][cut:])]  # type: ignore[misc]
+        ends = {name: keys[name][depth:] for name in names}
+        ordered = sorted(names, key=ends.__getitem__)
+        parts = [tuple(sorted(part)) for _, part in groupby(ordered, ends.__getitem__)]
         levels[kind.replace("-", "_")] = sorted(part for part in parts if len(part) > 1)
     every = sorted({group for groups in levels.values() for group in groups})
     code = {name: draw(st.integers(1, 5_000)) for name in names}
-    folded = {group: draw(st.integers(1, 9_000)) for group in every if draw(st.booleans())}
-    poison, most = frozenset(draw(st.sets(st.sampled_from(names), max_size=2))), draw(st.integers(1, 9))
+    folded = {
+        group: draw(st.integers(1, 9_000)) for group in every if draw(st.booleans())
+    }
+    poison, most = (
+        frozenset(draw(st.sets(st.sampled_from(names), max_size=2))),
+        draw(st.integers(1, 9)),
+    )
     says = draw(st.sampled_from([FAILS, "error: no room", f"error: in {names[0]}_f"]))
 
     def fails(groups: Sequence[Group]) -> str:
-        return says if len(groups) > most or any(poison <= set(group) for group in groups if poison) else ""
+        return (
+            says
+            if len(groups) > most
+            or any(poison <= set(group) for group in groups if poison)
+            else ""
+        )
 
-    unfit = frozenset(draw(st.sets(st.sampled_from(every)))) if every else frozenset[Group]()
-    return World(code, found_of(names, **levels), folded, fails, unfit, draw(st.booleans()))
+    unfit = (
+        frozenset(draw(st.sets(st.sampled_from(every))))
+        if every
+        else frozenset[Group]()
+    )
+    return World(
+        code, found_of(names, **levels), folded, fails, unfit, draw(st.booleans())
+    )
 
 
 @given(worlds(), st.data())
@@ -253,12 +395,18 @@ def test_whatever_the_compiler_does_the_artifact_gets_no_larger_and_each_group_i
     size = kept.attempt.artifact_bytes
     assert size is not None and size <= made.plain_bytes
     assert {one.members for one in kept.attempt.folded} == set(kept.attempt.groups)
-    assert not any(set(one) <= set(group) for one in banned for group in kept.attempt.groups)
+    assert not any(
+        set(one) <= set(group) for one in banned for group in kept.attempt.groups
+    )
     folded, left = {name for group in kept.attempt.groups for name in group}, told(kept)
     assert not any(folded.issuperset(members) for members in left)
     spoken = folded.union(*left, *banned)
-    assert all(not spoken.isdisjoint(group) for group in every), "a group of which nothing is said"
-    assert all(kind in FOLD_KINDS and why and "\n" not in why for kind, why in left.values())
+    assert all(not spoken.isdisjoint(group) for group in every), (
+        "a group of which nothing is said"
+    )
+    assert all(
+        kind in FOLD_KINDS and why and "\n" not in why for kind, why in left.values()
+    )
     assert search(made.found, made.attempt, banned) == kept
 
 
@@ -284,12 +432,18 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
         ratio = 1 + sum((COSTS[group] for group in attempt.groups), 0.0)
         return Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
 
-    attempt, dropped, told = affordable(world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown)
+    attempt, dropped, told = affordable(
+        world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown
+    )
     assert list(attempt.groups) == kept and sorted([*kept, *dropped]) == sorted(COSTS)
     assert isinstance(told, str) is (not kept)
     for group, why in dropped.items():
         is_dear = COSTS[group] > max_slowdown
-        assert why.startswith("it is slower by more than " if is_dear else "alone it is worth its slowdown")
+        assert why.startswith(
+            "it is slower by more than "
+            if is_dear
+            else "alone it is worth its slowdown"
+        )
     assert affordable(world.attempt([AB]), world.attempt, lambda _: "too long", 0) == (
         world.attempt([AB]),
         {},
@@ -300,8 +454,12 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
 BYTES = BeforeAfter(9_000, 5_000)
 
 
-def cell(target: str, after: int | None, equal: bool | None, model: str = "m") -> FoldCell:
-    return FoldCell(model, target, "folded", BeforeAfter(30, after), BYTES, equal, (), ())
+def cell(
+    target: str, after: int | None, equal: bool | None, model: str = "m"
+) -> FoldCell:
+    return FoldCell(
+        model, target, "folded", BeforeAfter(30, after), BYTES, equal, (), ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,8 +472,17 @@ def cell(target: str, after: int | None, equal: bool | None, model: str = "m") -
         ([], None),
     ],
 )
-def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(cells: list[FoldCell], folded: int | None) -> None:
+def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(
+    cells: list[FoldCell], folded: int | None
+) -> None:
     planned = PlannedCell(Model("m", "", "", "", 0), Target("a", "vmvx"))
-    measured = Cell(CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30})
+    measured = Cell(
+        CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30}
+    )
     found = model_of([Audited(measured, planned, failure="no bindings")], cells)
-    assert (found.model, found.regions, found.today, found.folded) == ("m", 64, 30, folded)
+    assert (found.model, found.regions, found.today, found.folded) == (
+        "m",
+        64,
+        30,
+        folded,
+    )

@@ -19,7 +19,9 @@ from bot.github.archive import MOST_BYTES_EACH, read_zip
 NAMES = ("base.json", "head.json")
 
 
-def zipped(*files: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zipped(
+    *files: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED
+) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w", method) as archive:
         warnings.simplefilter("ignore")
@@ -78,7 +80,9 @@ def peak_bytes(action: Callable[[], object]) -> int:
 
 def test_what_is_expected() -> None:
     assert read_zip(GOOD, names=NAMES) == FILES
-    assert read_zip(zipped(("head.json", b"1"), method=zipfile.ZIP_STORED), names=NAMES) == {"head.json": b"1"}
+    assert read_zip(
+        zipped(("head.json", b"1"), method=zipfile.ZIP_STORED), names=NAMES
+    ) == {"head.json": b"1"}
     assert read_zip(zipped(), names=NAMES) == {}
 
 
@@ -110,7 +114,10 @@ def test_what_is_expected() -> None:
         pytest.param(patched(GOOD, ENTRY, 42, bytes(4)), id="one-place"),
         pytest.param(patched(GOOD, END, 10, b"\1\0"), id="hides-one"),
         pytest.param(
-            patched(zipped(("base.json", bytes(4 << 20))), ENTRY, 20, b"\xff\xff\xff\x7f"), id="bomb-says-more"
+            patched(
+                zipped(("base.json", bytes(4 << 20))), ENTRY, 20, b"\xff\xff\xff\x7f"
+            ),
+            id="bomb-says-more",
         ),
         pytest.param(GOOD.replace(b"head.json", b"base.json"), id="one-name"),
     ],
@@ -124,9 +131,13 @@ def test_what_is_refused(data: bytes) -> None:
 def test_limits() -> None:
     largest, names = bytes(MOST_BYTES_EACH), (*NAMES, "third.json")
     files = [(name, largest) for name in names]
-    assert len(read_zip(zipped(*files[:2], method=zipfile.ZIP_STORED), names=names)) == 2
+    assert (
+        len(read_zip(zipped(*files[:2], method=zipfile.ZIP_STORED), names=names)) == 2
+    )
     for too_much in (files, [("base.json", largest + b"x")]):
-        with pytest.raises(InputError, match=r"more bytes than allowed|has more than 33554432 bytes"):
+        with pytest.raises(
+            InputError, match=r"more bytes than allowed|has more than 33554432 bytes"
+        ):
             read_zip(zipped(*too_much, method=zipfile.ZIP_STORED), names=names)
 
 
@@ -137,15 +148,22 @@ def test_a_bomb_that_says_it_is_small_is_not_unpacked() -> None:
     assert peak_bytes(lambda: read_zip(bomb, names=NAMES)) < 1 << 20
 
 
-def test_files_that_share_their_bytes_have_no_more_than_one_archive_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_share_their_bytes_have_no_more_than_one_archive_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The inner file of one is the whole next one: what `zipfile` lets through is bound by the sum of all sizes."""
     noise = bytes(range(256)) * 100
     one = zipped(("head.json", noise), method=zipfile.ZIP_STORED)
     both = zipped(("base.json", one[: one.index(ENTRY)]), method=zipfile.ZIP_STORED)
-    inner, outer = one[one.index(ENTRY) : one.index(END)], both[both.index(ENTRY) : both.index(END)]
+    inner, outer = (
+        one[one.index(ENTRY) : one.index(END)],
+        both[both.index(ENTRY) : both.index(END)],
+    )
     at = struct.pack("<L", both.index(b"head.json") - 30)
     body = both[: both.index(ENTRY)]
-    end = struct.pack("<4s4H2LH", END, 0, 0, 2, 2, len(inner) + len(outer), len(body), 0)
+    end = struct.pack(
+        "<4s4H2LH", END, 0, 0, 2, 2, len(inner) + len(outer), len(body), 0
+    )
     overlapping = body + outer + patched(inner, ENTRY, 42, at) + end
     monkeypatch.setattr("bot.github.archive.LIMIT_BYTES", 2 * len(noise))
     with pytest.raises(InputError, match=r"Overlapped|more bytes than allowed"):
@@ -155,7 +173,9 @@ def test_files_that_share_their_bytes_have_no_more_than_one_archive_may(monkeypa
 def test_a_directory_without_an_end_is_refused_before_it_is_read() -> None:
     entry = zipped(("a", b""))
     record = entry[entry.index(ENTRY) : entry.index(END)]
-    data = record * 100_000 + struct.pack("<4s4H2LH", END, 0, 0, 0xFFFF, 0xFFFF, len(record) * 100_000, 0, 0)
+    data = record * 100_000 + struct.pack(
+        "<4s4H2LH", END, 0, 0, 0xFFFF, 0xFFFF, len(record) * 100_000, 0, 0
+    )
     assert peak_bytes(lambda: read_zip(data, names=["a"])) < 1 << 20
 
 
@@ -170,6 +190,8 @@ def test_of_any_byte_that_is_another_one_nothing_is_lost() -> None:
 
 
 def test_a_nul_in_a_name() -> None:
-    data = zipped(("base.jsonXevil", b"1")).replace(b"base.jsonXevil", b"base.json\0evil")
+    data = zipped(("base.jsonXevil", b"1")).replace(
+        b"base.jsonXevil", b"base.json\0evil"
+    )
     with pytest.raises(InputError):
         read_zip(data, names=NAMES)

@@ -21,15 +21,24 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
 def test_compare_answers_each_command_in_its_own_comment_without_a_check(
     commands: Commands,
 ) -> None:
-    head, _ = commands.pull({"models/a.mlir": GROWN, "models/b.mlir": MODEL.format("b")})
+    head, _ = commands.pull(
+        {"models/a.mlir": GROWN, "models/b.mlir": MODEL.format("b")}
+    )
     git(commands.stage.origin.work, "push", "-q", "origin", "main:older")
     commands.hub.set_branch("older", commands.main)
     (first,) = commands.say("/code-size compare ref:older head --model a --target vm*")
-    (second,) = commands.say("/code-size compare base head --flags='--iree-opt-level=O2'")
+    (second,) = commands.say(
+        "/code-size compare base head --flags='--iree-opt-level=O2'"
+    )
     for body in (first, second):
-        assert body.startswith("<!-- code-size-bot:default.") and commands.main[:10] in body
+        assert (
+            body.startswith("<!-- code-size-bot:default.")
+            and commands.main[:10] in body
+        )
     assert first.partition("\n")[0] != second.partition("\n")[0]
-    assert {cell.key.model for cell in commands.ran["measure"].snapshot("head.json").cells} == {
+    assert {
+        cell.key.model for cell in commands.ran["measure"].snapshot("head.json").cells
+    } == {
         "a",
         "b",
     }
@@ -52,20 +61,33 @@ def test_two_commands_at_once_both_get_their_answer(commands: Commands) -> None:
 
     commands.after_gate = other
     commands.start(first)
-    answers = [comment["body"] for comment in commands.hub.comments(1) if "<!-- code-size" in comment["body"]]
+    answers = [
+        comment["body"]
+        for comment in commands.hub.comments(1)
+        if "<!-- code-size" in comment["body"]
+    ]
     assert len({answer.partition("\n")[0] for answer in answers}) == 2
 
 
 @pytest.mark.slow
-def test_accept_keeps_the_reason_until_its_comment_is_deleted(commands: Commands) -> None:
+def test_accept_keeps_the_reason_until_its_comment_is_deleted(
+    commands: Commands,
+) -> None:
     head, _ = commands.pull({"models/a.mlir": GROWN})
     (answer,) = commands.say("/code-size accept too early")
-    assert "there is nothing to accept" in line_of(answer) and list(commands.ran) == ["gate"]
+    assert "there is nothing to accept" in line_of(answer) and list(commands.ran) == [
+        "gate"
+    ]
     commands.say("/code-size rerun")
     assert commands.conclusions(head) == ["failure"]
-    number, payload = commands.written("/code-size accept It's <b>needed</b> for @octocat's FP8 kernels")
+    number, payload = commands.written(
+        "/code-size accept It's <b>needed</b> for @octocat's FP8 kernels"
+    )
     (body,) = commands.start(payload)
-    assert "Accepted by `alice`" in body and "Reason: `It's <b>needed</b> for @octocat's FP8 kernels`" in body
+    assert (
+        "Accepted by `alice`" in body
+        and "Reason: `It's <b>needed</b> for @octocat's FP8 kernels`" in body
+    )
     assert "@octocat" not in re.sub("`[^`]*`", "", body), "nobody is called"
     assert commands.conclusions(head)[-1] == "neutral"
     report = (commands.ran["report"].out / "report.json").read_text()
@@ -75,10 +97,16 @@ def test_accept_keeps_the_reason_until_its_comment_is_deleted(commands: Commands
 
     # It stands in later runs, as long as its comment does, and covers what was shown.
     commands.say("/code-size rerun")
-    assert commands.conclusions(head)[-1] == "neutral" and "FP8 kernels" in commands.reports[0]
+    assert (
+        commands.conclusions(head)[-1] == "neutral"
+        and "FP8 kernels" in commands.reports[0]
+    )
     commands.hub.delete_comment(number)
     commands.say("/code-size rerun")
-    assert commands.conclusions(head)[-1] == "failure" and "Accepted by" not in commands.reports[0]
+    assert (
+        commands.conclusions(head)[-1] == "failure"
+        and "Accepted by" not in commands.reports[0]
+    )
 
 
 @pytest.mark.slow
@@ -88,7 +116,15 @@ def test_what_a_command_accepted_counts_in_a_merge_queue(commands: Commands) -> 
     commands.say("/code-size accept as discussed")
     work, ref = commands.stage.origin.work, queue_ref(1, commands.main)
     git(work, "checkout", "-q", "--detach", "main")
-    git(work, "merge", "-q", "--no-ff", "-m", "Merge pull request #1 from octo/topic-1", head)
+    git(
+        work,
+        "merge",
+        "-q",
+        "--no-ff",
+        "-m",
+        "Merge pull request #1 from octo/topic-1",
+        head,
+    )
     queued = git(work, "rev-parse", "HEAD")
     git(work, "push", "-q", "origin", f"{queued}:{ref}")
     commands.hub.add_commit(queued, [commands.main, head])
@@ -105,22 +141,34 @@ def test_a_later_label_replaces_the_acceptance_of_a_command(commands: Commands) 
     commands.say("/code-size accept as discussed")
     commands.hub.add_label(1, "code-size-approved", by="alice")
     commands.say("/code-size rerun")
-    assert commands.conclusions(head)[-1] == "neutral" and "as discussed" not in commands.reports[0]
+    assert (
+        commands.conclusions(head)[-1] == "neutral"
+        and "as discussed" not in commands.reports[0]
+    )
     commands.hub.remove_label(1, "code-size-approved")
     commands.say("/code-size rerun")
     assert commands.conclusions(head)[-1] == "failure"
 
 
 @pytest.mark.slow
-def test_a_report_that_changed_after_the_command_is_not_accepted(commands: Commands) -> None:
+def test_a_report_that_changed_after_the_command_is_not_accepted(
+    commands: Commands,
+) -> None:
     head, _ = commands.pull({"models/a.mlir": GROWN})
     commands.say("/code-size rerun")
-    (report,) = [comment for comment in commands.hub.comments(1) if comment["body"] == commands.reports[0]]
+    (report,) = [
+        comment
+        for comment in commands.hub.comments(1)
+        if comment["body"] == commands.reports[0]
+    ]
     edited = f"{report['body']}\nedited"
     _, payload = commands.written("/code-size accept as discussed")
     commands.after_gate = lambda: commands.hub.edit_comment(report["id"], edited)
     (body,) = commands.start(payload)
-    assert "accepts none of these findings" in body and commands.conclusions(head)[-1] == "failure"
+    assert (
+        "accepts none of these findings" in body
+        and commands.conclusions(head)[-1] == "failure"
+    )
     commands.after_gate = lambda: None
     (answer,) = commands.start(payload)
     assert "the report changed after this command" in line_of(answer)
@@ -129,13 +177,23 @@ def test_a_report_that_changed_after_the_command_is_not_accepted(commands: Comma
 def test_help_and_a_mistake_are_answered_once(commands: Commands) -> None:
     commands.pull({"models/a.mlir": GROWN})
     (answer,) = commands.say("/code-size help")
-    assert "`/code-size rerun`" in answer and list(commands.ran) == ["gate"] and commands.gate.code == 0
+    assert (
+        "`/code-size rerun`" in answer
+        and list(commands.ran) == ["gate"]
+        and commands.gate.code == 0
+    )
     _, payload = commands.written("/code-size comapre base head @mallory")
     (answer,) = commands.start(payload)
     mistake = "/code-size: unknown command 'comapre' (did you mean /code-size compare?)"
     assert line_of(answer) == f"⚠️ The command was not carried out: `{mistake}`"
-    assert commands.gate.code == 2 and commands.gate.error == mistake and mistake in commands.gate.summary
-    assert commands.start(payload) == [], "a run that is started again gives no second answer"
+    assert (
+        commands.gate.code == 2
+        and commands.gate.error == mistake
+        and mistake in commands.gate.summary
+    )
+    assert commands.start(payload) == [], (
+        "a run that is started again gives no second answer"
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +204,10 @@ def test_help_and_a_mistake_are_answered_once(commands: Commands) -> None:
         ("ref:0123456789 head", "is neither a branch nor a tag"),
         ("ref:code-size-measured/base.json head", "is neither a branch nor a tag"),
         ("base /etc/passwd", "is not a side for a comment"),
-        ("base head --flags=--iree-hal-dump-executable-files-to=/tmp", "may read or write files"),
+        (
+            "base head --flags=--iree-hal-dump-executable-files-to=/tmp",
+            "may read or write files",
+        ),
         ("base head `@mallory` $(id) ${{ github.token }}", "unexpected argument"),
     ],
 )
@@ -155,10 +216,16 @@ def test_an_argument_that_names_a_file_is_refused_before_anything_is_measured(
 ) -> None:
     commands.pull({"models/a.mlir": GROWN})
     (answer,) = commands.say(f"/code-size compare {arguments}")
-    assert words in line_of(answer) and list(commands.ran) == ["gate"] and commands.gate.code == 2
+    assert (
+        words in line_of(answer)
+        and list(commands.ran) == ["gate"]
+        and commands.gate.code == 2
+    )
 
 
-def test_a_person_without_write_access_starts_nothing_and_hears_nothing(commands: Commands) -> None:
+def test_a_person_without_write_access_starts_nothing_and_hears_nothing(
+    commands: Commands,
+) -> None:
     commands.pull({"models/a.mlir": GROWN}, fork=True)
     for body, person in [
         ("/code-size rerun", "mallory"),
@@ -175,7 +242,9 @@ def test_a_person_without_write_access_starts_nothing_and_hears_nothing(commands
 def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its_base(
     commands: Commands,
 ) -> None:
-    configuration = commands.stage.config(templates="templates", states={"changed": "pass"}, report_id="mine")
+    configuration = commands.stage.config(
+        templates="templates", states={"changed": "pass"}, report_id="mine"
+    )
     evil = {
         "code-size.yml": configuration,
         "templates/comment.md.j2": "{{ marker }}\nLooks good.\n",
@@ -184,10 +253,18 @@ def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its
     (body,) = commands.say("/code-size rerun")
     assert body in commands.reports, commands.ran["measure"].error
     assert "this report cannot check its numbers" in body
-    assert commands.conclusions(head) == ["failure"], "the configuration of the base judges"
+    assert commands.conclusions(head) == ["failure"], (
+        "the configuration of the base judges"
+    )
     (body,) = commands.say("/code-size compare base head")
-    assert body.startswith("<!-- code-size-bot:default.") and "this report cannot check its numbers" in body
-    assert "Looks good" not in body and commands.ran["report"].report.verdict.status == "fail"
+    assert (
+        body.startswith("<!-- code-size-bot:default.")
+        and "this report cannot check its numbers" in body
+    )
+    assert (
+        "Looks good" not in body
+        and commands.ran["report"].report.verdict.status == "fail"
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,9 +301,19 @@ def test_what_changed_since_the_comment_ends_the_run_before_anything_is_measured
 def test_other_comments_and_events_start_no_command(commands: Commands) -> None:
     commands.pull({"models/a.mlir": GROWN})
     _, payload = commands.written("/code-size rerun")
-    bodies = ["> /code-size rerun", "```\n/code-size rerun\n```", "Thanks!\n/code-size rerun"]
-    variants = [payload | {"comment": payload["comment"] | {"body": body}} for body in bodies]
-    on_issue = {name: value for name, value in payload["issue"].items() if name != "pull_request"}
+    bodies = [
+        "> /code-size rerun",
+        "```\n/code-size rerun\n```",
+        "Thanks!\n/code-size rerun",
+    ]
+    variants = [
+        payload | {"comment": payload["comment"] | {"body": body}} for body in bodies
+    ]
+    on_issue = {
+        name: value
+        for name, value in payload["issue"].items()
+        if name != "pull_request"
+    }
     variants += [
         payload | {"action": "edited"},
         payload | {"action": "deleted"},
@@ -235,11 +322,17 @@ def test_other_comments_and_events_start_no_command(commands: Commands) -> None:
     start = len(commands.hub.traffic)
     for variant in variants:
         assert commands.start(variant) == []
-        assert list(commands.ran) == ["gate"] and commands.gate.code == 0 and "nothing to do" in commands.gate.said
+        assert (
+            list(commands.ran) == ["gate"]
+            and commands.gate.code == 0
+            and "nothing to do" in commands.gate.said
+        )
     assert commands.hub.traffic[start:] == [], "GitHub is not even asked"
 
 
-def test_a_job_takes_its_command_from_the_gate_of_its_own_comment(commands: Commands) -> None:
+def test_a_job_takes_its_command_from_the_gate_of_its_own_comment(
+    commands: Commands,
+) -> None:
     commands.pull({"models/a.mlir": GROWN})
     commands.say("/code-size help")
     _, payload = commands.written("/code-size rerun")
@@ -250,11 +343,20 @@ def test_a_job_takes_its_command_from_the_gate_of_its_own_comment(commands: Comm
     for event, given, words in [
         (other, {"asked": asked}, "input asked: is of another comment"),
         (payload, {"asked": "{}"}, "input asked"),
-        (payload, {"asked": asked.replace(commands.gate.outputs["sha"], "main")}, "input asked"),
+        (
+            payload,
+            {"asked": asked.replace(commands.gate.outputs["sha"], "main")},
+            "input asked",
+        ),
         (payload, {}, "this event asks for gate, not for 'measure'"),
         (ordinary, {"asked": asked}, "this event has no command"),
     ]:
         ran = commands.stage.run(
-            "issue_comment", event, commands.main, ref="refs/heads/main", command="measure", **given
+            "issue_comment",
+            event,
+            commands.main,
+            ref="refs/heads/main",
+            command="measure",
+            **given,
         )
         assert ran.code == 2 and words in ran.error

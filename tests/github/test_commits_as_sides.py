@@ -30,13 +30,19 @@ COMPILER = {
         {"src/a.c": SOURCE.replace("s += a[i]", "s += a[i] / (1.0f + b[i])")},
     ],
 )
-def test_a_pull_request_that_edits_the_build(stage: Stage, edit: dict[str, str | None]) -> None:
+def test_a_pull_request_that_edits_the_build(
+    stage: Stage, edit: dict[str, str | None]
+) -> None:
     files = {"Makefile": MAKEFILE.format(flags="-Os"), "src/a.c": SOURCE}
-    main = stage.main(files, compiler=COMPILER, models=["Makefile"], targets={"here": {}})
+    main = stage.main(
+        files, compiler=COMPILER, models=["Makefile"], targets={"here": {}}
+    )
     assert stage.push(main).code == 0
     ran = stage.pull(*stage.open_pull(edit))
     assert ran.states == {"Makefile on here": "changed"}, ran.error
-    assert ran.report.baseline.rule == "first parent of the merge commit; stored snapshot"
+    assert (
+        ran.report.baseline.rule == "first parent of the merge commit; stored snapshot"
+    )
     [delta] = ran.report.deltas
     assert (delta.metrics["executable_bytes"].change or 0) > 0
     [comment] = stage.comments()

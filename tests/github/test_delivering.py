@@ -29,7 +29,14 @@ from bot.show.comment import write_report
 from bot.study.comparison import reported
 
 SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
-SIX = {"base.json", "head.json", "report.json", "comment.md", "summary.md", "report.html"}
+SIX = {
+    "base.json",
+    "head.json",
+    "report.json",
+    "comment.md",
+    "summary.md",
+    "report.html",
+}
 
 
 @pytest.fixture
@@ -44,14 +51,27 @@ def told(stage: Stage, size_bytes: int) -> Ran:
     return stage.post()
 
 
-def direct(stage: Stage, size_bytes: int = GROWN, number: int | None = NUMBER, head: str = HEAD, **context: Any) -> Ran:
-    """The same without an artifact, to any destination; `context` are fields of the run's context."""
+def direct(
+    stage: Stage,
+    size_bytes: int = GROWN,
+    number: int | None = NUMBER,
+    head: str = HEAD,
+    **context: Any,
+) -> Ran:
+    """The same without an artifact, to any destination.
+
+    `context` are fields of the run's context.
+    """
 
     def story(services: Services) -> int:
         config = load_config()
-        made = reported(config, side(BASE, SAME), side(MERGE, size_bytes), Baseline("a test", BASE))
+        made = reported(
+            config, side(BASE, SAME), side(MERGE, size_bytes), Baseline("a test", BASE)
+        )
         at = replace(services, context=replace(services.context, **context))
-        return deliver(made, at, Destination(number, head, 500, config, base_ref="main"))
+        return deliver(
+            made, at, Destination(number, head, 500, config, base_ref="main")
+        )
 
     return stage.run(story, "watch", {})
 
@@ -62,22 +82,36 @@ def assert_handed_out(ran: Ran, verdict: str) -> None:
     assert "Code size" in ran.summary and ran.outputs["verdict"] == verdict
 
 
-def test_a_comment_links_to_the_page_where_the_configuration_says_that_it_is_published(stage: Stage) -> None:
+def test_a_comment_links_to_the_page_where_the_configuration_says_that_it_is_published(
+    stage: Stage,
+) -> None:
     told(stage, GROWN)
     assert "](https://pages.example" not in stage.bodies[-1]
     stage.configure('page_url: "https://pages.example/{run_id}/{sha}/report.html"\n')
     ran = told(stage, MORE)
     page = f"https://pages.example/{RUN}/{HEAD}/report.html"
     found = re.findall(rf"\]\(<{re.escape(page)}#([^>]*)>\)", stage.bodies[-1])
-    ids = set(re.findall(r'id="([^"]*)"', (ran.out / "report.html").read_text(encoding="utf-8")))
+    ids = set(
+        re.findall(
+            r'id="([^"]*)"', (ran.out / "report.html").read_text(encoding="utf-8")
+        )
+    )
     assert found and set(found) <= ids
 
 
 @pytest.mark.parametrize(
-    "url", ["http://pages.example/", "javascript:alert(1)", "https://pages.example/{pull}", "https://a b/"]
+    "url",
+    [
+        "http://pages.example/",
+        "javascript:alert(1)",
+        "https://pages.example/{pull}",
+        "https://a b/",
+    ],
 )
 def test_a_page_that_is_no_address_is_refused(tmp_path: Path, url: str) -> None:
-    (tmp_path / "c.yml").write_text(f"schema: code-size-config/1\npage_url: '{url}'\n", encoding="utf-8")
+    (tmp_path / "c.yml").write_text(
+        f"schema: code-size-config/1\npage_url: '{url}'\n", encoding="utf-8"
+    )
     with pytest.raises(ConfigError, match="an https address, in which"):
         load_config(tmp_path / "c.yml")
 
@@ -89,8 +123,18 @@ def test_nothing_changed_and_nothing_is_said(stage: Stage) -> None:
     ran = told(stage, SAME)
     assert ran.code == 0 and stage.bodies == [] and stage.conclusions == ["success"]
     assert_handed_out(ran, "pass")
-    assert set(ran.outputs) == {"verdict", "findings", "report-path", "comment-url", *STATES}
-    assert (ran.outputs["same"], ran.outputs["findings"], ran.outputs["comment-url"]) == ("1", "0", "")
+    assert set(ran.outputs) == {
+        "verdict",
+        "findings",
+        "report-path",
+        "comment-url",
+        *STATES,
+    }
+    assert (
+        ran.outputs["same"],
+        ran.outputs["findings"],
+        ran.outputs["comment-url"],
+    ) == ("1", "0", "")
     stage.configure("comment: always\n")
     ran = told(stage, SAME)
     assert ran.code == 0 and stage.body and stage.conclusions == ["success", "success"]
@@ -99,15 +143,23 @@ def test_nothing_changed_and_nothing_is_said(stage: Stage) -> None:
 
 def test_an_alarm_is_called_off_in_the_same_comment(stage: Stage) -> None:
     told(stage, GROWN)
-    ((one, body),) = [(found["id"], found["body"]) for found in stage.hub.comments(NUMBER)]
+    ((one, body),) = [
+        (found["id"], found["body"]) for found in stage.hub.comments(NUMBER)
+    ]
     assert stage.state.alarming and "esolved" not in body
     ran = told(stage, SAME)
     assert ran.code == 0 and stage.hub.comments(NUMBER)[0]["id"] == one
-    assert "esolved" in stage.body and not stage.state.alarming and stage.state.findings == ()
+    assert (
+        "esolved" in stage.body
+        and not stage.state.alarming
+        and stage.state.findings == ()
+    )
     assert stage.conclusions == ["failure", "success"]
 
 
-def test_runs_without_a_pull_request_or_that_may_not_write_ask_for_nothing(stage: Stage) -> None:
+def test_runs_without_a_pull_request_or_that_may_not_write_ask_for_nothing(
+    stage: Stage,
+) -> None:
     ran = direct(stage, GROWN, number=None)
     assert_handed_out(ran, "fail")
     assert "comment-url" not in ran.outputs
@@ -115,7 +167,9 @@ def test_runs_without_a_pull_request_or_that_may_not_write_ask_for_nothing(stage
     assert stage.hub.traffic == []
     assert_handed_out(ran, "fail")
     ran = direct(stage, SAME, head="")
-    assert ran.code == 0 and "bot-state" not in stage.body and stage.conclusions == [], "a person asked for it"
+    assert (
+        ran.code == 0 and "bot-state" not in stage.body and stage.conclusions == []
+    ), "a person asked for it"
 
 
 def test_the_job_fails_only_where_it_is_asked_to(stage: Stage) -> None:
@@ -134,11 +188,15 @@ def test_the_longest_comment_is_whole(stage: Stage, length: int) -> None:
 
     def story(services: Services) -> int:
         config = replace(load_config(), templates=templates)
-        made = reported(config, side(BASE, SAME), side(MERGE, GROWN), Baseline("a test", BASE))
+        made = reported(
+            config, side(BASE, SAME), side(MERGE, GROWN), Baseline("a test", BASE)
+        )
         return deliver(made, services, Destination(NUMBER, "", 500, config))
 
     ran = stage.run(story, "watch", {})
-    assert ran.code == 0 and (len((ran.out / "comment.md").read_text()) == 65_536) == (length == 65_536)
+    assert ran.code == 0 and (len((ran.out / "comment.md").read_text()) == 65_536) == (
+        length == 65_536
+    )
     assert stage.body.rstrip() == (ran.out / "comment.md").read_text().rstrip()
 
 
@@ -146,25 +204,42 @@ def test_the_longest_comment_is_whole(stage: Stage, length: int) -> None:
 
 
 def _without(stage: Stage, *permissions: str) -> None:
-    stage.token = stage.hub.token(permissions={**WRITER, **dict.fromkeys(permissions, "read")})
+    stage.token = stage.hub.token(
+        permissions={**WRITER, **dict.fromkeys(permissions, "read")}
+    )
 
 
-@pytest.mark.parametrize("missing", [("issues", "pull_requests"), ("checks",), tuple(WRITER)])
+@pytest.mark.parametrize(
+    "missing", [("issues", "pull_requests"), ("checks",), tuple(WRITER)]
+)
 def test_a_token_names_all_that_is_missing_at_once_and_what_it_may_is_done(
     stage: Stage, missing: tuple[str, ...]
 ) -> None:
     _without(stage, *missing)
     ran = told(stage, GROWN)
     said = {
-        "pull-requests: write": "cannot write the comment on #7: 403 Resource not accessible by integration",
-        "checks: write": "cannot write the check run on aaaaaaaaaaaa: 403 Resource not accessible by integration",
+        "pull-requests: write": (
+            "cannot write the comment on #7: 403 Resource not accessible by integration"
+        ),
+        "checks: write": (
+            "cannot write the check run on aaaaaaaaaaaa: 403 Resource not accessible by"
+            " integration"
+        ),
     }
-    lacks = [name for name in said if name.partition(":")[0].replace("-", "_") in missing]
+    lacks = [
+        name for name in said if name.partition(":")[0].replace("-", "_") in missing
+    ]
     assert ran.code == 3
-    assert ran.error == "; ".join(f"{said[name]} (give the job `permissions: {name}`)" for name in lacks)
+    assert ran.error == "; ".join(
+        f"{said[name]} (give the job `permissions: {name}`)" for name in lacks
+    )
     assert_handed_out(ran, "fail")
     assert stage.conclusions == ([] if "checks" in missing else ["failure"])
-    assert bool(stage.bodies) is bool(ran.outputs["comment-url"]) is ("issues" not in missing)
+    assert (
+        bool(stage.bodies)
+        is bool(ran.outputs["comment-url"])
+        is ("issues" not in missing)
+    )
 
 
 @pytest.mark.parametrize("path", ["/comments$", "/check-runs$"])
@@ -174,7 +249,10 @@ def test_a_github_that_is_down(stage: Stage, path: str) -> None:
     ran = told(stage, GROWN)
     assert ran.code == 3 and "did not answer" in ran.error
     assert_handed_out(ran, "fail")
-    assert (bool(stage.bodies), bool(stage.conclusions)) == (path == "/check-runs$", path == "/comments$")
+    assert (bool(stage.bodies), bool(stage.conclusions)) == (
+        path == "/check-runs$",
+        path == "/comments$",
+    )
 
 
 # --- what was accepted -----------------------------------------------------------------------------------------------
@@ -185,12 +263,17 @@ def accepted(stage: Stage) -> Stage:
     """With a failing report that alice accepted."""
     told(stage, GROWN)
     stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
-    assert told(stage, GROWN).outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral"
+    assert (
+        told(stage, GROWN).outputs["verdict"] == "warn"
+        and stage.conclusions[-1] == "neutral"
+    )
     return stage
 
 
 @pytest.mark.parametrize("unread", ["comments", "labels"])
-def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(accepted: Stage, unread: str) -> None:
+def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(
+    accepted: Stage, unread: str
+) -> None:
     body, state = accepted.body, accepted.state
     accepted.hub.fail_next("GET", rf"/issues/\d+/{unread}$", 500, times=2)
     ran = told(accepted, MORE)
@@ -202,17 +285,23 @@ def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(accepted: St
     ran = accepted.post()
     assert ran.code == 2 and accepted.body == body and "did not answer" in ran.said
     assert accepted.conclusions[-1] == "failure"
-    assert told(accepted, GROWN).outputs["verdict"] == "warn"  # as soon as it can be read again
+    assert (
+        told(accepted, GROWN).outputs["verdict"] == "warn"
+    )  # as soon as it can be read again
 
 
-def test_what_grew_since_it_was_accepted_is_shown_with_the_growth(accepted: Stage) -> None:
+def test_what_grew_since_it_was_accepted_is_shown_with_the_growth(
+    accepted: Stage,
+) -> None:
     assert "Grown since" not in accepted.body
     ran = told(accepted, MORE)
     assert accepted.conclusions[-1] == "failure"
     assert re.search(r"Grown since the acceptance: .*[+]1,000,000 B", accepted.body)
     page = (ran.out / "report.html").read_text(encoding="utf-8")
     assert "Grown since the acceptance: " in page
-    findings = json.loads((ran.out / "report.json").read_text(encoding="utf-8"))["verdict"]["findings"]
+    findings = json.loads((ran.out / "report.json").read_text(encoding="utf-8"))[
+        "verdict"
+    ]["findings"]
     assert MORE - GROWN in [finding.get("grown_since") for finding in findings]
     told(accepted, GROWN)
     assert "Grown since" not in accepted.body and accepted.conclusions[-1] == "neutral"
@@ -226,7 +315,10 @@ def test_an_acceptance_survives_updates_and_what_breaks(accepted: Stage) -> None
     assert accepted.post().code == 2
     assert accepted.state == CommentState(True, (), accepted.state.acceptance)
     assert accepted.state.acceptance and accepted.state.acceptance.who == "alice"
-    assert told(accepted, GROWN).outputs["verdict"] == "warn" and "Accepted by `alice`" in accepted.body
+    assert (
+        told(accepted, GROWN).outputs["verdict"] == "warn"
+        and "Accepted by `alice`" in accepted.body
+    )
 
 
 def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) -> None:
@@ -239,9 +331,16 @@ def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) 
     assert "esolved" in stage.body
     _without(stage, *WRITER)
     ran = broken(stage)
-    assert ran.code == 2 and "is no model" in ran.summary and ran.outputs["verdict"] == "unknown"
+    assert (
+        ran.code == 2
+        and "is no model" in ran.summary
+        and ran.outputs["verdict"] == "unknown"
+    )
     for permission in ("pull-requests: write", "checks: write"):
-        assert f"`permissions: {permission}`" in ran.said and ran.outputs["comment-url"] == ""
+        assert (
+            f"`permissions: {permission}`" in ran.said
+            and ran.outputs["comment-url"] == ""
+        )
 
 
 def broken(stage: Stage) -> Ran:
@@ -255,34 +354,64 @@ def broken(stage: Stage) -> Ran:
 
 def failed(message: str) -> Snapshot:
     """A head that the compiler fails in these words."""
-    broken = replace(side(MERGE).cells[0], status="failed", metrics={}, artifact_digest=None, dispatches=())
-    return replace(side(MERGE), cells=(replace(broken, failure=Failure("compile", message, 1)),))
+    broken = replace(
+        side(MERGE).cells[0],
+        status="failed",
+        metrics={},
+        artifact_digest=None,
+        dispatches=(),
+    )
+    return replace(
+        side(MERGE), cells=(replace(broken, failure=Failure("compile", message, 1)),)
+    )
 
 
-def test_an_accepted_failure_covers_no_other_error_of_the_same_stage(stage: Stage) -> None:
+def test_an_accepted_failure_covers_no_other_error_of_the_same_stage(
+    stage: Stage,
+) -> None:
     def verdict_of(message: str) -> str:
         stage.upload(sides(side(BASE), failed(message)))
         return stage.post().outputs["verdict"]
 
-    then = "/tmp/a/m.mlir:12:3: error: 'linalg.pack' op too wide\n/x/Pass.cpp:88: at 0x7ffd1234"
+    then = (
+        "/tmp/a/m.mlir:12:3: error: 'linalg.pack' op too wide\n/x/Pass.cpp:88: at"
+        " 0x7ffd1234"
+    )
     assert verdict_of(then) == "fail"
     stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
     assert verdict_of(then) == "warn"
-    assert verdict_of("/srv/b/m.mlir:140:33: error: 'linalg.pack' op too wide\n/y/z/Pass.cpp:9: at 0x5") == "warn"
     assert (
-        verdict_of("m.mlir:12:3: error: 'linalg.generic' op is no longer legal\nPass.cpp:88: at 0x7ffd1234") == "fail"
+        verdict_of(
+            "/srv/b/m.mlir:140:33: error: 'linalg.pack' op too wide\n/y/z/Pass.cpp:9:"
+            " at 0x5"
+        )
+        == "warn"
+    )
+    assert (
+        verdict_of(
+            "m.mlir:12:3: error: 'linalg.generic' op is no longer legal\nPass.cpp:88:"
+            " at 0x7ffd1234"
+        )
+        == "fail"
     )
     assert verdict_of(then) == "warn"
 
 
-def test_a_label_that_is_taken_off_takes_its_acceptance_along_and_a_stranger_s_accepts_nothing(accepted: Stage) -> None:
+def test_a_label_that_is_taken_off_takes_its_acceptance_along_and_a_stranger_s_accepts_nothing(
+    accepted: Stage,
+) -> None:
     accepted.hub.remove_label(NUMBER, APPROVAL_LABEL)
-    assert told(accepted, GROWN).outputs["verdict"] == "fail" and accepted.state.acceptance is None
+    assert (
+        told(accepted, GROWN).outputs["verdict"] == "fail"
+        and accepted.state.acceptance is None
+    )
     accepted.hub.add_label(NUMBER, APPROVAL_LABEL, by="mallory")
     assert told(accepted, GROWN).outputs["verdict"] == "fail"
 
 
-def test_a_deleted_comment_does_not_void_an_acceptance_silently(accepted: Stage) -> None:
+def test_a_deleted_comment_does_not_void_an_acceptance_silently(
+    accepted: Stage,
+) -> None:
     """The label is still set, and the acceptance was in the comment: the new comment says what to do."""
     accepted.hub.delete_comment(accepted.hub.comments(NUMBER)[0]["id"])
     for _ in range(2):
@@ -319,12 +448,17 @@ def test_a_truncated_acceptance_accepts_nothing(accepted: Stage, count: int) -> 
     first, state, rest = accepted.body.split("\n", 2)
     (comment,) = accepted.hub.state.comments.values()
     comment.body = "\n".join([first, cut(state, count), rest])
-    assert told(accepted, GROWN).outputs["verdict"] == "fail" and accepted.conclusions[-1] == "failure"
+    assert (
+        told(accepted, GROWN).outputs["verdict"] == "fail"
+        and accepted.conclusions[-1] == "failure"
+    )
     assert "Accepted by" not in accepted.body
 
 
 @pytest.mark.parametrize("first", [None, SAME])
-def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(stage: Stage, first: int | None) -> None:
+def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(
+    stage: Stage, first: int | None
+) -> None:
     """One that was set before there was anything to accept accepts nothing, in this run and in all later ones."""
     if first is not None:
         stage.configure("comment: always\n")
@@ -334,7 +468,10 @@ def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(stage: St
         assert told(stage, GROWN).outputs["verdict"] == "fail"
     stage.hub.remove_label(NUMBER, APPROVAL_LABEL)
     event = stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
-    assert told(stage, GROWN).outputs["verdict"] == "warn" and stage.conclusions[-1] == "neutral"
+    assert (
+        told(stage, GROWN).outputs["verdict"] == "warn"
+        and stage.conclusions[-1] == "neutral"
+    )
     taken = stage.state.acceptance
     assert taken and (taken.who, taken.event_id) == ("alice", event)
     for _ in range(2):  # the label is still there, and was taken already
@@ -353,7 +490,9 @@ def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
 
     with monkeypatch.context() as patched:
         patched.setattr("bot.github.delivering.write_report", labelled_meanwhile)
-        told(stage, MORE)  # has asked for the label already, and writes its comment later
+        told(
+            stage, MORE
+        )  # has asked for the label already, and writes its comment later
     for size_bytes in (MORE, GROWN):
         assert told(stage, size_bytes).outputs["verdict"] == "fail"
 
@@ -370,12 +509,22 @@ def test_no_child_sees_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN"):
         monkeypatch.setenv(name, stage.token)
-    (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
+    (stage.workspace / "code-size.yml").write_text(
+        "schema: code-size-config/1\nbaseline: {store: data-branch}\n"
+    )
     ran = told(stage, GROWN)
     assert ran.code == 0 and "could not be read" in stage.body
     encoded = base64.b64encode(f"x-access-token:{stage.token}".encode()).decode()
     lines = seen.read_text().splitlines()
-    assert stage.token not in seen.read_text() and any(line.startswith("PATH=") for line in lines)
-    assert not [line for line in lines if line.startswith(("ACTIONS_", "GITHUB_TOKEN", "INPUT_"))]
+    assert stage.token not in seen.read_text() and any(
+        line.startswith("PATH=") for line in lines
+    )
+    assert not [
+        line
+        for line in lines
+        if line.startswith(("ACTIONS_", "GITHUB_TOKEN", "INPUT_"))
+    ]
     with_secret = {line.partition("=")[0] for line in lines if encoded in line}
-    assert with_secret == {"GIT_CONFIG_VALUE_1"}, "git alone gets the header, and in no argument"
+    assert with_secret == {"GIT_CONFIG_VALUE_1"}, (
+        "git alone gets the header, and in no argument"
+    )

@@ -14,23 +14,36 @@ def started(stage: Stage) -> str:
     return main
 
 
-def test_a_limit_that_breaks_only_with_the_merge_is_told_and_stops_nothing(stage: Stage) -> None:
+def test_a_limit_that_breaks_only_with_the_merge_is_told_and_stops_nothing(
+    stage: Stage,
+) -> None:
     started(stage)
     sha = stage.origin.push_main("Merge #1", {"models/a.mlir": GROWN})
     ran = stage.push(sha)
-    assert (ran.code, ran.report.verdict.status) == (0, "fail") and ran.states == {"a on vmvx": "changed"}, ran.error
+    assert (ran.code, ran.report.verdict.status) == (0, "fail") and ran.states == {
+        "a on vmvx": "changed"
+    }, ran.error
     baseline = ran.report.baseline
-    assert (baseline.rule, baseline.distance) == ("parent of the pushed commit; stored snapshot", 0)
-    assert ran.outputs["verdict"] == "fail" and "a on vmvx" in ran.summary.replace("`", "")
+    assert (baseline.rule, baseline.distance) == (
+        "parent of the pushed commit; stored snapshot",
+        0,
+    )
+    assert ran.outputs["verdict"] == "fail" and "a on vmvx" in ran.summary.replace(
+        "`", ""
+    )
     asked = [f"{one['method']} {one['path']}" for one in stage.hub.traffic]
-    assert len(stage.store.entries()) == 2 and asked == [f"GET /repos/octo/repo/commits/{sha}/pulls"]
+    assert len(stage.store.entries()) == 2 and asked == [
+        f"GET /repos/octo/repo/commits/{sha}/pulls"
+    ]
 
 
 def test_a_push_that_overtook_another_says_so(stage: Stage) -> None:
     """Two merges at once: the run of the second is first, and its baseline is older than both."""
     started(stage)
     first = stage.origin.push_main("Merge #1", {"models/a.mlir": GROWN})
-    ran = stage.push(stage.origin.push_main("Merge #2", {"models/b.mlir": MODEL.format("b")}))
+    ran = stage.push(
+        stage.origin.push_main("Merge #2", {"models/b.mlir": MODEL.format("b")})
+    )
     assert ran.report.verdict.status == "fail"
     assert ran.report.baseline.distance == 1
     assert "changes may come from other commits" in "".join(ran.report.notes)

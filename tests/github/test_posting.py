@@ -14,7 +14,18 @@ import pytest
 from github_runner import MARKER, Origin, git
 from hypothesis import HealthCheck, given, settings
 from json_texts import to_json
-from posting_stage import BASE, FOREIGN, HEAD, MERGE, NUMBER, OLDER, Stage, side, sides, zipped
+from posting_stage import (
+    BASE,
+    FOREIGN,
+    HEAD,
+    MERGE,
+    NUMBER,
+    OLDER,
+    Stage,
+    side,
+    sides,
+    zipped,
+)
 from replacing import replace
 from strategies import snapshots
 
@@ -38,32 +49,68 @@ def test_the_report_of_a_fork_is_told_by_the_trusted_half(stage: Stage) -> None:
     stage.grown()
     ran = stage.post()
     assert (ran.code, ran.error) == (0, "")
-    assert "stored snapshot" in stage.body and "own workflow run" in stage.body and "2,000,000" in stage.body
-    assert stage.conclusions == ["failure"] and stage.hub.check_runs[0]["head_sha"] == HEAD
+    assert (
+        "stored snapshot" in stage.body
+        and "own workflow run" in stage.body
+        and "2,000,000" in stage.body
+    )
+    assert (
+        stage.conclusions == ["failure"] and stage.hub.check_runs[0]["head_sha"] == HEAD
+    )
     assert [one.value for one in stage.state.findings] == [2_000_000]
-    assert ran.outputs["verdict"] == "fail" and "#issuecomment-" in ran.outputs["comment-url"]
-    assert {path.name for path in ran.out.iterdir()} >= {"base.json", "head.json", "report.json", "comment.md"}
+    assert (
+        ran.outputs["verdict"] == "fail"
+        and "#issuecomment-" in ran.outputs["comment-url"]
+    )
+    assert {path.name for path in ran.out.iterdir()} >= {
+        "base.json",
+        "head.json",
+        "report.json",
+        "comment.md",
+    }
     assert [one["authorization"] for one in stage.hub.blob_requests] == [None]
 
 
-def test_the_event_names_the_pull_request_and_not_the_artifact_of_which_the_newest_counts(stage: Stage) -> None:
+def test_the_event_names_the_pull_request_and_not_the_artifact_of_which_the_newest_counts(
+    stage: Stage,
+) -> None:
     stage.hub.add_pull(8, FOREIGN, merge_sha=OLDER, base_sha=BASE)
     stage.upload(b"of the first attempt")
-    stage.upload(sides(side(BASE), side(MERGE, 2_000_000), report_json='{"pull": 8}', comment_md="#8 octo/repo#8"))
+    stage.upload(
+        sides(
+            side(BASE),
+            side(MERGE, 2_000_000),
+            report_json='{"pull": 8}',
+            comment_md="#8 octo/repo#8",
+        )
+    )
     stage.pull(HEAD, "1" * 40)  # GitHub has merged anew since
-    assert stage.post().code == 0 and "2,000,000" in stage.body and stage.hub.comments(8) == []
+    assert (
+        stage.post().code == 0
+        and "2,000,000" in stage.body
+        and stage.hub.comments(8) == []
+    )
 
 
 @pytest.mark.parametrize("change", [{"head_sha": FOREIGN}, {"state": "closed"}])
-def test_a_report_that_is_about_no_open_pull_request_is_dropped(stage: Stage, change: dict[str, str]) -> None:
+def test_a_report_that_is_about_no_open_pull_request_is_dropped(
+    stage: Stage, change: dict[str, str]
+) -> None:
     stage.grown()
     if "head_sha" in change:  # it comes meanwhile
-        stage.hub.before("GET", r"/artifacts$", lambda: stage.hub.set_pull(NUMBER, **change))
+        stage.hub.before(
+            "GET", r"/artifacts$", lambda: stage.hub.set_pull(NUMBER, **change)
+        )
         ran = stage.post()
         assert ran.code == 0 and stage.bodies == [] and "newer head" in ran.said
     stage.hub.set_pull(NUMBER, **change)
     before, ran = stage.writes, stage.post()
-    assert ran.code == 0 and "dropped" in ran.said and stage.writes == before and not ran.out.exists()
+    assert (
+        ran.code == 0
+        and "dropped" in ran.said
+        and stage.writes == before
+        and not ran.out.exists()
+    )
 
 
 # --- post: what the artifact says of itself --------------------------------------------------------------------------
@@ -100,22 +147,31 @@ def test_an_artifact_about_other_commits_is_refused(stage: Stage, lie: str) -> N
     stage.hub.add_commit("6" * 40, [BASE, "5" * 40])
     stage.upload(_lies()[lie])
     ran = stage.post()
-    assert ran.code == 2 and "artifact" in ran.error and "does not belong to" in ran.error
+    assert (
+        ran.code == 2 and "artifact" in ran.error and "does not belong to" in ran.error
+    )
     assert "Code size: unknown" in stage.body and "does not belong to" in stage.body
     assert stage.conclusions == ["failure"] and not ran.news.reports
 
 
-def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compiler(stage: Stage) -> None:
+def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compiler(
+    stage: Stage,
+) -> None:
     stage.save(side(BASE, 70_000, compiler=CompilerInfo("1", "r", "9" * 64, "1")))
     stage.grown()
     ran = stage.post()
-    assert "own run" in ran.report.baseline.rule and not any("baseline" in note for note in ran.report.notes)
+    assert "own run" in ran.report.baseline.rule and not any(
+        "baseline" in note for note in ran.report.notes
+    )
     shutil.rmtree(stage.home / "store")
     stage.save(side(BASE, 50_000))
     stage.upload(sides(side(BASE, 2_000_000), side(MERGE, 2_000_000)))
     ran = stage.post()
     assert ran.report.base.cells[0].value("artifact_bytes") == 50_000
-    assert ran.outputs["verdict"] == "fail" and "stored snapshot" in ran.report.baseline.rule
+    assert (
+        ran.outputs["verdict"] == "fail"
+        and "stored snapshot" in ran.report.baseline.rule
+    )
     stage.save(side(OLDER, 60_000))
     stage.upload(sides(side(OLDER), side(MERGE)))
     ran = stage.post()
@@ -124,20 +180,38 @@ def test_a_stored_base_is_preferred_to_the_artifact_s_where_it_is_of_that_compil
 
 
 def test_a_base_that_the_run_did_not_find_is_said_to_be_missing(stage: Stage) -> None:
-    stage.upload(sides(side(BASE, compiler=CompilerInfo("", "", ""), cells=()), side(MERGE)))
+    stage.upload(
+        sides(side(BASE, compiler=CompilerInfo("", "", ""), cells=()), side(MERGE))
+    )
     ran = stage.post()
-    assert ran.code == 5 and "No baseline" in stage.body and stage.conclusions == ["failure"]
+    assert (
+        ran.code == 5
+        and "No baseline" in stage.body
+        and stage.conclusions == ["failure"]
+    )
     assert ran.outputs["verdict"] == "unknown"
 
 
-def test_a_fork_that_brings_the_configuration_has_its_first_report(stage: Stage) -> None:
+def test_a_fork_that_brings_the_configuration_has_its_first_report(
+    stage: Stage,
+) -> None:
     (stage.workspace / "code-size.yml").unlink()
     nothing = Snapshot(CompilerInfo("", "", ""), SourceInfo(BASE), ())
     stage.upload(sides(nothing, side(MERGE)))
     ran = stage.post()
-    assert (ran.code, ran.error, ran.outputs["verdict"]) == (0, "", "warn") and stage.conclusions == ["neutral"]
-    assert "🆕 **Code size is measured from now on: 1 model on 1 target, 100,000 B**" in stage.body
-    assert "brings a configuration, which the base commit does not have. Nothing was compared." in stage.body
+    assert (ran.code, ran.error, ran.outputs["verdict"]) == (
+        0,
+        "",
+        "warn",
+    ) and stage.conclusions == ["neutral"]
+    assert (
+        "🆕 **Code size is measured from now on: 1 model on 1 target, 100,000 B**"
+        in stage.body
+    )
+    assert (
+        "brings a configuration, which the base commit does not have. Nothing was"
+        " compared." in stage.body
+    )
     assert "own workflow run; this report cannot check its numbers" in stage.body
 
 
@@ -148,7 +222,10 @@ def test_a_damaged_baseline_stands_for_no_ancestor(stage: Stage) -> None:
     stage.upload(sides(side(OLDER), side(MERGE)))
     ran = stage.post()
     assert ran.code == 2 and "does not belong to the base" in stage.body
-    assert "skipped a stored baseline that is damaged" in ran.said and str(path) in ran.said
+    assert (
+        "skipped a stored baseline that is damaged" in ran.said
+        and str(path) in ran.said
+    )
 
 
 def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
@@ -157,7 +234,9 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
     programs, start = list[str](), subprocess.Popen.__init__
 
     def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
-        programs.extend([Path(argv[0]).name] if SCRIPT not in argv else [])  # which ends children with this process
+        programs.extend(
+            [Path(argv[0]).name] if SCRIPT not in argv else []
+        )  # which ends children with this process
         start(child, argv, *rest, **named)
 
     origin = Origin.create(tmp_path)
@@ -167,15 +246,23 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
     git(origin.work, "checkout", "-q", "-b", "code-size-data")
     origin.commit("stored", {})
     git(origin.work, "push", "-q", "origin", "code-size-data")
-    (stage.workspace / "code-size.yml").write_text("schema: code-size-config/1\nbaseline: {store: data-branch}\n")
+    (stage.workspace / "code-size.yml").write_text(
+        "schema: code-size-config/1\nbaseline: {store: data-branch}\n"
+    )
     git(stage.workspace, "init", "-q")
     git(stage.workspace, "remote", "add", "origin", origin.bare.as_uri())
     stage.grown()
     with monkeypatch.context() as patched:
         patched.setattr(subprocess.Popen, "__init__", noted)
         ran = stage.post()
-    assert ran.code == 0 and ran.report.base.cells[0].value("artifact_bytes") == 40_000 and set(programs) == {"git"}
-    git(stage.workspace, "remote", "set-url", "origin", (tmp_path / "gone.git").as_uri())
+    assert (
+        ran.code == 0
+        and ran.report.base.cells[0].value("artifact_bytes") == 40_000
+        and set(programs) == {"git"}
+    )
+    git(
+        stage.workspace, "remote", "set-url", "origin", (tmp_path / "gone.git").as_uri()
+    )
     ran = stage.post()
     assert ran.code == 0 and "could not be read" in stage.body
 
@@ -191,7 +278,10 @@ def _packs() -> dict[str, tuple[bytes, str]]:
         "no head": (zipped({"base.json": base}), "head.json: is missing"),
         "no base": (zipped({"head.json": head}), "base.json: is missing"),
         "no JSON": (zipped({**both, "head.json": "{"}), "artifact head.json"),
-        "deep JSON": (zipped({**both, "head.json": "[" * 100_000}, zipfile.ZIP_STORED), "artifact head.json"),
+        "deep JSON": (
+            zipped({**both, "head.json": "[" * 100_000}, zipfile.ZIP_STORED),
+            "artifact head.json",
+        ),
         "another object": (zipped({**both, "head.json": "[]"}), "artifact head.json"),
         "a later version": (zipped({**both, "head.json": newer}), "artifact head.json"),
         "no UTF-8": (zipped({**both, "base.json": b"\xff\xfe"}), "not UTF-8"),
@@ -206,25 +296,39 @@ def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> No
     assert ran.code == 2 and said in ran.error and len(ran.error) < 600
     assert "Code size: unknown" in stage.body and stage.conclusions == ["failure"]
     url = str(stage.hub.comments(NUMBER)[0]["html_url"])
-    assert ran.outputs == {"verdict": "unknown", "report-path": str(ran.out), "comment-url": url}
+    assert ran.outputs == {
+        "verdict": "unknown",
+        "report-path": str(ran.out),
+        "comment-url": url,
+    }
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("expired", "has expired"), ("meanwhile", "expired"), ("huge", "too large")]
+    ("kind", "said"),
+    [("expired", "has expired"), ("meanwhile", "expired"), ("huge", "too large")],
 )
-def test_an_artifact_that_cannot_be_fetched_is_told(stage: Stage, kind: str, said: str) -> None:
+def test_an_artifact_that_cannot_be_fetched_is_told(
+    stage: Stage, kind: str, said: str
+) -> None:
     if kind == "huge":
         stage.upload(bytes(100 << 20))
     else:
         stage.grown(expired=kind == "expired")
         stage.hub.fail_next("GET", r"/zip$", 410)
     ran = stage.post()
-    assert ran.code == (3 if kind == "meanwhile" else 2) and said in ran.error and said in stage.body
+    assert (
+        ran.code == (3 if kind == "meanwhile" else 2)
+        and said in ran.error
+        and said in stage.body
+    )
     assert "Code size: unknown" in stage.body and stage.hub.blob_requests == []
 
 
 def test_rules_and_words_are_not_the_artifact_s(stage: Stage) -> None:
-    told = {"verdict": {"status": "pass", "findings": []}, "schema": "code-size-report/1"}
+    told = {
+        "verdict": {"status": "pass", "findings": []},
+        "schema": "code-size-report/1",
+    }
     evil = f"{MARKER}\n@everyone [all is well](https://evil.example)"
     stage.upload(
         sides(
@@ -254,13 +358,21 @@ def test_the_rules_are_those_of_the_checkout(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("count", [10**8, 9 * 10**15, 1 << 53])
-def test_numbers_of_an_artifact_are_no_sizes_of_memory(stage: Stage, count: int) -> None:
+def test_numbers_of_an_artifact_are_no_sizes_of_memory(
+    stage: Stage, count: int
+) -> None:
     base, head = side(BASE), side(MERGE, 2_000_000)
     vast = Dispatch("main_dispatch_0", "main_dispatch_0", "matmul", count, count)
-    head = replace(head, cells=tuple(replace(cell, dispatches=(vast,)) for cell in head.cells))
+    head = replace(
+        head, cells=tuple(replace(cell, dispatches=(vast,)) for cell in head.cells)
+    )
     stage.upload(sides(base, head))
     ran = stage.post()
-    assert ran.code == 2 and f"code_bytes of 'main_dispatch_0' is {count:,}, and artifact_bytes is" in ran.error
+    assert (
+        ran.code == 2
+        and f"code_bytes of 'main_dispatch_0' is {count:,}, and artifact_bytes is"
+        in ran.error
+    )
     assert ran.outputs["verdict"] == "unknown" and "code_bytes of" in stage.body
 
 
@@ -270,7 +382,9 @@ def _sourced(made: Snapshot, sha: str) -> Snapshot:
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(base=snapshots(), head=snapshots())
-def test_any_two_snapshots_make_a_report(tmp_path_factory: Any, base: Snapshot, head: Snapshot) -> None:
+def test_any_two_snapshots_make_a_report(
+    tmp_path_factory: Any, base: Snapshot, head: Snapshot
+) -> None:
     with Stage.opened(tmp_path_factory.mktemp("any")) as stage:
         stage.upload(sides(_sourced(base, BASE), _sourced(head, MERGE)))
         ran = stage.post()

@@ -24,7 +24,11 @@ NASTY_PARTS = [*"ab=<>{}$`\n\r\t :%#[]\u2028\0é", "EOF", "end-", "key<<EOF\n"]
 NASTY = st.lists(st.sampled_from(NASTY_PARTS)).map("".join)
 
 
-@given(st.dictionaries(KEYS, st.one_of(NASTY, st.text(st.characters(exclude_categories=["Cs"])))))
+@given(
+    st.dictionaries(
+        KEYS, st.one_of(NASTY, st.text(st.characters(exclude_categories=["Cs"])))
+    )
+)
 def test_outputs_arrive_as_they_are_and_no_others(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]
 ) -> None:
@@ -57,13 +61,20 @@ def test_a_file_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> Non
         write_summary(tmp_path, "x")
 
 
-def test_the_summary_is_appended_and_a_mebibyte_in_utf_8_at_most(tmp_path: Path) -> None:
+def test_the_summary_is_appended_and_a_mebibyte_in_utf_8_at_most(
+    tmp_path: Path,
+) -> None:
     path, over = tmp_path / "summary", tmp_path / "over"
     assert write_summary(path, "# One") and write_summary(path, "# Two\n\n")
     assert path.read_text() == "# One\n# Two\n"
-    assert write_summary(path, "ü" * ((MAX_SUMMARY_BYTES - 500) // 2)) and not write_summary(path, "y" * 600)
+    assert write_summary(
+        path, "ü" * ((MAX_SUMMARY_BYTES - 500) // 2)
+    ) and not write_summary(path, "y" * 600)
     assert path.read_text().endswith(TOO_LONG) and "yyy" not in path.read_text()
-    assert not write_summary(over, "ü" * (MAX_SUMMARY_BYTES // 2)) and over.read_text() == TOO_LONG
+    assert (
+        not write_summary(over, "ü" * (MAX_SUMMARY_BYTES // 2))
+        and over.read_text() == TOO_LONG
+    )
     over.unlink()
     assert write_summary(over, "ü" * (MAX_SUMMARY_BYTES // 2 - 1) + "x")
     assert not write_summary(over, "more") and over.stat().st_size == MAX_SUMMARY_BYTES
@@ -72,7 +83,9 @@ def test_the_summary_is_appended_and_a_mebibyte_in_utf_8_at_most(tmp_path: Path)
 def commands(text: str) -> list[str]:
     """The lines that the runner takes for a command: `::` after blanks, `##[` anywhere."""
     return [
-        line for line in re.split("[\r\n\v\f\x85\u2028\u2029]", text) if line.strip().startswith("::") or "##[" in line
+        line
+        for line in re.split("[\r\n\v\f\x85\u2028\u2029]", text)
+        if line.strip().startswith("::") or "##[" in line
     ]
 
 
@@ -99,10 +112,19 @@ def test_no_line_of_a_stranger_is_a_command(line: str) -> None:
     assert safe.replace(": :", "::", 1).replace("## [", "##[") == line
 
 
-@given(NASTY | st.text() | st.lists(st.sampled_from(["::", ":", "##[", "#", "[", " ", "\n", "\r", "x"])).map("".join))
+@given(
+    NASTY
+    | st.text()
+    | st.lists(st.sampled_from(["::", ":", "##[", "#", "[", " ", "\n", "\r", "x"])).map(
+        "".join
+    )
+)
 def test_no_text_is_a_command_and_plain_text_stays(text: str) -> None:
     assert not commands(log_safe(text))
-    plain = "error: mlir::linalg::LinalgOp has no ::mlir::Type\n  at a.cpp:3\n\n#map = [1]\n"
+    plain = (
+        "error: mlir::linalg::LinalgOp has no ::mlir::Type\n  at a.cpp:3\n\n#map ="
+        " [1]\n"
+    )
     assert log_safe(plain) == plain
 
 

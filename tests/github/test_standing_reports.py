@@ -44,16 +44,24 @@ def test_a_lost_run_replaces_no_verdict_of_the_same_merge_commit(stage: Stage) -
     lost = stage.pull(*pull, parts="parts/*.json")
     assert lost.code == 2 and "match no file" in lost.error
     assert (stage.hub.comments(1), stage.hub.check_runs) == (comments, checks)
-    assert "no check: run 102 has a verdict of the same merge commit, and this run has none" in lost.said
+    assert (
+        "no check: run 102 has a verdict of the same merge commit, and this run has"
+        " none" in lost.said
+    )
     assert "match no file" in lost.summary and lost.outputs["verdict"] == "unknown"
 
 
-def test_a_lost_run_after_a_lost_run_and_a_verdict_after_it_are_told(stage: Stage) -> None:
+def test_a_lost_run_after_a_lost_run_and_a_verdict_after_it_are_told(
+    stage: Stage,
+) -> None:
     stage.main()
     pull = grown(stage)
     for _ in range(2):
         assert stage.pull(*pull, parts="parts/*.json").code == 2
-    assert stage.conclusions == ["failure", "failure"] and "match no file" in stage.comments()[0]
+    assert (
+        stage.conclusions == ["failure", "failure"]
+        and "match no file" in stage.comments()[0]
+    )
     assert stage.pull(*pull).code == 0
     assert len(stage.conclusions) == 3 and "match no file" not in stage.comments()[0]
 
@@ -67,15 +75,21 @@ def test_a_lost_run_of_a_new_merge_commit_is_told(stage: Stage) -> None:
     assert stage.conclusions[-1] == "failure" and "match no file" in stage.comments()[0]
 
 
-def test_a_run_again_of_an_older_merge_commit_does_not_replace_the_newer_report(stage: Stage) -> None:
+def test_a_run_again_of_an_older_merge_commit_does_not_replace_the_newer_report(
+    stage: Stage,
+) -> None:
     stage.main()
     head, older = grown(stage)
     assert stage.pull(head, older).code == 0
-    newer = merged_anew(stage, head, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    newer = merged_anew(
+        stage, head, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
+    )
     assert stage.pull(head, newer).code == 0
     comments, checks = stage.hub.comments(1), stage.hub.check_runs
     again = stage.pull(head, older)
-    assert again.code == 0 and f"reported a newer merge commit, {newer[:10]}" in again.said
+    assert (
+        again.code == 0 and f"reported a newer merge commit, {newer[:10]}" in again.said
+    )
     assert (stage.hub.comments(1), stage.hub.check_runs) == (comments, checks)
     assert stage.pull(head, newer).code == 0
     assert len(stage.conclusions) == len(checks) + 1
@@ -85,7 +99,9 @@ def test_a_base_that_was_moved_back_is_the_newer_one(stage: Stage) -> None:
     """Whatever GitHub merges the head onto now is right, also where the base branch lost commits."""
     stage.main()
     head, first = grown(stage)
-    second = merged_anew(stage, head, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    second = merged_anew(
+        stage, head, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
+    )
     assert stage.pull(head, second).code == 0
     stage.hub.set_pull(1, merge_sha=first)
     assert stage.pull(head, first).code == 0
@@ -93,7 +109,9 @@ def test_a_base_that_was_moved_back_is_the_newer_one(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("conclusion", ["cancelled", "timed_out", "failure"])
-def test_a_fork_s_lost_run_replaces_no_verdict(fork: posting_stage.Stage, conclusion: str) -> None:
+def test_a_fork_s_lost_run_replaces_no_verdict(
+    fork: posting_stage.Stage, conclusion: str
+) -> None:
     fork.grown()
     assert fork.post().code == 0
     body = fork.body
@@ -104,7 +122,10 @@ def test_a_fork_s_lost_run_replaces_no_verdict(fork: posting_stage.Stage, conclu
     fork.hub.add_commit(OLDER, [])
     fork.pull(HEAD, "1" * 40)
     fork.post(run_id=RUN + 2, conclusion=conclusion)
-    assert fork.body != body and fork.conclusions == ["failure", "failure"], "GitHub has merged anew"
+    assert fork.body != body and fork.conclusions == [
+        "failure",
+        "failure",
+    ], "GitHub has merged anew"
 
 
 def test_a_fork_s_older_report_replaces_no_newer_one(fork: posting_stage.Stage) -> None:

@@ -30,7 +30,9 @@ def without(stage: Stage, **inputs: Any) -> Ran:
         ("../code-size.yml", "../code-size.yml: does not exist at this commit"),
     ],
 )
-def test_it_is_said_in_one_line_before_anything_is_compiled(stage: Stage, given: str, line: str) -> None:
+def test_it_is_said_in_one_line_before_anything_is_compiled(
+    stage: Stage, given: str, line: str
+) -> None:
     ran = without(stage, **({"config": given} if given else {}))
     assert ran.code == 2 and ran.error == f"{line} {HINT}"
     assert ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"]
@@ -39,10 +41,14 @@ def test_it_is_said_in_one_line_before_anything_is_compiled(stage: Stage, given:
 
 
 @pytest.mark.parametrize("command", ["push", "plan", "measure"])
-def test_runs_without_a_pull_request_have_it_in_the_job_summary(stage: Stage, command: str) -> None:
+def test_runs_without_a_pull_request_have_it_in_the_job_summary(
+    stage: Stage, command: str
+) -> None:
     sha = stage.origin.push_main("Models", {"models/a.mlir": MODEL.format("a")})
     inputs = {"plan": {"shards": "2"}, "measure": {"shard": "1/2"}}.get(command, {})
-    ran = stage.push(sha, **inputs, **({} if command == "push" else {"command": command}))
+    ran = stage.push(
+        sha, **inputs, **({} if command == "push" else {"command": command})
+    )
     assert ran.code == 2 and ran.error.startswith("there is no .github/code-size.yml")
     assert "there is no .github/code-size.yml" in ran.summary
     assert not stage.hub.check_runs and not stage.hub.comments(1)
@@ -50,14 +56,26 @@ def test_runs_without_a_pull_request_have_it_in_the_job_summary(stage: Stage, co
 
 def test_the_packaged_suite_can_be_asked_for(stage: Stage) -> None:
     stage.compiler("two", [{"do": "differ"}])
-    ran = without(stage, base=stage.spec("one"), head=stage.spec("two"), config="default", **SUITE)
-    assert ran.code == 0 and ran.states == {"mobilenet_v1_f32_224 on vmvx": "changed"}, ran.error
-    ran = stage.pull(*stage.open_pull({"notes.txt": "two\n"}, 2), config="default", **SUITE)
-    assert ran.code == 2 and ran.error == (
-        "the packaged configuration: no compiler is named (give the inputs base and head)"
+    ran = without(
+        stage, base=stage.spec("one"), head=stage.spec("two"), config="default", **SUITE
+    )
+    assert ran.code == 0 and ran.states == {
+        "mobilenet_v1_f32_224 on vmvx": "changed"
+    }, ran.error
+    ran = stage.pull(
+        *stage.open_pull({"notes.txt": "two\n"}, 2), config="default", **SUITE
+    )
+    assert (
+        ran.code == 2
+        and ran.error
+        == "the packaged configuration: no compiler is named (give the inputs base and"
+        " head)"
     )
 
 
 def test_a_head_that_is_named_is_what_is_measured(stage: Stage) -> None:
     ran = without(stage, head=stage.spec("one"), **SUITE)
-    assert ran.code == 5 and "No baseline: the head compiler is an input of this run" in ran.said
+    assert (
+        ran.code == 5
+        and "No baseline: the head compiler is an input of this run" in ran.said
+    )

@@ -16,9 +16,15 @@ MEASURED = "first parent of the merge commit; measured in this run"
 
 @pytest.mark.parametrize(
     ("flag", "edited", "rule"),
-    [(KNOWN, "README.md", STORED), (KNOWN, "spec.mlir", MEASURED), (UNKNOWN, "README.md", MEASURED)],
+    [
+        (KNOWN, "README.md", STORED),
+        (KNOWN, "spec.mlir", MEASURED),
+        (UNKNOWN, "README.md", MEASURED),
+    ],
 )
-def test_a_baseline_of_another_file_is_not_used(stage: Stage, flag: str, edited: str, rule: str) -> None:
+def test_a_baseline_of_another_file_is_not_used(
+    stage: Stage, flag: str, edited: str, rule: str
+) -> None:
     first = stage.main({"spec.mlir": "module {}\n"}, flags=[flag])
     assert stage.push(first).code == 0
     base = stage.origin.push_main("A change", {edited: "module { }\n"})
@@ -29,7 +35,9 @@ def test_a_baseline_of_another_file_is_not_used(stage: Stage, flag: str, edited:
     assert ("no stored baseline is used" in ran.said) == (flag == UNKNOWN)
 
 
-def test_a_base_whose_compiler_nobody_knows_is_not_one_of_other_files(stage: Stage) -> None:
+def test_a_base_whose_compiler_nobody_knows_is_not_one_of_other_files(
+    stage: Stage,
+) -> None:
     """The stored ancestor has another file, so that none of its builds is compared."""
     first = stage.main({"spec.mlir": "module {}\n"}, flags=[KNOWN], compiler=None)
     assert stage.push(first, head=stage.spec("one")).code == 0

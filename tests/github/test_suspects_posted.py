@@ -28,7 +28,10 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def posted(stage: Stage) -> tuple[Ran, str]:
-    """The report of a pull request that changes a pass, of the compilers of its base and its merge; and its head."""
+    """The report of a pull request that changes a pass, of the compilers of its base and its merge.
+
+    And its head.
+    """
     clone = Clone(stage.workspace)
     base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
     head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
@@ -37,16 +40,25 @@ def posted(stage: Stage) -> tuple[Ran, str]:
     merge = clone.git("rev-parse", "HEAD")
     stage.hub.add_commit(base)
     stage.hub.set_branch("main", base)
-    stage.hub.add_pull(NUMBER, head, base_sha=base, merge_sha=merge, head_repo="mallory/repo")
+    stage.hub.add_pull(
+        NUMBER, head, base_sha=base, merge_sha=merge, head_repo="mallory/repo"
+    )
     stage.hub.set_history(stage.workspace)
-    data = sides(*(explained(side, sha, source=SourceInfo(sha)) for side, sha in (("base", base), ("head", merge))))
+    data = sides(
+        *(
+            explained(side, sha, source=SourceInfo(sha))
+            for side, sha in (("base", base), ("head", merge))
+        )
+    )
     stage.hub.add_artifact(RUN, "code-size-measured-default-test", data)
     return stage.post(head=head), head
 
 
 def roots(ran: Ran) -> dict[str, Any]:
     told = json.loads((ran.out / "report.json").read_text())
-    return {root["what"].partition(" ")[0].rstrip(":"): root for root in told["root_causes"]}
+    return {
+        root["what"].partition(" ")[0].rstrip(":"): root for root in told["root_causes"]
+    }
 
 
 def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> None:
@@ -56,9 +68,13 @@ def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> N
     assert own["looked_up"]["this_pull_request"] == own["looked_up"]["files"] and [
         one["commit"] for one in own["suspects"]
     ] == [head]
-    assert not knob["looked_up"]["this_pull_request"] and knob["looked_up"]["commits"] == 0
+    assert (
+        not knob["looked_up"]["this_pull_request"] and knob["looked_up"]["commits"] == 0
+    )
     (line,) = [line for line in stage.body.splitlines() if "suspect: " in line]
-    said = line.partition("<sub>this pull request changes `LLVMCPULowering.cpp`; suspect: ")[2]
+    said = line.partition(
+        "<sub>this pull request changes `LLVMCPULowering.cpp`; suspect: "
+    )[2]
     assert said.startswith(f"[`{head[:10]}`](<https://"), line
 
 
@@ -66,7 +82,10 @@ def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> N
     ("headers", "why"),
     [
         ({}, "403"),
-        ({"X-RateLimit-Remaining": "0", "Retry-After": "3600"}, "GitHub limits the rate of requests"),
+        (
+            {"X-RateLimit-Remaining": "0", "Retry-After": "3600"},
+            "GitHub limits the rate of requests",
+        ),
     ],
 )
 def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
@@ -76,7 +95,9 @@ def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
     ran, _ = posted(stage)
     assert not ran.error and stage.conclusions
     (line,) = [
-        line for line in stage.body.splitlines() if line.startswith("<sub>Note: the search for compiler commits")
+        line
+        for line in stage.body.splitlines()
+        if line.startswith("<sub>Note: the search for compiler commits")
     ]
     assert why in line
     assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
@@ -87,7 +108,9 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
     with FakeGitHub("octo/repo") as hub:
         stage = Reviewing.create(tmp_path, hub)
         stage.compiler("one")
-        main = stage.main(compiler={"head": stage.spec("one"), "repository": "octo/repo"})
+        main = stage.main(
+            compiler={"head": stage.spec("one"), "repository": "octo/repo"}
+        )
         clone = Clone(tmp_path / "iree")
         base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
         head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
@@ -100,14 +123,19 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
         assert not ran.error
         own = roots(ran)["iree-llvmcpu-lowering"]
         assert [one["commit"] for one in own["suspects"]] == [head]
-        assert not own["looked_up"]["this_pull_request"] and own["looked_up"]["commits"] == 1
+        assert (
+            not own["looked_up"]["this_pull_request"]
+            and own["looked_up"]["commits"] == 1
+        )
         assert f"suspect: [`{head[:10]}`]" in ran.summary
 
 
 def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.github.reviewing.with_largest_traced", lambda _plan, side, _work: side)  # it has traces
+    monkeypatch.setattr(
+        "bot.github.reviewing.with_largest_traced", lambda _plan, side, _work: side
+    )  # it has traces
     with FakeGitHub("octo/repo") as hub:
         stage = Reviewing.create(tmp_path, hub)
         stage.compiler("one")
@@ -129,11 +157,20 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
         hub.add_commit(sha)
         part = stage.push(sha, command="measure", shard="1/1").out / "head-1-of-1.json"
         made = explained("head", head, source=SourceInfo(sha))
-        often = tuple(replace(cell, compiles=9) for cell in made.cells)  # the fake says otherwise
-        compiler_info = replace(made.compiler, digest=from_json(part.read_text()).compiler.digest)
+        often = tuple(
+            replace(cell, compiles=9) for cell in made.cells
+        )  # the fake says otherwise
+        compiler_info = replace(
+            made.compiler, digest=from_json(part.read_text()).compiler.digest
+        )
         part.write_text(to_json(replace(made, cells=often, compiler=compiler_info)))
         ran = stage.push(sha, parts=str(part))
         assert not ran.error, ran.error
         own = roots(ran)["iree-llvmcpu-lowering"]
-        assert own["pass"] == "iree-llvmcpu-lowering" and [one["commit"] for one in own["suspects"]] == [head]
-        assert not own["looked_up"]["this_pull_request"] and f"suspect: [`{head[:10]}`]" in ran.summary
+        assert own["pass"] == "iree-llvmcpu-lowering" and [
+            one["commit"] for one in own["suspects"]
+        ] == [head]
+        assert (
+            not own["looked_up"]["this_pull_request"]
+            and f"suspect: [`{head[:10]}`]" in ran.summary
+        )

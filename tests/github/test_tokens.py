@@ -24,7 +24,10 @@ SECRETS = {
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "sesame",
     "ACTIONS_CACHE_URL": "https://sesame.example",
 }
-REFUSED = "a command that compiles takes no token on GitHub Actions (remove it here, and give it to the job that"
+REFUSED = (
+    "a command that compiles takes no token on GitHub Actions (remove it here, and give"
+    " it to the job that"
+)
 COMPILING = {
     "measure": ("--compiler", "3.13.0", "--out", "head.json"),
     "compare": ("--base", "3.12.0", "--head", "3.13.0"),
@@ -36,14 +39,22 @@ COMPILING = {
 
 def at_a_shell(home: Path, *words: str, **variables: str) -> tuple[int, str]:
     """The exit code of a command, and what it said; in the environment of nobody in particular."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_", "ACTIONS_"))}
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GITHUB_", "GH_", "ACTIONS_"))
+    }
     environment = {**plain, "PYTHONPATH": str(REPOSITORY), **variables}
     argv = [sys.executable, "-m", "bot", *words]
-    done = subprocess.run(argv, cwd=home, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        argv, cwd=home, env=environment, capture_output=True, text=True, timeout=300
+    )
     return done.returncode, done.stdout + done.stderr
 
 
-def test_no_child_gets_a_token_of_github_not_even_one_that_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_child_gets_a_token_of_github_not_even_one_that_is_handed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     assert "sesame" not in run(["env"], cancel=Cancel(), environment=SECRETS).output
@@ -52,33 +63,49 @@ def test_no_child_gets_a_token_of_github_not_even_one_that_is_handed_on(monkeypa
 
 @pytest.mark.parametrize("command", COMPILING)
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "GH_TOKEN"])
-def test_a_command_that_compiles_on_github_actions_refuses_a_token(tmp_path: Path, command: str, name: str) -> None:
+def test_a_command_that_compiles_on_github_actions_refuses_a_token(
+    tmp_path: Path, command: str, name: str
+) -> None:
     variables = {"GITHUB_ACTIONS": "true", name: "ghs_sesame"}
     code, said = at_a_shell(tmp_path, command, *COMPILING[command], **variables)
     assert code == 2 and f"code-size-bot: environment: {name}: {REFUSED}" in said, said
-    assert "sesame" not in said and "Traceback" not in said and list(tmp_path.iterdir()) == []
+    assert (
+        "sesame" not in said
+        and "Traceback" not in said
+        and list(tmp_path.iterdir()) == []
+    )
 
 
 def test_a_command_that_compiles_nothing_takes_a_token_there(tmp_path: Path) -> None:
-    code, said = at_a_shell(tmp_path, "targets", GITHUB_ACTIONS="true", GITHUB_TOKEN="ghs_sesame")
+    code, said = at_a_shell(
+        tmp_path, "targets", GITHUB_ACTIONS="true", GITHUB_TOKEN="ghs_sesame"
+    )
     assert code == 0 and "vmvx" in said, said
 
 
 @pytest.mark.parametrize("command", ["auto", "measure"])
 @pytest.mark.parametrize("event", ["push", "pull_request"])
-def test_the_action_refuses_a_token_before_it_compiles(stage: Stage, command: str, event: str) -> None:
+def test_the_action_refuses_a_token_before_it_compiles(
+    stage: Stage, command: str, event: str
+) -> None:
     main = stage.main()
     head, merge = stage.open_pull({"notes.txt": "one\n"})
     payload = push_event(main) if event == "push" else pull_event(1, head, "octo/repo")
-    sha, ref = (main, "refs/heads/main") if event == "push" else (merge, "refs/pull/1/merge")
+    sha, ref = (
+        (main, "refs/heads/main") if event == "push" else (merge, "refs/pull/1/merge")
+    )
     runner = Runner(stage.home, stage.hub, stage.origin, stage.home / "cache")
-    ran = runner.job(event, payload, sha=sha, ref=ref, token=stage.token, run_id=7, command=command)
+    ran = runner.job(
+        event, payload, sha=sha, ref=ref, token=stage.token, run_id=7, command=command
+    )
     assert ran.code == 2 and f"input github-token: {REFUSED}" in ran.log, ran.log
     assert "Traceback" not in ran.log and ran.outputs["verdict"] == "unknown"
     assert not (stage.home / "one" / "calls.jsonl").exists() and stage.hub.traffic == []
 
 
-def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_user_s_tokens(tmp_path: Path) -> None:
+def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_user_s_tokens(
+    tmp_path: Path,
+) -> None:
     with FakeGitHub("octo/repo") as hub:
         stage = Stage.create(tmp_path, hub)
         fake, seen = stage.compiler("one"), tmp_path / "seen.jsonl"
@@ -88,18 +115,37 @@ def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_use
         fake.binary.write_text(f"{shebang}\n{look}\n{rest}")
         sha = stage.main()
         runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
-        runner.environment = {name: value for name, value in SECRETS.items() if name.startswith("ACTIONS_")}
+        runner.environment = {
+            name: value
+            for name, value in SECRETS.items()
+            if name.startswith("ACTIONS_")
+        }
         place = {"sha": sha, "ref": "refs/heads/main"}
         ran = runner.job("push", push_event(sha), **place, run_id=7, command="measure")
         assert ran.code == 0, ran.log
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "a.mlir").write_text("// model a\nfunc.func @main()\n")
     (tmp_path / "c.yml").write_text(stage.config())
-    given = ("--compiler", stage.spec("one"), "--config", "c.yml", "--out", "head.json", "--cache", "other")
+    given = (
+        "--compiler",
+        stage.spec("one"),
+        "--config",
+        "c.yml",
+        "--out",
+        "head.json",
+        "--cache",
+        "other",
+    )
     code, said = at_a_shell(tmp_path, "measure", *given, **SECRETS)
     assert code == 0, said
-    environments: list[Mapping[str, str]] = [json.loads(line) for line in seen.read_text().splitlines()]
+    environments: list[Mapping[str, str]] = [
+        json.loads(line) for line in seen.read_text().splitlines()
+    ]
     assert len(environments) > 2
     for environment in environments:
         assert "sesame" not in str(environment)
-        assert not [name for name in environment if name.startswith(("GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_"))]
+        assert not [
+            name
+            for name in environment
+            if name.startswith(("GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_"))
+        ]

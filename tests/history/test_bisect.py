@@ -45,8 +45,12 @@ def bisect(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Bisect:
 def answer(bisect: Bisect, home: Path) -> Answer:
     """What `--format json` prints, which is what `bisect.json` has."""
 
-    def run(*arguments: str, code: int = 0, cell: Sequence[str] = CELL) -> dict[str, Any]:
-        ended, out, err = bisect("--config", "default", "--format", "json", *arguments, cell=cell)
+    def run(
+        *arguments: str, code: int = 0, cell: Sequence[str] = CELL
+    ) -> dict[str, Any]:
+        ended, out, err = bisect(
+            "--config", "default", "--format", "json", *arguments, cell=cell
+        )
         assert ended == code, err
         assert (home / "out/bisect.json").read_text().strip() == out.strip()
         found: dict[str, Any] = json.loads(out)
@@ -55,9 +59,13 @@ def answer(bisect: Bisect, home: Path) -> Answer:
     return run
 
 
-def series(home: Path, *values: Value, metric: str = "artifact_bytes") -> tuple[str, str]:
+def series(
+    home: Path, *values: Value, metric: str = "artifact_bytes"
+) -> tuple[str, str]:
     """A directory `nightly` with these in the order of their versions; its first and its last."""
-    paths = write_series(home / "nightly", dict(zip(VERSIONS, values, strict=False)), metric)
+    paths = write_series(
+        home / "nightly", dict(zip(VERSIONS, values, strict=False)), metric
+    )
     return str(paths[0].relative_to(home)), str(paths[-1].relative_to(home))
 
 
@@ -66,23 +74,37 @@ def looks(found: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("first_bad", range(1, 12))
-def test_the_first_bad_snapshot_is_found_wherever_it_is(home: Path, answer: Answer, first_bad: int) -> None:
+def test_the_first_bad_snapshot_is_found_wherever_it_is(
+    home: Path, answer: Answer, first_bad: int
+) -> None:
     ends = series(home, *[50_438] * first_bad, *[83_990] * (12 - first_bad))
     found = answer("--among", "nightly", *ends)
-    assert Path(found["first_bad"]).stem == VERSIONS[first_bad], "3.10.0 comes after 3.9.0"
+    assert Path(found["first_bad"]).stem == VERSIONS[first_bad], (
+        "3.10.0 comes after 3.9.0"
+    )
     assert Path(found["last_good"]).stem == VERSIONS[first_bad - 1]
     assert found["candidates"] == 12 and len(found["looks"]) <= ceil(log2(12)) + 2
-    assert (found["schema"], found["limit"], found["could_be"]) == ("code-size-bisect/1", 67_214, [])
+    assert (found["schema"], found["limit"], found["could_be"]) == (
+        "code-size-bisect/1",
+        67_214,
+        [],
+    )
 
 
-def test_the_step_is_told_with_its_cause_and_commands_that_show_it(home: Path, bisect: Bisect) -> None:
+def test_the_step_is_told_with_its_cause_and_commands_that_show_it(
+    home: Path, bisect: Bisect
+) -> None:
     good, bad = series(home, 50_438, 50_438, 83_990, 83_990)
-    code, out, err = bisect("--config", "default", "--among", "nightly/*.json", good, bad)
+    code, out, err = bisect(
+        "--config", "default", "--among", "nightly/*.json", good, bad
+    )
     assert code == 0 and "nightly/3.4.0.json: 83,990 B, bad" in err
     assert "first bad: nightly/3.4.0.json (4 of 4 candidates measured)" in out
     assert "50,438 → 83,990 B: +33,552 B (+66.5 %) of +33,552 B from GOOD to BAD" in out
     assert "cause: container" in out or "cause: unknown" in out
-    commands = [line.strip() for line in out.splitlines() if line.startswith("code-size-bot ")]
+    commands = [
+        line.strip() for line in out.splitlines() if line.startswith("code-size-bot ")
+    ]
     assert [command.split()[1] for command in commands] == ["report", "explain"]
     assert "--base nightly/3.3.0.json --head nightly/3.4.0.json" in commands[0]
     for command in commands:
@@ -96,11 +118,19 @@ def test_the_step_is_told_with_its_cause_and_commands_that_show_it(home: Path, b
         ((10, 10, 40, 40, 46, 50), [], "3.4.0"),
         ((10, 10, 40, 40, 46, 50), ["--limit", "45"], "3.6.0"),
         ((10, 10, 40, 40, 46, 50), ["--limit", "19B"], "3.4.0"),
-        ((5, None, 5, 9, None, 9), [], "3.5.0"),  # what does not compile is skipped, and the answer is still one
+        (
+            (5, None, 5, 9, None, 9),
+            [],
+            "3.5.0",
+        ),  # what does not compile is skipped, and the answer is still one
     ],
 )
 def test_bad_is_what_the_options_say(
-    home: Path, answer: Answer, values: tuple[Value, ...], options: list[str], first_bad: str
+    home: Path,
+    answer: Answer,
+    values: tuple[Value, ...],
+    options: list[str],
+    first_bad: str,
 ) -> None:
     found = answer(*options, "--among", "nightly", *series(home, *values))
     assert Path(found["first_bad"]).stem == first_bad and found["could_be"] == []
@@ -108,65 +138,114 @@ def test_bad_is_what_the_options_say(
 
 def test_another_metric_moves_at_another_place(home: Path, answer: Answer) -> None:
     ends = series(home, 3, 3, 3, 3, 9, metric="executables")
-    assert Path(answer("--metric", "executables", "--among", "nightly", *ends)["first_bad"]).stem == "3.6.0"
+    assert (
+        Path(
+            answer("--metric", "executables", "--among", "nightly", *ends)["first_bad"]
+        ).stem
+        == "3.6.0"
+    )
 
 
-def test_another_metric_is_not_explained_by_a_cause_of_bytes(home: Path, bisect: Bisect) -> None:
+def test_another_metric_is_not_explained_by_a_cause_of_bytes(
+    home: Path, bisect: Bisect
+) -> None:
     values = {"3.2.0": 3, "3.3.0": 3, "3.4.0": 9, "3.5.0": 9}
     for version, value in values.items():
         made = side(version, value, "steady_sites")
         cells = tuple(
-            with_metrics(cell, **figures("artifact_bytes", 100_000 + 1000 * value), dispatch_sites=value + 2)
-            if cell.key == KEY
-            else cell
+            (
+                with_metrics(
+                    cell,
+                    **figures("artifact_bytes", 100_000 + 1000 * value),
+                    dispatch_sites=value + 2,
+                )
+                if cell.key == KEY
+                else cell
+            )
             for cell in made.cells
         )
         write(home / "nightly" / f"{version}.json", replace(made, cells=cells))
     ends = ("nightly/3.2.0.json", "nightly/3.5.0.json")
-    code, out, err = bisect("--config", "default", "--metric", "steady_sites", "--among", "nightly/*.json", *ends)
+    code, out, err = bisect(
+        "--config",
+        "default",
+        "--metric",
+        "steady_sites",
+        "--among",
+        "nightly/*.json",
+        *ends,
+    )
     assert code == 0 and "first bad: nightly/3.4.0.json" in out, err
     why = (
-        "only changes of artifact_bytes have a cause, not those of steady_sites; changed with it: dispatch_sites 5 → 11"
+        "only changes of artifact_bytes have a cause, not those of steady_sites;"
+        " changed with it: dispatch_sites 5 → 11"
     )
     assert f"cause: unknown: {why}\n" in out
     found = json.loads((home / "out/bisect.json").read_text())
     assert (found["cause"], found["why"]) == (None, why)
 
 
-def test_a_range_is_left_where_what_lies_at_the_step_cannot_be_measured(home: Path, answer: Answer) -> None:
+def test_a_range_is_left_where_what_lies_at_the_step_cannot_be_measured(
+    home: Path, answer: Answer
+) -> None:
     ends = series(home, 5, 5, None, None, 9, 9)
     found = answer("--among", "nightly", *ends, code=5)
-    assert [Path(name).stem for name in found["could_be"]] == ["3.4.0", "3.5.0", "3.6.0"]
+    assert [Path(name).stem for name in found["could_be"]] == [
+        "3.4.0",
+        "3.5.0",
+        "3.6.0",
+    ]
     assert looks(found)["3.4.0"] == looks(found)["3.5.0"] == "skipped"
-    assert {look["reason"] for look in found["looks"] if look["judged"] == "skipped"} == {
+    assert {
+        look["reason"] for look in found["looks"] if look["judged"] == "skipped"
+    } == {
         "failed: error: 3.4.0 refuses it",
         "failed: error: 3.5.0 refuses it",
     }
 
 
-def test_one_that_gives_now_this_and_now_that_is_no_evidence(home: Path, answer: Answer) -> None:
+def test_one_that_gives_now_this_and_now_that_is_no_evidence(
+    home: Path, answer: Answer
+) -> None:
     ends = series(home, 10, (10, 11), (10, 90), (90, 91), 90)
     found = answer("--among", "nightly", *ends, code=5)
-    assert looks(found) == {"3.2.0": "good", "3.3.0": "good", "3.4.0": "skipped", "3.5.0": "bad", "3.6.0": "bad"}
+    assert looks(found) == {
+        "3.2.0": "good",
+        "3.3.0": "good",
+        "3.4.0": "skipped",
+        "3.5.0": "bad",
+        "3.6.0": "bad",
+    }
     (doubtful,) = [look for look in found["looks"] if look["judged"] == "skipped"]
     assert (
         doubtful["values"] == [10, 90]
-        and doubtful["reason"] == "the build is non-deterministic: its values lie on both sides of the limit"
+        and doubtful["reason"]
+        == "the build is non-deterministic: its values lie on both sides of the limit"
     )
 
 
 @pytest.mark.parametrize(
     ("values", "known"),
-    [((5, 5, 9), ""), ((5, 9, 5, 9), "1 of 4"), ((5, 9, None, 5, 9, 9), "2 of 6"), ((5, None, 9), "")],
+    [
+        ((5, 5, 9), ""),
+        ((5, 9, 5, 9), "1 of 4"),
+        ((5, 9, None, 5, 9, 9), "2 of 6"),
+        ((5, None, 9), ""),
+    ],
     ids=["all are known", "not seen", "not measured", "told as a range"],
 )
 def test_where_nothing_is_known_of_a_candidate_it_is_said_that_there_may_be_other_boundaries(
     home: Path, bisect: Bisect, values: tuple[Value, ...], known: str
 ) -> None:
-    code, out, _ = bisect("--config", "default", "--among", "nightly", *series(home, *values))
+    code, out, _ = bisect(
+        "--config", "default", "--among", "nightly", *series(home, *values)
+    )
     assert code == (5 if values == (5, None, 9) else 0)
     notes = [line for line in out.splitlines() if "no known value" in line]
-    said = f"note: {known} candidates have no known value: good may also turn to bad at another place"
+    said = (
+        f"note: {known} candidates have no known value: good may also turn to bad at"
+        " another place"
+    )
     assert notes == ([said] if known else [])
     written = json.loads((home / "out/bisect.json").read_text())["notes"]
     assert [f"note: {one}" for one in written if "no known value" in one] == notes
@@ -179,8 +258,16 @@ def test_a_damaged_file_between_is_skipped(home: Path, answer: Answer) -> None:
 
 
 REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
-    "swapped": ((9, 9, 5), [], "GOOD and BAD are swapped: GOOD has 9 B, BAD 5 B (lower is better"),
-    "equal": ((5, 7, 5), [], "artifact_bytes is the same at both ends: GOOD has 5 B, BAD 5 B"),
+    "swapped": (
+        (9, 9, 5),
+        [],
+        "GOOD and BAD are swapped: GOOD has 9 B, BAD 5 B (lower is better",
+    ),
+    "equal": (
+        (5, 7, 5),
+        [],
+        "artifact_bytes is the same at both ends: GOOD has 5 B, BAD 5 B",
+    ),
     "good is bad": (
         (9, 9, 12),
         ["--limit", "5"],
@@ -192,28 +279,55 @@ REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
         "BAD is not bad: GOOD has 5 B, BAD 9 B, and bad means more than 55 B",
     ),
     "no value": ((5, 7, None), [], "BAD has no value: failed: error: 3.4.0 refuses it"),
-    "metric": ((5, 7, 9), ["--metric", "artifact_byte"], "did you mean 'artifact_bytes'"),
+    "metric": (
+        (5, 7, 9),
+        ["--metric", "artifact_byte"],
+        "did you mean 'artifact_bytes'",
+    ),
     "unit": ((5, 7, 9), ["--limit", "5ms"], "--limit: '5ms' is not a number of bytes"),
     "number": ((5, 7, 9), ["--limit", "much"], "--limit: 'much' is not a number"),
-    "noisy": ((5, 7, 9), ["--metric", "compile_cpu_ms"], "compile_cpu_ms varies from run to run: it cannot"),
+    "noisy": (
+        (5, 7, 9),
+        ["--metric", "compile_cpu_ms"],
+        "compile_cpu_ms varies from run to run: it cannot",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_bisected_is_refused_in_one_line(home: Path, bisect: Bisect, case: str) -> None:
+def test_what_cannot_be_bisected_is_refused_in_one_line(
+    home: Path, bisect: Bisect, case: str
+) -> None:
     values, options, words = REFUSED[case]
-    code, out, err = bisect("--config", "default", *options, "--among", "nightly", *series(home, *values))
+    code, out, err = bisect(
+        "--config", "default", *options, "--among", "nightly", *series(home, *values)
+    )
     assert (code, out) == (5 if case == "no value" else 2, "")
-    assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith("code-size-bot: ")
+    assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith(
+        "code-size-bot: "
+    )
 
 
 def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) -> None:
     good, bad = series(home, 5, 9)
     for words, arguments in {
-        "the candidates between the two are unknown (name the candidates with --among": [good, bad],
+        "the candidates between the two are unknown (name the candidates with --among": [
+            good,
+            bad,
+        ],
         "GOOD and BAD are the same (": ["--among", "nightly", bad, f"./{bad}"],
-        "holds no iree_base_compiler-*.whl and no snapshot": ["--among", ".", good, bad],
-        "is not a release, a file or a directory, and matches no file": ["--among", "n*/x", good, bad],
+        "holds no iree_base_compiler-*.whl and no snapshot": [
+            "--among",
+            ".",
+            good,
+            bad,
+        ],
+        "is not a release, a file or a directory, and matches no file": [
+            "--among",
+            "n*/x",
+            good,
+            bad,
+        ],
     }.items():
         try:
             code, _, err = bisect("--config", "default", *arguments)
@@ -222,8 +336,17 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
         assert code == 2 and words in err, err
 
 
-def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetched(home: Path, bisect: Bisect) -> None:
-    words = ("--metric", "executables", "--limit", "64KiB", str(home / "no.whl"), str(home / "none.whl"))
+def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetched(
+    home: Path, bisect: Bisect
+) -> None:
+    words = (
+        "--metric",
+        "executables",
+        "--limit",
+        "64KiB",
+        str(home / "no.whl"),
+        str(home / "none.whl"),
+    )
     code, out, err = bisect("--config", "default", *words)
     assert (code, out) == (2, "") and err.startswith(
         "code-size-bot: --limit: '64KiB' is not a count (executables is in"
@@ -232,9 +355,27 @@ def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetc
 
 def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
     ends = series(home, 5, 9)
-    code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "*", "--target", "vmvx"))
-    assert code == 2 and "2 builds match: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx" in err
-    code, _, err = bisect("--config", "default", "--among", "nightly", *ends, cell=("--model", "x", "--target", "vmvx"))
+    code, _, err = bisect(
+        "--config",
+        "default",
+        "--among",
+        "nightly",
+        *ends,
+        cell=("--model", "*", "--target", "vmvx"),
+    )
+    assert (
+        code == 2
+        and "2 builds match: bert_l4_f32_s128 on vmvx, mobilenet_v1_f32_224 on vmvx"
+        in err
+    )
+    code, _, err = bisect(
+        "--config",
+        "default",
+        "--among",
+        "nightly",
+        *ends,
+        cell=("--model", "x", "--target", "vmvx"),
+    )
     assert code == 2 and "--model x: matches no model" in err
 
 
@@ -242,8 +383,12 @@ def test_one_cell_has_to_be_meant(home: Path, bisect: Bisect) -> None:
 def among_wheels(home: Path, bisect: Bisect) -> Callable[..., tuple[int, str, str]]:
     """Bisect between two of these files, for the one model on the one target."""
     (home / "m.mlir").write_text("func.func @main()\n")
-    (home / "code-size.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n")
-    return lambda good, bad: bisect(str(good), str(bad), cell=("--model", "m", "--target", "x86_64"))
+    (home / "code-size.yml").write_text(
+        "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
+    )
+    return lambda good, bad: bisect(
+        str(good), str(bad), cell=("--model", "m", "--target", "x86_64")
+    )
 
 
 def wheels(home: Path, **does: str | bool) -> list[Path]:
@@ -252,25 +397,44 @@ def wheels(home: Path, **does: str | bool) -> list[Path]:
     for name, do in does.items():
         version = name.removeprefix("v").replace("_", ".")
         rules = [{"do": do if isinstance(do, str) else "grow"}] if do else []
-        fake = install(home / f"fake-{name}", rules, version=f"{version}rc1", templates=TEMPLATES)
+        fake = install(
+            home / f"fake-{name}", rules, version=f"{version}rc1", templates=TEMPLATES
+        )
         library = f"\x7fELF {version}".encode()
-        found.append(write_wheel(home / "dist" / wheel_name(version), entries(fake, library, version)))
+        found.append(
+            write_wheel(
+                home / "dist" / wheel_name(version), entries(fake, library, version)
+            )
+        )
     return found
 
 
 def test_wheels_of_a_directory_are_candidates_by_version_and_one_that_is_none_is_skipped(
     home: Path, among_wheels: Callable[..., tuple[int, str, str]]
 ) -> None:
-    found = wheels(home, v3_8_0=False, v3_9_0=False, v3_10_0=True, v3_11_0=True, v3_12_0=True, v3_13_0=True)
+    found = wheels(
+        home,
+        v3_8_0=False,
+        v3_9_0=False,
+        v3_10_0=True,
+        v3_11_0=True,
+        v3_12_0=True,
+        v3_13_0=True,
+    )
     (home / "dist" / wheel_name("3.9.5", platform="win_amd64")).touch()
     code, out, err = among_wheels(found[0], found[4])
     assert code == 0, err
-    assert "5 candidates from " in err, "3.13.0 is newer than BAD, and one is for another platform"
+    assert "5 candidates from " in err, (
+        "3.13.0 is newer than BAD, and one is for another platform"
+    )
     assert f"first bad: {found[2]} (4 of 5 candidates measured)" in out
     assert f"--base {found[1]} --head {found[2]}" in " ".join(out.split())
     found[2].write_bytes(b"no wheel")
     code, out, err = among_wheels(found[1], found[3])
-    assert code == 5 and f"the first bad candidate is one of: {found[2]}, {found[3]}" in out, err
+    assert (
+        code == 5
+        and f"the first bad candidate is one of: {found[2]}, {found[3]}" in out
+    ), err
 
 
 def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(
@@ -279,6 +443,11 @@ def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(
     found = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
     code, out, err = among_wheels(found[0], found[2])
     assert code == 5, out
-    assert "skipped, the build is non-deterministic: its values lie on both sides of the limit" in out
+    assert (
+        "skipped, the build is non-deterministic: its values lie on both sides of the"
+        " limit" in out
+    )
     assert f"the first bad candidate is one of: {found[1]}, {found[2]}" in out
-    assert err.splitlines()[-1].endswith("2 candidates may be the first bad one (the others have no clear value)")
+    assert err.splitlines()[-1].endswith(
+        "2 candidates may be the first bad one (the others have no clear value)"
+    )

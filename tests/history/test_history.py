@@ -21,7 +21,14 @@ from test_comment import assert_harmless
 from bot.core.history import TRACKED, History, Move, history_lines, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import Cell, CellKey, CompileOutcome, CompilerInfo, Snapshot, SourceInfo
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    CompileOutcome,
+    CompilerInfo,
+    Snapshot,
+    SourceInfo,
+)
 from bot.core.study import Study, Variant, named_apart
 from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, write_history
@@ -29,7 +36,9 @@ from bot.show.renderers import markdown, print_blocks
 
 
 def study(*sides: Snapshot) -> Study:
-    return Study(tuple(Variant(f"3.{at}.0", f"3.{at}.0", side) for at, side in enumerate(sides)))
+    return Study(
+        tuple(Variant(f"3.{at}.0", f"3.{at}.0", side) for at, side in enumerate(sides))
+    )
 
 
 def moves(history: History, key: CellKey) -> list[Move | None]:
@@ -39,41 +48,81 @@ def moves(history: History, key: CellKey) -> list[Move | None]:
 
 def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
     cell = make.eventful().study.rows[replace(BERT_CUDA, model=MOBILENET.model)][0]
-    assert (cell.status, cell.reason, dict(cell.metrics)) == ("unmeasured", "not in this snapshot", {})
+    assert (cell.status, cell.reason, dict(cell.metrics)) == (
+        "unmeasured",
+        "not in this snapshot",
+        {},
+    )
 
 
-def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_moves_and_totals() -> None:
-    first, second = make.side("3.0.0", {BERT: 82_408, MOBILENET: 5}), make.side("3.1.0", {BERT: 86_872, MOBILENET: 7})
+def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_moves_and_totals() -> (
+    None
+):
+    first, second = (
+        make.side("3.0.0", {BERT: 82_408, MOBILENET: 5}),
+        make.side("3.1.0", {BERT: 86_872, MOBILENET: 7}),
+    )
     cell = second.cells[0]
     other = CompileOutcome("ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64)
-    second = replace(second, cells=(replace(cell, compiles=2, others=(other,)), *second.cells[1:]))
+    second = replace(
+        second, cells=(replace(cell, compiles=2, others=(other,)), *second.cells[1:])
+    )
     history = make.history_of(study(first, second))
     assert "86,000..86,872" in render_history(history)
-    assert "non-deterministic: the same command gives 86,000 B or 86,872 B" in render_history(history)
+    assert (
+        "non-deterministic: the same command gives 86,000 B or 86,872 B"
+        in render_history(history)
+    )
     assert not any(moves(history, BERT))
-    assert [total.metrics["artifact_bytes"] for total in history.totals if total.target is None] == [5, 7]
+    assert [
+        total.metrics["artifact_bytes"]
+        for total in history.totals
+        if total.target is None
+    ] == [5, 7]
 
 
 def with_command(found: Snapshot, command: str) -> Snapshot:
-    return replace(found, cells=tuple(replace(cell, command=command) for cell in found.cells))
+    return replace(
+        found, cells=tuple(replace(cell, command=command) for cell in found.cells)
+    )
 
 
-def test_a_move_says_that_the_flags_are_others_and_not_that_one_has_another_name() -> None:
+def test_a_move_says_that_the_flags_are_others_and_not_that_one_has_another_name() -> (
+    None
+):
     commands = (
         "iree-compile - --iree-hip-target=gfx942 --iree-old -o m.vmfb < m.mlir",
-        f"iree-compile - --iree-rocm-target=gfx942 --iree-old {LIFTED_LIMIT_FLAG} -o m.vmfb < m.mlir",
+        (
+            f"iree-compile - --iree-rocm-target=gfx942 --iree-old {LIFTED_LIMIT_FLAG}"
+            " -o m.vmfb < m.mlir"
+        ),
         "iree-compile - --iree-rocm-target=gfx942 --iree-new=1 -o m.vmfb < m.mlir",
     )
-    sides = [with_command(make.side(f"3.{at}.0", {BERT: 100 + at}), command) for at, command in enumerate(commands)]
-    whys = [move.why if move else "" for move in moves(make.history_of(study(*sides)), BERT)]
+    sides = [
+        with_command(make.side(f"3.{at}.0", {BERT: 100 + at}), command)
+        for at, command in enumerate(commands)
+    ]
+    whys = [
+        move.why if move else "" for move in moves(make.history_of(study(*sides)), BERT)
+    ]
     assert "flags" not in whys[1]
-    assert whys[2].startswith("compiled with other flags (without --iree-old, --iree-new=1)")
+    assert whys[2].startswith(
+        "compiled with other flags (without --iree-old, --iree-new=1)"
+    )
 
 
-def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_takes_part_in_no_total() -> None:
-    sides = [make.side(f"3.{at}.0", {BERT: size, MOBILENET: size}) for at, size in enumerate((100, None, 120))]
+def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_takes_part_in_no_total() -> (
+    None
+):
+    sides = [
+        make.side(f"3.{at}.0", {BERT: size, MOBILENET: size})
+        for at, size in enumerate((100, None, 120))
+    ]
     history = make.history_of(study(*sides))
-    assert [(cell.status, cell.reason) for cell in history.rows[BERT]][1] == ("failed", "error: failed to distribute")
+    assert [(cell.status, cell.reason) for cell in history.rows[BERT]][1] == (
+        "failed",
+        "error: failed to distribute",
+    )
     assert not any(moves(history, BERT)), "nothing is told across a gap"
     assert {total.compiler for total in history.totals} == {"3.0.0", "3.2.0"}
     assert history.totals[0].metrics["artifact_bytes"] == 200
@@ -81,12 +130,17 @@ def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_take
 
 def render_history(history: History, templates: Path | None = None) -> str:
     """As the command writes it."""
-    return markdown("history", partial(history_blocks, history), HISTORY_LIMIT_BYTES, templates)
+    return markdown(
+        "history", partial(history_blocks, history), HISTORY_LIMIT_BYTES, templates
+    )
 
 
 def printed(history: History, width: int = 160) -> str:
     out = io.StringIO()
-    print_blocks(history_blocks(history, TERMINAL), Console(file=out, width=width, legacy_windows=False))
+    print_blocks(
+        history_blocks(history, TERMINAL),
+        Console(file=out, width=width, legacy_windows=False),
+    )
     return out.getvalue()
 
 
@@ -97,15 +151,24 @@ def test_goldens() -> None:
 
 def test_the_largest_move_is_so_by_its_amount_and_of_equal_ones_the_first() -> None:
     sizes = (100_000, 110_000, 60_000, 110_000, 100_000)
-    found = make.study_of(*(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes)))
-    for text in (render_history(make.history_of(found)), printed(make.history_of(found), 240)):
-        assert "3.2.0: −50,000 (−45.5 %)" in text.replace("\\", "") and "3.3.0: +50,000" not in text.replace("\\", "")
+    found = make.study_of(
+        *(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes))
+    )
+    for text in (
+        render_history(make.history_of(found)),
+        printed(make.history_of(found), 240),
+    ):
+        assert "3.2.0: −50,000 (−45.5 %)" in text.replace(
+            "\\", ""
+        ) and "3.3.0: +50,000" not in text.replace("\\", "")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160, 240])
 def test_a_terminal_of_any_width_breaks_no_number(width: int) -> None:
     told = printed(make.measured(), width)
-    assert "+26,464" in told and ("64,920" in told) is (width > 60), "what moved has room before what there is"
+    assert "+26,464" in told and ("64,920" in told) is (width > 60), (
+        "what moved has room before what there is"
+    )
     assert all(len(line.rstrip()) <= width for line in told.splitlines())
     assert ("no room for " in told) is (width < 160)
 
@@ -120,7 +183,10 @@ def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
 
 def test_a_column_has_the_share_of_folded_regions() -> None:
     text = render_history(make.measured())
-    for model, share in (("bert_l4_f32_s128", "80 %"), ("mobilenet_v1_f32_224", "53 % → 58 %")):
+    for model, share in (
+        ("bert_l4_f32_s128", "80 %"),
+        ("mobilenet_v1_f32_224", "53 % → 58 %"),
+    ):
         lines = [line for line in text.splitlines() if line.startswith(f"| `{model}`")]
         assert lines and all(f"| {share} |" in line for line in lines)
     assert "folded" in printed(make.measured(), 100)
@@ -139,7 +205,11 @@ def test_the_share_of_folded_regions_is_that_of_the_first_and_the_last_release_t
     sides = []
     for number, known in enumerate(counts):
         side = make.side(f"3.{number}.0", {BERT: 82_408})
-        sides.append(replace(side, cells=tuple(with_metrics(cell, **known) for cell in side.cells)))
+        sides.append(
+            replace(
+                side, cells=tuple(with_metrics(cell, **known) for cell in side.cells)
+            )
+        )
     history = make.history_of(study(*sides))
     assert "| 68 % → 61 % |" in render_history(history)
     write_history(history, None, tmp_path)
@@ -152,7 +222,9 @@ def test_hostile_texts_are_harmless() -> None:
     text = render_history(make.hostile())
     assert_harmless(text)
     assert len(text.encode()) <= HISTORY_LIMIT_BYTES
-    assert "\x1b" not in printed(make.hostile()) and "\u202e" not in printed(make.hostile())
+    assert "\x1b" not in printed(make.hostile()) and "\u202e" not in printed(
+        make.hostile()
+    )
 
 
 def text(history: History) -> bytes:
@@ -177,18 +249,42 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
     variants = []
     for at in range(3):
         cells = (
-            Cell(CellKey(f"m{index}", "t"), "failed" if row[at] is None else "ok", dict.fromkeys(TRACKED, row[at]))
+            Cell(
+                CellKey(f"m{index}", "t"),
+                "failed" if row[at] is None else "ok",
+                dict.fromkeys(TRACKED, row[at]),
+            )
             for index, row in enumerate(rows)
         )
-        variants.append(Variant(str(at), "", Snapshot(CompilerInfo("", "", ""), SourceInfo(), tuple(cells))))
+        variants.append(
+            Variant(
+                str(at),
+                "",
+                Snapshot(CompilerInfo("", "", ""), SourceInfo(), tuple(cells)),
+            )
+        )
     columns = [at for at in range(3) if any(row[at] is not None for row in rows)]
     whole = [row for row in rows if all(row[at] is not None for at in columns)]
     found = totals_of(Study(tuple(variants)))
-    assert {int(total.compiler) for total in found} == set(columns), "what measured nothing has no part in it"
+    assert {int(total.compiler) for total in found} == set(columns), (
+        "what measured nothing has no part in it"
+    )
     for total in found:
         for metric in TRACKED:
-            values = [value for row in whole if (value := row[int(total.compiler)]) is not None]
-            wanted = None if not values else max(values) if METRIC_BY_ID[metric].over == "largest" else sum(values)
+            values = [
+                value
+                for row in whole
+                if (value := row[int(total.compiler)]) is not None
+            ]
+            wanted = (
+                None
+                if not values
+                else (
+                    max(values)
+                    if METRIC_BY_ID[metric].over == "largest"
+                    else sum(values)
+                )
+            )
             assert total.metrics[metric] == wanted and total.cells[metric] == len(whole)
 
 
@@ -197,7 +293,13 @@ def test_the_contract() -> None:
     assert plain["schema"] == "code-size-history/1"
     for point in plain["points"]:
         assert {"compiler", "model", "target", "status", "metrics"} <= point.keys()
-        assert point["status"] in ("ok", "failed", "unmeasured") and (point["status"] == "ok") == bool(point["metrics"])
-    assert [release["order"] for release in plain["releases"]] == list(range(5)) and "/tmp" not in str(plain)
+        assert point["status"] in ("ok", "failed", "unmeasured") and (
+            point["status"] == "ok"
+        ) == bool(point["metrics"])
+    assert [release["order"] for release in plain["releases"]] == list(
+        range(5)
+    ) and "/tmp" not in str(plain)
     missing = [point for point in plain["points"] if point["compiler"] == "3.12.0"]
-    assert len(missing) == 4 and all("no such release" in point["reason"] for point in missing)
+    assert len(missing) == 4 and all(
+        "no such release" in point["reason"] for point in missing
+    )

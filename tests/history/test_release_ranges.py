@@ -21,11 +21,16 @@ TARGET = Target("t", "vmvx", ("--new",), releases=RANGES)
 
 def targets(tmp_path: Path, text: str) -> dict[str, Target]:
     (tmp_path / "c.yml").write_text(HEADER + text, encoding="utf-8")
-    return {target.name: target for target in load_config(tmp_path / "c.yml", models=False).targets}
+    return {
+        target.name: target
+        for target in load_config(tmp_path / "c.yml", models=False).targets
+    }
 
 
 def used(version: str, spec: str = "iree-compile") -> tuple[str, ...]:
-    (cell,) = for_release(CompilerInfo(version, "", "", spec), [PlannedCell(MODEL, TARGET)])
+    (cell,) = for_release(
+        CompilerInfo(version, "", "", spec), [PlannedCell(MODEL, TARGET)]
+    )
     assert not cell.target.releases
     return cell.target.flags
 
@@ -43,11 +48,15 @@ def used(version: str, spec: str = "iree-compile") -> tuple[str, ...]:
         ("mine", "build", ("--new",)),
     ],
 )
-def test_the_first_range_that_has_the_release_counts(version: str, spec: str, flags: tuple[str, ...]) -> None:
+def test_the_first_range_that_has_the_release_counts(
+    version: str, spec: str, flags: tuple[str, ...]
+) -> None:
     assert used(version, spec) == flags
 
 
-def test_a_target_without_ranges_is_left_alone_and_keys_are_those_of_the_flags() -> None:
+def test_a_target_without_ranges_is_left_alone_and_keys_are_those_of_the_flags() -> (
+    None
+):
     plain = PlannedCell(MODEL, Target("t", "vmvx", ("--old",)))
     info = CompilerInfo("3.10.0", "", "")
     assert for_release(info, [plain]) == (plain,)
@@ -63,7 +72,10 @@ def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
     )
     assert found["base"].releases == (("<3.9", ("--a=0",)),)
     assert found["derived"].flags == ("--a=2", "--b")
-    assert found["derived"].releases == (("<3.11", ("--a=1", "--b", "--c")), ("<3.9", ("--a=2",)))
+    assert found["derived"].releases == (
+        ("<3.11", ("--a=1", "--b", "--c")),
+        ("<3.9", ("--a=2",)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +85,10 @@ def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
             "  t: {backend: vmvx, releases: {'3.11': [--a]}}\n",
             "'3.11' is not a range of releases (write it as pip does",
         ),
-        ("  t: {backend: vmvx, releases: {'<=>3': [--a]}}\n", "is not a range of releases"),
+        (
+            "  t: {backend: vmvx, releases: {'<=>3': [--a]}}\n",
+            "is not a range of releases",
+        ),
         ("  t: {backend: vmvx, releases: {}}\n", "releases"),
         ("  t: {backend: vmvx, releases: {'<3.11': --a}}\n", "<3.11"),
         ("  t: {backend: vmvx, releases: {'<3.11': [a]}}\n", "a flag begins with -"),

@@ -18,12 +18,16 @@ from bot.core.context import ActionInputs
 from bot.core.delta import STATES
 from bot.errors import UsageError
 
-ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+ACTION: dict[str, Any] = yaml.safe_load(
+    (ROOT / "action.yml").read_text(encoding="utf-8")
+)
 
 
 def read(name: str, value: str) -> Any:
     """One input, as the runner passes it to a Docker action, and the field that it fills."""
-    return getattr(read_inputs({f"INPUT_{name.upper()}": value}), name.replace("-", "_"))
+    return getattr(
+        read_inputs({f"INPUT_{name.upper()}": value}), name.replace("-", "_")
+    )
 
 
 # --- action.yml, docs/github.md -------------------------------------------------------------------------------------
@@ -31,49 +35,83 @@ def read(name: str, value: str) -> Any:
 
 def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -> None:
     assert list(ACTION["inputs"]) == list(INPUTS)
-    assert [name.replace("-", "_") for name in INPUTS] == [field.name for field in dataclasses.fields(ActionInputs)]
-    assert all(one["required"] is False and one["description"] for one in ACTION["inputs"].values())
-    names = ["verdict", "findings", "report-path", "comment-url", "matrix", "asked", "sha", *STATES]
+    assert [name.replace("-", "_") for name in INPUTS] == [
+        field.name for field in dataclasses.fields(ActionInputs)
+    ]
+    assert all(
+        one["required"] is False and one["description"]
+        for one in ACTION["inputs"].values()
+    )
+    names = [
+        "verdict",
+        "findings",
+        "report-path",
+        "comment-url",
+        "matrix",
+        "asked",
+        "sha",
+        *STATES,
+    ]
     assert list(ACTION["outputs"]) == names
-    described = re.search(r"Command to run: (.*?)\.", ACTION["inputs"]["command"]["description"])
+    described = re.search(
+        r"Command to run: (.*?)\.", ACTION["inputs"]["command"]["description"]
+    )
     assert described and described[1].split(", ") == list(COMMANDS)
 
 
-def test_action_yml_runs_the_image_of_this_repository_and_the_token_has_no_default() -> None:
-    assert ACTION["runs"] == {"using": "docker", "image": "Dockerfile", "args": ["action"]}
+def test_action_yml_runs_the_image_of_this_repository_and_the_token_has_no_default() -> (
+    None
+):
+    assert ACTION["runs"] == {
+        "using": "docker",
+        "image": "Dockerfile",
+        "args": ["action"],
+    }
     assert (ROOT / "Dockerfile").is_file()
-    defaults = {name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]}
+    defaults = {
+        name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]
+    }
     assert defaults == {"command": "auto"}
 
 
 def inputs_table() -> str:
     rows = [
-        f"| `{name}` | {one['description']} | {f'`{default}`' if (default := one['default']) else ''} |"
+        f"| `{name}` | {one['description']} |"
+        f" {f'`{default}`' if (default := one['default']) else ''} |"
         for name, one in ACTION["inputs"].items()
     ]
     return "\n".join(["| input | what it is | default |", "|:--|:--|:--|", *rows])
 
 
 def outputs_table() -> str:
-    rows = [f"| `{name}` | {one['description']} |" for name, one in ACTION["outputs"].items()]
+    rows = [
+        f"| `{name}` | {one['description']} |"
+        for name, one in ACTION["outputs"].items()
+    ]
     return "\n".join(["| output | what it is |", "|:--|:--|", *rows])
 
 
 def between(name: str, page: str, table: str) -> str:
     """The page with the table between its markers, each on a line of its own."""
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    assert len(pattern.findall(page)) == 1, f"docs/github.md needs <!-- {name} --> and <!-- /{name} --> once"
+    assert len(pattern.findall(page)) == 1, (
+        f"docs/github.md needs <!-- {name} --> and <!-- /{name} --> once"
+    )
     return pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
 
 
 def test_the_page_on_github_names_every_input_and_output() -> None:
     path = ROOT / "docs" / "github.md"
     page = path.read_text(encoding="utf-8")
-    expected = between("outputs", between("inputs", page, inputs_table()), outputs_table())
+    expected = between(
+        "outputs", between("inputs", page, inputs_table()), outputs_table()
+    )
     if os.environ.get("UPDATE_GOLDENS"):
         path.write_text(expected, encoding="utf-8")
         page = expected
-    assert page == expected, "the tables changed: UPDATE_GOLDENS=1 writes them into docs/github.md"
+    assert page == expected, (
+        "the tables changed: UPDATE_GOLDENS=1 writes them into docs/github.md"
+    )
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -81,7 +119,10 @@ def test_the_page_on_github_names_every_input_and_output() -> None:
 
 def test_nothing_given_is_the_default_of_everything() -> None:
     assert read_inputs({}) == ActionInputs()
-    assert read_inputs({f"INPUT_{name.upper()}": " \n" for name in INPUTS}) == ActionInputs()
+    assert (
+        read_inputs({f"INPUT_{name.upper()}": " \n" for name in INPUTS})
+        == ActionInputs()
+    )
 
 
 def test_everything_given() -> None:
@@ -143,7 +184,10 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         (
             "command",
             "merge",
-            "'merge' is not a command; known commands: auto, measure, report, store, post, plan, pages",
+            (
+                "'merge' is not a command; known commands: auto, measure, report,"
+                " store, post, plan, pages"
+            ),
         ),
         ("config", "a\nb", "has more than one line"),
         ("config", "-x", "'-x' begins with a dash"),
@@ -151,7 +195,11 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         ("out", "ö/" * 1001, "is longer than a path can be"),
         ("base", "--upload-pack=x", "'--upload-pack=x' begins with a dash"),
         ("models", "a\x00b", "has characters that cannot be printed"),
-        ("flags", "--a b", "'b' is not a flag: a flag begins with - and has its value after ="),
+        (
+            "flags",
+            "--a b",
+            "'b' is not a flag: a flag begins with - and has its value after =",
+        ),
         ("pull-request", "#12", "'#12' is not a number from 1 to 2147483647"),
         ("pull-request", "0", "not a number from 1"),
         ("pull-request", "١", "not a number from 1"),
@@ -163,14 +211,18 @@ def test_hyphens_are_kept_in_the_names_of_variables_and_every_command_is_one() -
         ("plan", "{\x1b}", "has characters that cannot be printed"),
     ],
 )
-def test_mistakes_name_the_input_and_what_is_right(name: str, value: str, message: str) -> None:
+def test_mistakes_name_the_input_and_what_is_right(
+    name: str, value: str, message: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         read(name, value)
     assert caught.value.where == f"input {name}"
     assert message in caught.value.what
 
 
-any_text = st.text(st.characters()) | st.text("019/-='\"\\ \n${{") | st.just("a" * 100_000)
+any_text = (
+    st.text(st.characters()) | st.text("019/-='\"\\ \n${{") | st.just("a" * 100_000)
+)
 
 
 @given(any_text)
@@ -179,9 +231,19 @@ def test_any_text_is_read_or_refused_in_one_short_line(text: str) -> None:
         try:
             value = read(name, text)
         except UsageError as error:
-            assert error.line.startswith(f"input {name}: ") and error.line.isprintable() and len(error.line) < 200
+            assert (
+                error.line.startswith(f"input {name}: ")
+                and error.line.isprintable()
+                and len(error.line) < 200
+            )
         else:
-            assert name not in ("config", "base", "head", "cache", "out") or not value.startswith("-")
+            assert name not in (
+                "config",
+                "base",
+                "head",
+                "cache",
+                "out",
+            ) or not value.startswith("-")
             assert name != "flags" or all(flag.startswith("-") for flag in value)
 
 

@@ -36,7 +36,14 @@ PURE = """
     hashlib heapq html itertools json math msgspec operator packaging re shlex statistics string textwrap types typing
     unicodedata zlib
 """
-SPAWNING = ("subprocess", "multiprocessing", "pty", "pexpect", "_posixsubprocess", "concurrent.futures.process")
+SPAWNING = (
+    "subprocess",
+    "multiprocessing",
+    "pty",
+    "pexpect",
+    "_posixsubprocess",
+    "concurrent.futures.process",
+)
 SPAWNING_CALL = re.compile(
     r"os\.(system|popen|fork\w*|exec[lv]\w*|spawn\w+|posix_spawn\w*|startfile)|asyncio\.create_subprocess_\w+"
     r"|(\w+\.)*ProcessPoolExecutor"
@@ -46,7 +53,8 @@ NETWORK = """
 """
 NO_NETWORK = ("urllib.parse", "http.HTTPStatus")
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
-# Import name → distribution, where they differ. The compiler's bindings come from the compiler under test.
+# Import name → distribution, where they differ. The compiler's bindings come from the
+# compiler under test.
 DISTRIBUTION = {
     "github": "PyGithub",
     "yaml": "PyYAML",
@@ -55,35 +63,49 @@ DISTRIBUTION = {
     "markupsafe": "Jinja2",
     "iree": None,
 }
-# A script that runs in an interpreter of its own, without the bot: its folder is a package there, and the compiler's
-# bindings are imported by name, once it knows where these are.
+# A script that runs in an interpreter of its own, without the bot: its folder is a
+# package there, and the compiler's bindings are imported by name, once it knows where
+# these are.
 SCRIPT = "bot.readers.ir_worker.ir_worker"
 ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker",)
 ARRAYS, OF_THE_EXTRA_RUN = "bot.running.array_worker", {"numpy", "ml_dtypes"}
 """Another such script, and what it may import because nothing else does."""
 
 SOURCES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+        ".__init__"
+    ): path
     for path in sorted((ROOT / "bot").rglob("*.py"))
 }
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()}
+TREES = {
+    name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()
+}
 
 
 def imports_of(tree: ast.AST, package: str = "") -> set[str]:
-    """Every module that the code imports anywhere, with its full name; `from a import b` gives `a.b`."""
+    """Every module that the code imports anywhere, with its full name.
+
+    `from a import b` gives `a.b`.
+    """
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            above = (
+                package.split(".")[: len(package.split(".")) - node.level + 1]
+                if node.level
+                else []
+            )
             origin = ".".join([*above, *([node.module] if node.module else [])])
             found |= {f"{origin}.{alias.name}" for alias in node.names}
     return found
 
 
 IMPORTS = {
-    name: imports_of(tree, name if SOURCES[name].name == "__init__.py" else name.rpartition(".")[0])
+    name: imports_of(
+        tree, name if SOURCES[name].name == "__init__.py" else name.rpartition(".")[0]
+    )
     for name, tree in TREES.items()
 }
 
@@ -102,7 +124,10 @@ def folder_of(module: str) -> str | None:
 def floor_plan() -> str:
     """The floors, the highest first, for those who broke them."""
     floors = sorted(set(FLOORS.values()), reverse=True)
-    return "\n".join(f"{floor}: {' '.join(name for name, at in FLOORS.items() if at == floor)}" for floor in floors)
+    return "\n".join(
+        f"{floor}: {' '.join(name for name, at in FLOORS.items() if at == floor)}"
+        for floor in floors
+    )
 
 
 def offenders(is_wrong: Callable[[str, str], bool]) -> list[str]:
@@ -142,17 +167,30 @@ def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
     def wrong(name: str, wanted: str) -> bool:
         if not within(name, "bot.core", "bot.errors"):
             return False
-        if wanted in ("sys", "sys.intern"):  # shares equal strings, nothing else of `sys`
+        if wanted in (
+            "sys",
+            "sys.intern",
+        ):  # shares equal strings, nothing else of `sys`
             return "sys.intern" not in IMPORTS[name]
-        if wanted in ("threading", "threading.Lock"):  # several threads decode; nothing is started
+        if wanted in (
+            "threading",
+            "threading.Lock",
+        ):  # several threads decode; nothing is started
             return "threading.Lock" not in IMPORTS[name]
-        return not within(wanted, "bot.core", "bot.errors") and wanted.partition(".")[0] not in PURE.split()
+        return (
+            not within(wanted, "bot.core", "bot.errors")
+            and wanted.partition(".")[0] not in PURE.split()
+        )
 
     assert offenders(wrong) == []
 
 
 def test_core_neither_opens_nor_prints() -> None:
-    names = {name: set(dotted_names(TREES[name])) & IMPURE_CALLS for name in SOURCES if within(name, "bot.core")}
+    names = {
+        name: set(dotted_names(TREES[name])) & IMPURE_CALLS
+        for name in SOURCES
+        if within(name, "bot.core")
+    }
     assert {name: found for name, found in names.items() if found} == {}
 
 
@@ -161,9 +199,17 @@ def test_errors_import_nothing_of_the_bot() -> None:
 
 
 def test_one_module_spawns_processes() -> None:
-    assert offenders(lambda name, wanted: name != SPAWNER and within(wanted, *SPAWNING)) == []
-    calls = {name: [n for n in dotted_names(tree) if SPAWNING_CALL.fullmatch(n)] for name, tree in TREES.items()}
-    assert {name: found for name, found in calls.items() if found and name != SPAWNER} == {}
+    assert (
+        offenders(lambda name, wanted: name != SPAWNER and within(wanted, *SPAWNING))
+        == []
+    )
+    calls = {
+        name: [n for n in dotted_names(tree) if SPAWNING_CALL.fullmatch(n)]
+        for name, tree in TREES.items()
+    }
+    assert {
+        name: found for name, found in calls.items() if found and name != SPAWNER
+    } == {}
     assert "subprocess" in IMPORTS[SPAWNER]
 
 
@@ -177,13 +223,22 @@ def test_only_the_system_reaches_the_network() -> None:
 
 def test_imports_are_written_so_that_these_tests_see_them() -> None:
     hidden = {"importlib.import_module", "import_module", "__import__"}
-    assert {name for name, tree in TREES.items() if hidden & set(dotted_names(tree))} <= {SCRIPT}
+    assert {
+        name for name, tree in TREES.items() if hidden & set(dotted_names(tree))
+    } <= {SCRIPT}
 
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
-    wanted = {one for name in SOURCES if within(name, *ROOMS_OF_SCRIPTS) for one in IMPORTS[name]}
+    wanted = {
+        one
+        for name in SOURCES
+        if within(name, *ROOMS_OF_SCRIPTS)
+        for one in IMPORTS[name]
+    }
     other = {one for one in wanted if not within(one, *ROOMS_OF_SCRIPTS)}
-    assert {one for one in other if one.partition(".")[0] not in sys.stdlib_module_names} == set()
+    assert {
+        one for one in other if one.partition(".")[0] not in sys.stdlib_module_names
+    } == set()
 
 
 def declared(section: str) -> set[str]:
@@ -200,7 +255,9 @@ def test_every_library_is_declared() -> None:
         return DISTRIBUTION.get(top, top) not in known
 
     known = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
-    assert [each for each in offenders(wrong) if not each.startswith(f"{ARRAYS} → ")] == []
+    assert [
+        each for each in offenders(wrong) if not each.startswith(f"{ARRAYS} → ")
+    ] == []
 
 
 def test_the_script_for_arrays_runs_without_the_bot_and_nothing_imports_it() -> None:
@@ -209,18 +266,26 @@ def test_the_script_for_arrays_runs_without_the_bot_and_nothing_imports_it() -> 
     assert offenders(lambda _, wanted: within(wanted, ARRAYS)) == []
 
 
-# What must not leave the machine it was written on. The words are in pieces, or this file would be the one found.
+# What must not leave the machine it was written on. The words are in pieces, or this
+# file would be the one found.
 PLACES = rf"(?<![\w.$}}-])/(?:{'wo'}rk|{'ro'}ot|tmp/{'la'}b|home/(?!runner\b|user\b|me\b)\w+)/"
 HOSTS = "|".join(
-    re.escape(f"{name}.{end}") for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"))
+    re.escape(f"{name}.{end}")
+    for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"))
 )
 
 
 def test_no_file_names_a_place_of_this_machine_or_a_registry() -> None:
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False)
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False
+    )
     if listed.returncode:
         pytest.skip("not a git checkout")
     forbidden = re.compile(f"{PLACES}|{HOSTS}".encode())
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    found = {path: forbidden.search(path.read_bytes()) for path in paths if path.is_file()}
-    assert {str(path.relative_to(ROOT)): match[0] for path, match in found.items() if match} == {}
+    found = {
+        path: forbidden.search(path.read_bytes()) for path in paths if path.is_file()
+    }
+    assert {
+        str(path.relative_to(ROOT)): match[0] for path, match in found.items() if match
+    } == {}

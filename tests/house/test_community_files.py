@@ -12,11 +12,15 @@ from places import ROOT
 
 HOOKS: dict[str, Any] = {
     hook["id"]: hook
-    for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    for repository in yaml.safe_load(
+        (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    )["repos"]
     for hook in repository["hooks"]
 }
 DEVELOPMENT = re.findall(
-    r'^  "([\w.-]+==[\w.]+)",$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+    r'^  "([\w.-]+==[\w.]+)",$',
+    (ROOT / "pyproject.toml").read_text(encoding="utf-8"),
+    re.MULTILINE,
 )
 
 
@@ -36,9 +40,20 @@ def test_hooks_are_pinned_as_make_check_is() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS.values(), ids=HOOKS)
 def test_every_hook_looks_at_files_that_there_are(hook: dict[str, Any]) -> None:
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if listed.returncode:
         pytest.skip("not a git checkout")
-    names = [name for name in listed.stdout.splitlines() if re.search(hook["files"], name)]
-    seen = [name for name in names if not ("exclude" in hook and re.search(hook["exclude"], name))]
+    names = [
+        name for name in listed.stdout.splitlines() if re.search(hook["files"], name)
+    ]
+    seen = [
+        name
+        for name in names
+        if not ("exclude" in hook and re.search(hook["exclude"], name))
+    ]
     assert seen

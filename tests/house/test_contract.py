@@ -1,4 +1,7 @@
-"""The contract check finds what GitHub's description does not allow; what it allows is in the traffic of each story."""
+"""The contract check finds what GitHub's description does not allow.
+
+What it allows is in the traffic of each story.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ _COMMENT = skeleton("issue-comment", user=None)
 
 def exchange(method: str, path: str, **parts: Any) -> dict[str, Any]:
     """A harmless exchange with `parts` over it; bodies as objects."""
-    bodies = {key: json.dumps(parts.pop(key)) if key in parts else "" for key in ("req_body", "res_body")}
+    bodies = {
+        key: json.dumps(parts.pop(key)) if key in parts else ""
+        for key in ("req_body", "res_body")
+    }
     rest = {"query": "", "req_headers": {}, "res_headers": {}, "status": 200, **bodies}
     return {"method": method, "path": _REPO + path, **rest, **parts}
 
@@ -31,7 +37,12 @@ def _pull_of(**head: Any) -> dict[str, Any]:
 
 
 def check_run(**body: Any) -> dict[str, Any]:
-    return exchange("POST", "/check-runs", req_body={"name": "n", "head_sha": "a", **body}, status=403)
+    return exchange(
+        "POST",
+        "/check-runs",
+        req_body={"name": "n", "head_sha": "a", **body},
+        status=403,
+    )
 
 
 def accepted(one: dict[str, Any]) -> dict[str, Any]:
@@ -41,9 +52,15 @@ def accepted(one: dict[str, Any]) -> dict[str, Any]:
 
 VIOLATIONS = {
     "no such operation": exchange("GET", "/nonsense"),
-    "unknown query parameter pages": exchange("GET", "/issues/7/comments", query="pages=2", res_body=[]),
-    "query per_page: 'many' is not of type 'integer'": exchange("GET", "/pulls", query="per_page=many", res_body=[]),
-    "path issue_number: 'seven' is not of type 'integer'": exchange("GET", "/issues/seven/comments", res_body=[]),
+    "unknown query parameter pages": exchange(
+        "GET", "/issues/7/comments", query="pages=2", res_body=[]
+    ),
+    "query per_page: 'many' is not of type 'integer'": exchange(
+        "GET", "/pulls", query="per_page=many", res_body=[]
+    ),
+    "path issue_number: 'seven' is not of type 'integer'": exchange(
+        "GET", "/issues/seven/comments", res_body=[]
+    ),
     "unknown body key text": post_comment(req_body={"body": "hi", "text": "hi"}),
     "body: 'body' is a required property": post_comment(req_body={}),
     "the body is not JSON": {**post_comment(), "req_body": "{"},
@@ -54,7 +71,9 @@ VIOLATIONS = {
     ),
     "response.head.sha: None": exchange("GET", "/pulls/7", res_body=_pull_of(sha=None)),
     "status 409 is not described": post_comment(status=409, res_body={}),
-    "has a body, none is described": exchange("DELETE", "/issues/comments/1", status=204, res_body={}),
+    "has a body, none is described": exchange(
+        "DELETE", "/issues/comments/1", status=204, res_body={}
+    ),
 }
 
 

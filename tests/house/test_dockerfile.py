@@ -29,9 +29,16 @@ PREFIX = "/opt/bot"
 
 def instructions() -> list[tuple[str, str]]:
     """(keyword, rest) of every instruction, comments and line continuations undone."""
-    lines = [line for line in DOCKERFILE.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [
+        line
+        for line in DOCKERFILE.splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
     joined = "\n".join(lines).replace("\\\n", " ")
-    return [(keyword, rest.strip()) for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())]
+    return [
+        (keyword, rest.strip())
+        for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())
+    ]
 
 
 def of(keyword: str) -> list[str]:
@@ -40,7 +47,12 @@ def of(keyword: str) -> list[str]:
 
 def copied() -> list[str]:
     """What the builder takes from the build context."""
-    return [source for rest in of("COPY") if "--from" not in rest for source in rest.split()[:-1]]
+    return [
+        source
+        for rest in of("COPY")
+        if "--from" not in rest
+        for source in rest.split()[:-1]
+    ]
 
 
 def locked() -> dict[str, tuple[Version, int]]:
@@ -49,7 +61,10 @@ def locked() -> dict[str, tuple[Version, int]]:
     heads = [re.match(r"([\w.-]+)==(\S+) \\\n", block) for block in blocks]
     assert all(heads), "the lock has only pinned packages"
     return {
-        canonicalize_name(head[1]): (Version(head[2]), len(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", block)))
+        canonicalize_name(head[1]): (
+            Version(head[2]),
+            len(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", block)),
+        )
         for head, block in zip(heads, blocks, strict=True)
         if head
     }
@@ -58,43 +73,83 @@ def locked() -> dict[str, tuple[Version, int]]:
 def test_it_is_one_slim_image_of_a_python_of_the_project_without_a_compiler() -> None:
     images = {rest.removesuffix(" AS build") for rest in of("FROM")}
     assert len(images) == 1
-    image = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}", images.pop())
+    image = re.fullmatch(
+        r"python:(3\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}", images.pop()
+    )
     assert image and f"by pip-compile with Python {image[1]}\n" in LOCK
     (command,) = [rest for rest in of("RUN") if "apt-get" in rest]
     install = next(part for part in command.split("&&") if "apt-get install" in part)
     packages = [word for word in install.split()[2:] if not word.startswith("-")]
     assert packages == ["ca-certificates", "git", "libstdc++6", "python3.11"]
-    assert "--no-install-recommends" in install and command.endswith("rm -rf /var/lib/apt/lists/*")
+    assert "--no-install-recommends" in install and command.endswith(
+        "rm -rf /var/lib/apt/lists/*"
+    )
     assert not [name for name in locked() if name.startswith("iree")]
     assert not re.search(r"\biree-\w+", "".join(of("RUN") + of("COPY")))
     assert of("USER") == [] and of("ENTRYPOINT") == ['["code-size-bot"]']
     assert PROJECT["project"]["scripts"] == {"code-size-bot": "bot.start:run"}
-    assert not [name for name in ("CODE_SIZE_", "GITHUB_", "INPUT_") if name in "".join(of("ENV"))]
+    assert not [
+        name
+        for name in ("CODE_SIZE_", "GITHUB_", "INPUT_")
+        if name in "".join(of("ENV"))
+    ]
 
 
-def test_the_build_context_is_what_is_copied_and_that_is_what_the_package_needs() -> None:
+def test_the_build_context_is_what_is_copied_and_that_is_what_the_package_needs() -> (
+    None
+):
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if not line.startswith("#")]
     assert rules[0] == "*"
-    assert [rule.removeprefix("!") for rule in rules if rule.startswith("!")] == copied()
+    assert [
+        rule.removeprefix("!") for rule in rules if rule.startswith("!")
+    ] == copied()
     assert all((ROOT / source).exists() for source in copied())
-    homes = {source.split("/")[0] for source in PROJECT["tool"]["setuptools"]["package-dir"].values()}
-    files = {"pyproject.toml", PROJECT["project"]["readme"], *PROJECT["project"]["license-files"], "requirements.txt"}
+    homes = {
+        source.split("/")[0]
+        for source in PROJECT["tool"]["setuptools"]["package-dir"].values()
+    }
+    files = {
+        "pyproject.toml",
+        PROJECT["project"]["readme"],
+        *PROJECT["project"]["license-files"],
+        "requirements.txt",
+    }
     assert homes | files == set(copied())
 
 
-def test_every_dependency_is_locked_with_hashes_at_an_admitted_version_and_the_lock_names_no_host() -> None:
-    for wanted in map(Requirement, [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]):
-        if wanted.marker is not None and not wanted.marker.evaluate({"python_version": "3.13"}):
+def test_every_dependency_is_locked_with_hashes_at_an_admitted_version_and_the_lock_names_no_host() -> (
+    None
+):
+    for wanted in map(
+        Requirement,
+        [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]],
+    ):
+        if wanted.marker is not None and not wanted.marker.evaluate(
+            {"python_version": "3.13"}
+        ):
             continue
-        assert locked()[canonicalize_name(wanted.name)][0] in wanted.specifier, f"{wanted}: run make lock"
+        assert locked()[canonicalize_name(wanted.name)][0] in wanted.specifier, (
+            f"{wanted}: run make lock"
+        )
     assert [name for name, (_, hashes) in locked().items() if hashes == 0] == []
     assert "://" not in LOCK and not re.search(r"^\s*--(?!hash=)", LOCK, re.MULTILINE)
 
 
 def run(command: str, cwd: Path) -> str:
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run(["bash", "-euc", command], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
+    }
+    done = subprocess.run(
+        ["bash", "-euc", command],
+        cwd=cwd,
+        env=kept,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -102,7 +157,9 @@ def run(command: str, cwd: Path) -> str:
 def context(directory: Path) -> Path:
     """The build directory of the first stage, with what .dockerignore lets through."""
     excluded = [
-        ROOT / line for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("configs/")
+        ROOT / line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("configs/")
     ]
     for source in copied():
         if (ROOT / source).is_dir():
@@ -116,7 +173,10 @@ def context(directory: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.network
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the image's Python is newer, and so are its locked packages")
+@pytest.mark.skipif(
+    sys.version_info < (3, 11),
+    reason="the image's Python is newer, and so are its locked packages",
+)
 def test_the_steps_of_the_build_make_a_working_bot(tmp_path: Path) -> None:
     build, home, empty = tmp_path / "build", tmp_path / "bot", tmp_path / "empty"
     build.mkdir()
@@ -137,6 +197,6 @@ def test_the_steps_of_the_build_make_a_working_bot(tmp_path: Path) -> None:
 
 
 _TEMPLATES = (
-    "from importlib.resources import files; "
-    'print(*(entry.name for entry in files("bot._data.templates").iterdir()), sep="\\n")'
+    "from importlib.resources import files; print(*(entry.name for entry in"
+    ' files("bot._data.templates").iterdir()), sep="\\n")'
 )

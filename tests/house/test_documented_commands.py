@@ -20,10 +20,14 @@ from bot.cli.main import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY
 
 RUN_ELSEWHERE = {
-    "python3 -m venv ~/code-size-venv": "tests/house/test_wheel.py",  # writes to the home directory
+    "python3 -m venv ~/code-size-venv": (
+        "tests/house/test_wheel.py"
+    ),  # writes to the home directory
     ". ~/code-size-venv/bin/activate": "tests/house/test_wheel.py",  # the same
     "python -m pip install .": "tests/house/test_wheel.py",  # needs a checkout
-    "code-size-bot compare 3.6.0 3.9.0 --config triton": "tests/whole/test_recipes.py",  # two wheels of 1 GB
+    "code-size-bot compare 3.6.0 3.9.0 --config triton": (
+        "tests/whole/test_recipes.py"
+    ),  # two wheels of 1 GB
     "make test": ".ci/run",  # is what runs this file, and cannot run inside itself
     "make test-all": ".ci/run",  # the same
     "make check": ".ci/run",  # looks at the sources, not at what the program does
@@ -33,7 +37,9 @@ TUTORIAL = "docs/tutorial.md"
 """tests/whole/test_tutorial.py runs this page: its commands need the files of earlier steps."""
 
 RELEASES = ("3.11.0", "3.13.0")
-MODEL = "mobilenet_v1_f32_224"  # the name that examples select; the model itself is a small one
+MODEL = (  # the name that examples select; the model itself is a small one
+    "mobilenet_v1_f32_224"
+)
 CONFIG = """\
 schema: code-size-config/1
 compiler: {base: iree-base-compiler==3.11.0, head: iree-base-compiler==3.13.0}
@@ -41,7 +47,8 @@ models: [models/*.mlir]
 targets: [llvm-cpu-x86_64]
 thresholds: [{metrics: [artifact_bytes], limit: 1MiB}, {metrics: ["*"], warn: 1%}]
 """
-# The program as it is installed, but that what `init` writes has a directory of its own.
+# The program as it is installed, but that what `init` writes has a directory of its
+# own.
 PROGRAM = f"""\
 #!{sys.executable}
 import os
@@ -56,7 +63,12 @@ if words[0] == "init":
 sys.exit(main(words))
 """
 COMMANDS_OF = {
-    name_of(page): [line for block in blocks(page) if block.language == "sh" for line in block.commands]
+    name_of(page): [
+        line
+        for block in blocks(page)
+        if block.language == "sh"
+        for line in block.commands
+    ]
     for page in PAGES
 }
 FENCED = [line for lines in COMMANDS_OF.values() for line in lines]
@@ -88,10 +100,17 @@ def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that has what the documents speak of: a model, a build of the compiler, a wheel of another."""
     here = tmp_path / "repository"
     (here / "models").mkdir(parents=True)
-    shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", here / f"models/{MODEL}.mlir")
+    shutil.copy(
+        ROOT / "tests/fixtures/e2e/models/tiny.mlir", here / f"models/{MODEL}.mlir"
+    )
     (here / "code-size.yml").write_text(CONFIG)
-    write_wheel(here / "dist" / wheel_name(), entries(install(tmp_path / "fake", templates=TEMPLATES)))
-    (tmp_path / "iree-build").symlink_to(binary(RELEASES[-1]).parents[len(Path(NATIVE_BINARY).parts) - 1])
+    write_wheel(
+        here / "dist" / wheel_name(),
+        entries(install(tmp_path / "fake", templates=TEMPLATES)),
+    )
+    (tmp_path / "iree-build").symlink_to(
+        binary(RELEASES[-1]).parents[len(Path(NATIVE_BINARY).parts) - 1]
+    )
     script(tmp_path / "bin/make", small_make(tmp_path, here))
     script(tmp_path / "bin/code-size-bot", PROGRAM)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
@@ -103,14 +122,25 @@ def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(line: str, here: Path) -> None:
-    done = subprocess.run(["sh", "-c", line], cwd=here, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     judges = re.match(r"code-size-bot (compare|report) ", line)
-    assert done.returncode in ((0, 1) if judges else (0,)), f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode in ((0, 1) if judges else (0,)), (
+        f"{line}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.compiler
-@pytest.mark.parametrize("page", [page for page, lines in COMMANDS_OF.items() if lines and page != TUTORIAL])
+@pytest.mark.parametrize(
+    "page", [page for page, lines in COMMANDS_OF.items() if lines and page != TUTORIAL]
+)
 def test_every_command_of_a_page_runs_in_its_order(page: str, here: Path) -> None:
     for line in COMMANDS_OF[page]:
         if line not in RUN_ELSEWHERE:
@@ -125,9 +155,13 @@ def test_what_no_test_can_run_is_run_by_the_file_that_is_named() -> None:
 
 
 def test_commands_within_sentences_are_there() -> None:
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(
+        r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     for page in PAGES:
         for words in code(page):
             found = re.search(r"(?:^| )(make|code-size-bot) ([a-z-]+)", words)
             known = targets if found and found[1] == "make" else COMMANDS
-            assert found is None or found[2] in known or found[2] == "--help", f"{name_of(page)}: {words}"
+            assert found is None or found[2] in known or found[2] == "--help", (
+                f"{name_of(page)}: {words}"
+            )

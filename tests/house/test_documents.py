@@ -59,11 +59,15 @@ def pages_that_links_reach(first: Path) -> set[Path]:
 
 def test_the_readme_is_short_and_leads_to_a_page_for_every_question() -> None:
     assert len(text(README).splitlines()) <= README_LINES
-    assert {page for page in PAGES if page.parent == DOCS} <= pages_that_links_reach(README)
+    assert {page for page in PAGES if page.parent == DOCS} <= pages_that_links_reach(
+        README
+    )
 
 
 def test_the_glossary_is_sorted_and_gives_each_word_one_sentence() -> None:
-    rows = re.findall(r"^\| (.+?) \| (.+) \|$", text(DOCS / "glossary.md"), re.MULTILINE)[1:]
+    rows = re.findall(
+        r"^\| (.+?) \| (.+) \|$", text(DOCS / "glossary.md"), re.MULTILINE
+    )[1:]
     words = [word for word, _ in rows]
     assert len(words) > 50
     assert words == sorted(set(words), key=str.casefold)
@@ -73,7 +77,9 @@ def test_the_glossary_is_sorted_and_gives_each_word_one_sentence() -> None:
         assert len(meaning.split()) <= 25, word
 
 
-def test_the_page_about_reading_names_every_section_of_a_page_and_every_fold_of_a_comment() -> None:
+def test_the_page_about_reading_names_every_section_of_a_page_and_every_fold_of_a_comment() -> (
+    None
+):
     page = text(DOCS / "example" / "report.html")
     comment = text(DOCS / "example" / "comment.md")
     sections = re.findall(r"<h2[^>]*>(.*?)</h2>", page, re.DOTALL)
@@ -85,7 +91,9 @@ def test_the_page_about_reading_names_every_section_of_a_page_and_every_fold_of_
     assert [name for name in names if name not in reading] == []
 
 
-def test_the_placeholder_of_the_action_is_the_same_everywhere_and_the_readme_explains_it() -> None:
+def test_the_placeholder_of_the_action_is_the_same_everywhere_and_the_readme_explains_it() -> (
+    None
+):
     for workflow in (ROOT / "configs" / "workflows").glob("*.yml"):
         uses = re.findall(r"uses: (OWNER/\S+)", text(workflow))
         assert uses and set(uses) == {PLACEHOLDER}, workflow.name
@@ -95,7 +103,10 @@ def test_the_placeholder_of_the_action_is_the_same_everywhere_and_the_readme_exp
 def test_every_document_names_one_path_of_the_configuration() -> None:
     for page in (README, DOCS / "tutorial.md"):
         paths = set(re.findall(r"[\w./-]*code-size\.yml", text(page)))
-        assert paths == {".github/code-size.yml", ".github/workflows/code-size.yml"}, page.name
+        assert paths == {
+            ".github/code-size.yml",
+            ".github/workflows/code-size.yml",
+        }, page.name
 
 
 def test_the_floor_plan_is_that_of_the_test() -> None:
@@ -109,12 +120,19 @@ def test_the_floor_plan_is_that_of_the_test() -> None:
 def test_every_module_and_file_that_is_named_is_there(page: Path) -> None:
     for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", text(page)):
         assert (ROOT / path).exists() or (ROOT / "bot" / path).exists(), path
-    for module in re.findall(r"`((?:core|study|compiler|explain|readers|system)\.[\w.]+)`", text(page)):
-        assert f"bot.{module}" in SOURCES or module.removeprefix("compiler.") in COMPILER_KEYS, module
+    for module in re.findall(
+        r"`((?:core|study|compiler|explain|readers|system)\.[\w.]+)`", text(page)
+    ):
+        assert (
+            f"bot.{module}" in SOURCES
+            or module.removeprefix("compiler.") in COMPILER_KEYS
+        ), module
 
 
 @ALL_PAGES
-def test_every_link_leads_to_a_file_of_the_repository_and_a_heading_in_it(page: Path) -> None:
+def test_every_link_leads_to_a_file_of_the_repository_and_a_heading_in_it(
+    page: Path,
+) -> None:
     for link in links(page):
         place, _, anchor = link.partition("#")
         if re.match(r"[a-z]+:", place):
@@ -123,7 +141,9 @@ def test_every_link_leads_to_a_file_of_the_repository_and_a_heading_in_it(page: 
         target = (page.parent / place).resolve() if place else page
         assert target.exists() and target.is_relative_to(ROOT), link
         assert not anchor or anchor in anchors(target), link
-    assert not [words for words in documents.words(page) if "][" in words], "a reference lacks its address"
+    assert not [words for words in documents.words(page) if "][" in words], (
+        "a reference lacks its address"
+    )
 
 
 def test_the_license_is_there_and_is_the_one_that_is_declared() -> None:
@@ -136,9 +156,13 @@ def test_the_license_is_there_and_is_the_one_that_is_declared() -> None:
 
 
 def test_every_state_cause_key_and_exit_code_is_described() -> None:
-    assert column("docs/metrics.md") - set(METRIC_IDS) - set(BACKEND_BY_NAME) == set(STATES)
+    assert column("docs/metrics.md") - set(METRIC_IDS) - set(BACKEND_BY_NAME) == set(
+        STATES
+    )
     assert column("docs/why.md") == set(CAUSES)
-    assert column("docs/configuration.md") | {"schema"} == set(SCHEMAS["configs/schema.json"]["properties"])
+    assert column("docs/configuration.md") | {"schema"} == set(
+        SCHEMAS["configs/schema.json"]["properties"]
+    )
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
     codes = {value.exit_code for value in classes if issubclass(value, errors.BotError)}
     assert column("README.md") == {"0", "1", *map(str, codes)}
@@ -148,7 +172,14 @@ def test_every_state_cause_key_and_exit_code_is_described() -> None:
 
 
 def test_every_block_says_what_it_holds() -> None:
-    assert {block.language for block in BLOCKS} == {"bash", "sh", "yaml", "python", "mlir", "text"}
+    assert {block.language for block in BLOCKS} == {
+        "bash",
+        "sh",
+        "yaml",
+        "python",
+        "mlir",
+        "text",
+    }
 
 
 @pytest.mark.parametrize(
@@ -156,7 +187,9 @@ def test_every_block_says_what_it_holds() -> None:
     [block for block in BLOCKS if block.language == "yaml"],
     ids=lambda block: f"{block.page}:{block.line}",
 )
-def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(block: Block, tmp_path: Path) -> None:
+def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(
+    block: Block, tmp_path: Path
+) -> None:
     found = yaml.safe_load(block.text)
     if isinstance(found, list):
         (step,) = found
@@ -169,7 +202,9 @@ def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(block:
     for folder in (tmp_path / "models", tmp_path / ".github" / "models"):
         folder.mkdir(parents=True)
         (folder / "mobilenet_v1.mlir").write_text("module {}\n")
-    for glob in found["models"] if found.get("compiler", {}).get("kind") == "command" else ():
+    for glob in (
+        found["models"] if found.get("compiler", {}).get("kind") == "command" else ()
+    ):
         path = tmp_path / ".github" / glob.replace("*", "one")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

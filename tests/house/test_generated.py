@@ -16,4 +16,6 @@ def test_the_file_is_what_the_tables_make_of_it(name: str) -> None:
     made = FILES[name](text)
     if os.environ.get("UPDATE_GOLDENS"):
         path.write_text(made, encoding="utf-8")
-    assert made == text or os.environ.get("UPDATE_GOLDENS"), f"{name} is made anew by UPDATE_GOLDENS=1"
+    assert made == text or os.environ.get("UPDATE_GOLDENS"), (
+        f"{name} is made anew by UPDATE_GOLDENS=1"
+    )

@@ -13,14 +13,18 @@ from places import TESTS
 # The helper, and waiting for something that must come.
 MAY_READ_A_CLOCK = {"growth.py", "fake_compiler.py", "iree_compile.py"}
 CLOCKS = {
-    f"{name}{suffix}" for name in ("monotonic", "perf_counter", "process_time", "thread_time") for suffix in ("", "_ns")
+    f"{name}{suffix}"
+    for name in ("monotonic", "perf_counter", "process_time", "thread_time")
+    for suffix in ("", "_ns")
 }
 
 
 @pytest.mark.parametrize(("pattern", "is_linear"), [("a*b", False), ("a", True)])
 def test_cpu_time_tells_linear_from_quadratic(pattern: str, is_linear: bool) -> None:
     found = re.compile(pattern)
-    assert (cpu_growth(lambda size: "a" * size, found.findall, 4_000) < LINEAR) is is_linear
+    assert (
+        cpu_growth(lambda size: "a" * size, found.findall, 4_000) < LINEAR
+    ) is is_linear
 
 
 def clocks_read(tree: ast.AST) -> Iterator[int]:
@@ -36,6 +40,8 @@ def clocks_read(tree: ast.AST) -> Iterator[int]:
 def test_no_test_reads_a_clock() -> None:
     files = [path for path in TESTS.rglob("*.py") if path.name not in MAY_READ_A_CLOCK]
     found = [
-        f"{path.name}:{line}" for path in files for line in clocks_read(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path.name}:{line}"
+        for path in files
+        for line in clocks_read(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == [], "count steps, or compare n with 8n: see growth.py"

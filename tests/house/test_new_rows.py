@@ -39,10 +39,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program with both rows, and what `compare` wrote of two compilers."""
     home = tmp_path_factory.mktemp("rows")
     for name in ("bot", "configs", "templates", "docs"):
-        shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__", "models", "comments"))
+        shutil.copytree(
+            ROOT / name,
+            home / name,
+            ignore=shutil.ignore_patterns("__pycache__", "models", "comments"),
+        )
     (home / "configs/models").symlink_to(ROOT / "configs/models")
     inserted(home / "bot/core/metrics.py", ")  # fmt: skip\n\nMETRIC_BY_ID", METRIC)
-    inserted(home / "bot/readers/assemble.py", "        **parsed.program_metrics(),\n", READER)
+    inserted(
+        home / "bot/readers/assemble.py",
+        "        **parsed.program_metrics(),\n",
+        READER,
+    )
     inserted(home / "bot/core/backends.py", ")\n\nBACKEND_BY_NAME", BACKEND)
     inserted(home / "configs/default.yml", "  vmvx: {backend: vmvx}\n", TARGET)
     run(home, "-m", "generated")
@@ -53,15 +61,39 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, rules in (("base", []), ("head", [{"do": "grow", "kind": "direct"}])):
         fake = install(home / f"fake-{name}", rules, version=name, templates=templates)
         install_native(home / name / "iree-compile", fake)
-    sides = ("--base", str(home / "base"), "--head", str(home / "head"), "--cache", str(home / "cache"))
-    said = run(home, "-m", "bot", "compare", "--config", "suite/c.yml", *sides, "--out", str(home / "out"), code=1)
+    sides = (
+        "--base",
+        str(home / "base"),
+        "--head",
+        str(home / "head"),
+        "--cache",
+        str(home / "cache"),
+    )
+    said = run(
+        home,
+        "-m",
+        "bot",
+        "compare",
+        "--config",
+        "suite/c.yml",
+        *sides,
+        "--out",
+        str(home / "out"),
+        code=1,
+    )
     (home / "out/terminal").write_text(said, encoding="utf-8")
     return home
 
 
 def run(home: Path, *words: str, code: int = 0) -> str:
     environment = {**os.environ, "PYTHONPATH": f"{home}:{TESTS / 'support'}"}
-    done = subprocess.run([sys.executable, *words], cwd=home, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -70,24 +102,41 @@ def test_a_metric_is_in_every_file_and_every_text(home: Path) -> None:
     out = home / "out"
     for side in ("base", "head"):
         for cell in json.loads((out / f"{side}.json").read_text())["cells"]:
-            assert cell["metrics"]["fake_bytes"] == 2 * cell["metrics"]["artifact_bytes"]
+            assert (
+                cell["metrics"]["fake_bytes"] == 2 * cell["metrics"]["artifact_bytes"]
+            )
     report = json.loads((out / "report.json").read_text())
-    assert {finding["metric"] for finding in report["verdict"]["findings"]} == {"fake_bytes"}
+    assert {finding["metric"] for finding in report["verdict"]["findings"]} == {
+        "fake_bytes"
+    }
     for cell in report["cells"]:
-        assert cell["metrics"]["fake_bytes"]["head"] - cell["metrics"]["fake_bytes"]["base"] == 128
+        assert (
+            cell["metrics"]["fake_bytes"]["head"]
+            - cell["metrics"]["fake_bytes"]["base"]
+            == 128
+        )
     for name in ("comment.md", "summary.md", "report.html", "terminal"):
         assert "fake size" in (out / name).read_text(), name
     assert "what nobody else measures" in (out / "report.html").read_text()
     assert '"fake_bytes"' in (home / "configs/schema.json").read_text()
-    assert "| `fake_bytes` | what nobody else measures | thin air |" in (home / "docs/metrics.md").read_text()
+    assert (
+        "| `fake_bytes` | what nobody else measures | thin air |"
+        in (home / "docs/metrics.md").read_text()
+    )
 
 
 def test_a_backend_is_a_target_with_all_that_is_said_of_it(home: Path) -> None:
     cells = json.loads((home / "out/head.json").read_text())["cells"]
     [cell] = (cell for cell in cells if cell["target"] == "fake-npu")
-    assert cell["status"] == "ok" and "--iree-hal-target-backends=fake-npu" in cell["command"]
+    assert (
+        cell["status"] == "ok"
+        and "--iree-hal-target-backends=fake-npu" in cell["command"]
+    )
     assert cell["reasons"]["stack_max_bytes"] == "fakes have no frames"
-    assert "fake-npu" in (home / "out/comment.md").read_text() and "fake text" in (home / "out/report.html").read_text()
+    assert (
+        "fake-npu" in (home / "out/comment.md").read_text()
+        and "fake text" in (home / "out/report.html").read_text()
+    )
     assert "fake-npu" in run(home, "-m", "bot", "targets")
     schema = (home / "configs/schema.json").read_text()
     assert schema.count('"fake-npu"') == 2, "a default target, and a backend"

@@ -24,14 +24,23 @@ def test_the_program_says_it_before_it_imports_anything_of_its_own() -> None:
     own = "sorted(name for name in sys.modules if name.split('.')[0] == 'bot')"
     watched = f"{OLD}; import runpy, atexit; atexit.register(lambda: print({own}))"
     script = f"{watched}; runpy.run_module('bot', run_name='__main__')"
-    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr, ran.stdout) == (2, f"{LINE}\n", "['bot']\n")
 
 
 def test_an_old_python_can_read_the_file_that_says_it() -> None:
     for name in ("__init__.py", "__main__.py"):
         compile((ROOT / "bot" / name).read_text(encoding="utf-8"), name, "exec")
-        assert not re.search(r"\bf\"|:=|->|__future__|\bmatch\b", (ROOT / "bot" / name).read_text(encoding="utf-8"))
+        assert not re.search(
+            r"\bf\"|:=|->|__future__|\bmatch\b",
+            (ROOT / "bot" / name).read_text(encoding="utf-8"),
+        )
 
 
 def test_make_says_it_before_it_makes_anything(tmp_path: Path) -> None:
@@ -42,7 +51,9 @@ def test_make_says_it_before_it_makes_anything(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     environment = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
     argv = ["make", "--no-print-directory", "test", f"VENV={venv}"]
-    ran = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     said = [line for line in ran.stderr.splitlines() if not line.startswith("make")]
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said == [f"{LINE} (name another one: make PYTHON=python3.13)"]
@@ -50,7 +61,12 @@ def test_make_says_it_before_it_makes_anything(tmp_path: Path) -> None:
 
 
 def test_all_of_them_ask_for_the_python_that_the_package_needs() -> None:
-    (needed,) = re.findall(r'requires-python = ">=(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (needed,) = re.findall(
+        r'requires-python = ">=(\d+)\.(\d+)"',
+        (ROOT / "pyproject.toml").read_text(encoding="utf-8"),
+    )
     for name in ("Makefile", "bot/__main__.py", "bot/cli/doctor.py"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        assert re.findall(r"version_info [<>]=? \((\d+), (\d+)\)", text) == [needed], name
+        assert re.findall(r"version_info [<>]=? \((\d+), (\d+)\)", text) == [needed], (
+            name
+        )

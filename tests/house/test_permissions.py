@@ -23,8 +23,9 @@ from test_workflows import jobs
 
 pytestmark = pytest.mark.slow
 
-# What GitHub's pages on permissions say of the calls that the bot makes; {} is for any one part of the path. Where a
-# pull request is asked for as an issue, either of two will do, and the job has the one of pull requests.
+# What GitHub's pages on permissions say of the calls that the bot makes; {} is for any
+# one part of the path. Where a pull request is asked for as an issue, either of two
+# will do, and the job has the one of pull requests.
 CALLS: tuple[tuple[str, str, str], ...] = (
     ("GET", "/user", ""),
     ("GET", "/collaborators/{}/permission", ""),
@@ -59,9 +60,13 @@ def needed(exchange: Mapping[str, Any]) -> str:
     """The permission that one request needs; empty where any token will do."""
     below = str(exchange["path"]).removeprefix("/repos/octo/repo")
     for method, pattern, permission in CALLS:
-        if method == exchange["method"] and re.fullmatch(pattern.replace("{}", "[^/]+"), below):
+        if method == exchange["method"] and re.fullmatch(
+            pattern.replace("{}", "[^/]+"), below
+        ):
             return permission
-    raise AssertionError(f"{exchange['method']} {below} is not among the calls whose permission is known")
+    raise AssertionError(
+        f"{exchange['method']} {below} is not among the calls whose permission is known"
+    )
 
 
 def joined(permissions: Iterable[str]) -> dict[str, str]:
@@ -84,7 +89,9 @@ class Seen:
         self.needs = {"contents: read"}
 
     @contextmanager
-    def measuring(self, *later: str, **keys: Any) -> Iterator[tuple[action_stage.Stage, str]]:
+    def measuring(
+        self, *later: str, **keys: Any
+    ) -> Iterator[tuple[action_stage.Stage, str]]:
         """A stage with commits on main that were measured and stored; what comes then is seen.
 
         `later`: the texts of the model in the commits after the first one.
@@ -95,7 +102,12 @@ class Seen:
             main = stage.main({"models/b.mlir": MODEL.format("b")}, **keys)
             assert stage.push(main).code == 0
             for text in later:
-                assert stage.push(stage.origin.push_main("Later", {"models/a.mlir": text})).code == 0
+                assert (
+                    stage.push(
+                        stage.origin.push_main("Later", {"models/a.mlir": text})
+                    ).code
+                    == 0
+                )
             start, tip = len(hub.traffic), _baselines(stage)
             yield stage, main
             self.needs |= set(map(needed, hub.traffic[start:]))
@@ -105,7 +117,10 @@ class Seen:
     @contextmanager
     def posting(self) -> Iterator[posting_stage.Stage]:
         """A stage for the trusted runs."""
-        with TemporaryDirectory() as home, posting_stage.Stage.opened(Path(home)) as stage:
+        with (
+            TemporaryDirectory() as home,
+            posting_stage.Stage.opened(Path(home)) as stage,
+        ):
             stage.save(posting_stage.side(posting_stage.BASE))
             stage.grown()
             yield stage
@@ -118,11 +133,19 @@ class Seen:
             sizes = Path(home, "octo", "sizes.git")
             sizes.mkdir(parents=True)
             git(sizes, "init", "-q", "--bare")
-            with serving(Path(home), {"octo/sizes.git": Access({"store": True})}) as server:
+            with serving(
+                Path(home), {"octo/sizes.git": Access({"store": True})}
+            ) as server:
                 stage = action_stage.Stage.create(Path(home), hub)
                 stage.environ["GITHUB_SERVER_URL"] = server.url
                 stage.compiler("one")
-                yield stage, stage.main(baseline={"repository": "octo/sizes"}, states={"changed": "fail"})
+                yield (
+                    stage,
+                    stage.main(
+                        baseline={"repository": "octo/sizes"},
+                        states={"changed": "fail"},
+                    ),
+                )
                 assert server.tokens_of["octo/sizes.git"] == {"store"}
             self.needs |= set(map(needed, hub.traffic))
             assert not _baselines(stage)
@@ -141,16 +164,26 @@ def measured(seen: Seen) -> None:
     """The job that compiles asks GitHub nothing: the checkout steps before it need the token to read."""
     with seen.measuring(**BRANCH) as (stage, _):
         start = len(stage.hub.traffic)
-        assert stage.pull(*stage.open_pull({"models/a.mlir": GROWN}), command="measure").code == 0
+        assert (
+            stage.pull(
+                *stage.open_pull({"models/a.mlir": GROWN}), command="measure"
+            ).code
+            == 0
+        )
         assert stage.hub.traffic[start:] == []
 
 
 def stored(seen: Seen) -> None:
     with seen.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
-        assert stage.push(stage.origin.push_main("Merge", {"models/a.mlir": GROWN})).code == 0
+        assert (
+            stage.push(stage.origin.push_main("Merge", {"models/a.mlir": GROWN})).code
+            == 0
+        )
 
 
-def merged(stage: action_stage.Stage, sha: str, parent: str, **inputs: str) -> action_stage.Ran:
+def merged(
+    stage: action_stage.Stage, sha: str, parent: str, **inputs: str
+) -> action_stage.Ran:
     """The report of a pushed commit, which is the merge of an accepted pull request."""
     stage.hub.add_pull(1, "1" * 40, base_sha=parent)
     stage.hub.merge_pull(1, sha, [parent])
@@ -163,13 +196,23 @@ def merged(stage: action_stage.Stage, sha: str, parent: str, **inputs: str) -> a
 
 def after_merge(seen: Seen) -> None:
     with seen.measuring(**BRANCH, states={"changed": "fail"}) as (stage, main):
-        ran = merged(stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main)
+        ran = merged(
+            stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main
+        )
         assert (ran.code, ran.outputs["verdict"]) == (0, "fail"), ran.error
 
 
 def after_merge_with_an_issue(seen: Seen) -> None:
-    with seen.measuring(**BRANCH, states={"changed": "fail"}, after_merge="issue") as (stage, main):
-        assert merged(stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main).code == 0
+    with seen.measuring(**BRANCH, states={"changed": "fail"}, after_merge="issue") as (
+        stage,
+        main,
+    ):
+        assert (
+            merged(
+                stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main
+            ).code
+            == 0
+        )
         assert len(stage.hub.issues) == 1
 
 
@@ -184,33 +227,63 @@ def prepared_by_hand(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, main):
         stage.open_pull({"models/a.mlir": GROWN})
         sent, ref = event("workflow_dispatch.main"), "refs/heads/main"
-        ran = stage.run("workflow_dispatch", sent, main, ref=ref, command="prepare", pull_request="1")
+        ran = stage.run(
+            "workflow_dispatch",
+            sent,
+            main,
+            ref=ref,
+            command="prepare",
+            pull_request="1",
+        )
         assert ran.code == 0, ran.error
 
 
 def prepared_elsewhere(seen: Seen) -> None:
     with seen.elsewhere() as (stage, main):
         given = {"command": "prepare", "store_token": "store", "github_token": ""}
-        assert stage.run("push", push_event(main), main, ref="refs/heads/main", **given).code == 0
+        assert (
+            stage.run(
+                "push", push_event(main), main, ref="refs/heads/main", **given
+            ).code
+            == 0
+        )
 
 
 def stored_elsewhere(seen: Seen) -> None:
     with seen.elsewhere() as (stage, main):
         for sha in (main, stage.origin.push_main("Merge", {"models/a.mlir": GROWN})):
             sent, ref = push_event(sha), "refs/heads/main"
-            measured = stage.run("push", sent, sha, ref=ref, command="measure", baselines="none")
-            given = {"command": "store", "store_token": "store", "measured": str(measured.out)}
+            measured = stage.run(
+                "push", sent, sha, ref=ref, command="measure", baselines="none"
+            )
+            given = {
+                "command": "store",
+                "store_token": "store",
+                "measured": str(measured.out),
+            }
             assert stage.run("push", sent, sha, ref=ref, **given).code == 0
 
 
 def planned(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, _):
-        assert stage.pull(*stage.open_pull({"models/a.mlir": GROWN}), command="plan", shards="2").code == 0
+        assert (
+            stage.pull(
+                *stage.open_pull({"models/a.mlir": GROWN}), command="plan", shards="2"
+            ).code
+            == 0
+        )
 
 
 def part(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, _):
-        assert stage.pull(*stage.open_pull({"models/a.mlir": GROWN}), command="measure", shard="1/2").code == 0
+        assert (
+            stage.pull(
+                *stage.open_pull({"models/a.mlir": GROWN}),
+                command="measure",
+                shard="1/2",
+            ).code
+            == 0
+        )
 
 
 def posted(seen: Seen) -> None:
@@ -235,7 +308,9 @@ def command_needs() -> Mapping[str, set[str]]:
         for line in ("help", "compare ref:main head", "rerun", "accept as discussed"):
             commands.say(f"/code-size {line}")
         assert commands.conclusions(head) == ["failure", "neutral"]
-        return {job: set(map(needed, traffic)) for job, traffic in commands.traffic.items()}
+        return {
+            job: set(map(needed, traffic)) for job, traffic in commands.traffic.items()
+        }
 
 
 def of_command(job: str) -> Callable[[Seen], None]:
@@ -255,7 +330,10 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
     ("minimal.yml", "report"): review,
     ("code-size-kernels.yml", "measure"): measured,
     ("code-size-kernels.yml", "report"): review,
-    **{("code-size-commands.yml", job): of_command(job) for job in ("gate", "measure", "report")},
+    **{
+        ("code-size-commands.yml", job): of_command(job)
+        for job in ("gate", "measure", "report")
+    },
     ("code-size.yml", "measure"): measured,
     ("code-size.yml", "report"): review,
     ("code-size.yml", "store"): stored,
@@ -285,22 +363,40 @@ JOBS: dict[tuple[str, str], Callable[[Seen], None]] = {
 
 
 def test_every_job_of_every_workflow_is_here() -> None:
-    ours = {(file, name) for file, name, job in jobs() if any("OWNER/REPO@" in step["uses"] for step in job["steps"])}
+    ours = {
+        (file, name)
+        for file, name, job in jobs()
+        if any("OWNER/REPO@" in step["uses"] for step in job["steps"])
+    }
     assert set(JOBS) == ours
 
 
 @pytest.mark.parametrize(("file", "name"), list(JOBS), ids=lambda one: str(one))
-def test_a_job_has_the_permissions_that_it_uses_and_no_others(file: str, name: str) -> None:
-    (granted,) = [job["permissions"] for at, job_name, job in jobs() if (at, job_name) == (file, name)]
+def test_a_job_has_the_permissions_that_it_uses_and_no_others(
+    file: str, name: str
+) -> None:
+    (granted,) = [
+        job["permissions"]
+        for at, job_name, job in jobs()
+        if (at, job_name) == (file, name)
+    ]
     seen = Seen()
     JOBS[file, name](seen)
     assert granted == joined(seen.needs)
 
 
-def test_the_permission_that_the_workflows_leave_commented_is_the_one_of_the_issue() -> None:
+def test_the_permission_that_the_workflows_leave_commented_is_the_one_of_the_issue() -> (
+    None
+):
     seen = Seen()
     after_merge_with_an_issue(seen)
     for file, name in (key for key in JOBS if key[1] == "after-merge"):
-        (granted,) = [job["permissions"] for at, job_name, job in jobs() if (at, job_name) == (file, name)]
+        (granted,) = [
+            job["permissions"]
+            for at, job_name, job in jobs()
+            if (at, job_name) == (file, name)
+        ]
         assert joined(seen.needs) == {**granted, "issues": "write"}
-        assert "      # issues: write\n" in (ROOT / "configs" / "workflows" / file).read_text(encoding="utf-8")
+        assert "      # issues: write\n" in (
+            ROOT / "configs" / "workflows" / file
+        ).read_text(encoding="utf-8")

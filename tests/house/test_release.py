@@ -61,15 +61,28 @@ class House:
     origin: Path
     work: Path
 
-    def prepare(self, version: str = "1.2.3", changelog: str = CHANGELOG, *, annotated: bool = False) -> str:
+    def prepare(
+        self,
+        version: str = "1.2.3",
+        changelog: str = CHANGELOG,
+        *,
+        annotated: bool = False,
+    ) -> str:
         """A tagged commit on main; its SHA."""
         (self.work / "bot").mkdir(exist_ok=True)
-        (self.work / "bot" / "__init__.py").write_text(f'"""The bot."""\n\n__version__ = "{version}"\n')
+        (self.work / "bot" / "__init__.py").write_text(
+            f'"""The bot."""\n\n__version__ = "{version}"\n'
+        )
         (self.work / "CHANGELOG.md").write_text(changelog)
         shutil.copy(ROOT / "action.yml", self.work)
         git(self.work, "add", ".")
         git(self.work, "commit", "--quiet", "--allow-empty", "-m", f"Version {version}")
-        git(self.work, "tag", *(("-a", "-m", "words") if annotated else ()), f"v{version}")
+        git(
+            self.work,
+            "tag",
+            *(("-a", "-m", "words") if annotated else ()),
+            f"v{version}",
+        )
         git(self.work, "push", "--quiet", "origin", "main", f"v{version}")
         return git(self.work, "rev-parse", "HEAD")
 
@@ -111,20 +124,36 @@ def refusal(house: House, sha: str, tag: str = TAG, image: str = IMAGE) -> str:
 # The action of a release.
 
 
-def test_one_line_of_this_repository_s_action_changes_and_github_takes_it(tmp_path: Path) -> None:
+def test_one_line_of_this_repository_s_action_changes_and_github_takes_it(
+    tmp_path: Path,
+) -> None:
     before = (ROOT / "action.yml").read_text(encoding="utf-8")
     after = RELEASE.released(before, IMAGE)
-    changed = [pair for pair in zip(before.splitlines(), after.splitlines(), strict=True) if pair[0] != pair[1]]
+    changed = [
+        pair
+        for pair in zip(before.splitlines(), after.splitlines(), strict=True)
+        if pair[0] != pair[1]
+    ]
     assert changed == [("  image: Dockerfile", f"  image: docker://{IMAGE}")]
     (tmp_path / "action.yml").write_text(after, encoding="utf-8")
     schema = ("--builtin-schema", "vendor.github-actions")
-    argv = [str(needs.program("check-jsonschema")), *schema, str(tmp_path / "action.yml")]
+    argv = [
+        str(needs.program("check-jsonschema")),
+        *schema,
+        str(tmp_path / "action.yml"),
+    ]
     run = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize(
-    "image", ["", "ghcr.io/a/b:1.2.3", "docker.io/a/b@sha256:" + "0" * 64, "ghcr.io/A/b@sha256:00"]
+    "image",
+    [
+        "",
+        "ghcr.io/a/b:1.2.3",
+        "docker.io/a/b@sha256:" + "0" * 64,
+        "ghcr.io/A/b@sha256:00",
+    ],
 )
 def test_an_image_has_a_digest(image: str) -> None:
     with pytest.raises(RELEASE.Refused, match="is no image of ghcr"):
@@ -135,23 +164,31 @@ def test_an_image_has_a_digest(image: str) -> None:
 
 
 @pytest.mark.parametrize("annotated", [False, True])
-def test_both_tags_stand_on_a_commit_that_differs_in_the_action_alone(house: House, annotated: bool) -> None:
+def test_both_tags_stand_on_a_commit_that_differs_in_the_action_alone(
+    house: House, annotated: bool
+) -> None:
     sha = house.prepare(annotated=annotated)
     made = house.publish(sha)
     assert house.at(TAG) == house.at("v1") == made
     assert house.at("main") == git(house.origin, "rev-parse", f"{made}^") == sha
     assert git(house.origin, "diff", "--name-only", sha, made) == "action.yml"
     assert f"image: docker://{IMAGE}" in git(house.origin, "show", f"{TAG}:action.yml")
-    assert git(house.origin, "show", "--no-patch", "--format=%an: %s", made) == (
-        "github-actions[bot]: v1.2.3: the action uses its published image"
+    assert (
+        git(house.origin, "show", "--no-patch", "--format=%an: %s", made)
+        == "github-actions[bot]: v1.2.3: the action uses its published image"
     )
 
 
 def test_a_tag_that_has_an_image_or_stands_elsewhere_stays(house: House) -> None:
     sha = house.prepare()
     made = house.publish(sha)
-    assert house.publish(sha) == made == house.at(TAG) == house.at("v1"), "done again, nothing moves"
-    assert refusal(house, sha, image=OTHER) == f"v1.2.3 stands at {made}, not at {sha}: take the next version"
+    assert house.publish(sha) == made == house.at(TAG) == house.at("v1"), (
+        "done again, nothing moves"
+    )
+    assert (
+        refusal(house, sha, image=OTHER)
+        == f"v1.2.3 stands at {made}, not at {sha}: take the next version"
+    )
     git(house.work, "commit", "--quiet", "--allow-empty", "-m", "more")
     git(house.work, "tag", "--force", TAG)
     git(house.work, "push", "--quiet", "--force", "origin", TAG)
@@ -159,7 +196,10 @@ def test_a_tag_that_has_an_image_or_stands_elsewhere_stays(house: House) -> None
 
 
 def test_the_major_tag_stays_with_the_latest_version(house: House) -> None:
-    changelog = "".join(f"## [{version}] - 2026-01-31\n\n- x\n" for version in ("1.10.0", "1.9.1", "1.10.1", "2.0.0"))
+    changelog = "".join(
+        f"## [{version}] - 2026-01-31\n\n- x\n"
+        for version in ("1.10.0", "1.9.1", "1.10.1", "2.0.0")
+    )
     latest = house.publish(house.prepare("1.10.0", changelog), "v1.10.0")
     assert house.at("v1") == latest
     older = house.publish(house.prepare("1.9.1", changelog), "v1.9.1")
@@ -178,11 +218,17 @@ def test_the_major_tag_stays_with_the_latest_version(house: House) -> None:
     [
         ("v1.2", CHANGELOG, "'v1.2' is no tag of a release: write vX.Y.Z"),
         ("v1.2.2", CHANGELOG, "bot/__init__.py says 1.2.3, the tag 1.2.2"),
-        (TAG, CHANGELOG.replace(" - 2026-01-31", ""), "CHANGELOG.md has no section '## [1.2.3] - YYYY-MM-DD'"),
+        (
+            TAG,
+            CHANGELOG.replace(" - 2026-01-31", ""),
+            "CHANGELOG.md has no section '## [1.2.3] - YYYY-MM-DD'",
+        ),
         (TAG, "# Changelog\n", "CHANGELOG.md has no section '## [1.2.3] - YYYY-MM-DD'"),
     ],
 )
-def test_what_is_not_ready_is_refused(house: House, tag: str, changelog: str, line: str) -> None:
+def test_what_is_not_ready_is_refused(
+    house: House, tag: str, changelog: str, line: str
+) -> None:
     assert refusal(house, house.prepare(changelog=changelog), tag) == line
 
 
@@ -192,12 +238,18 @@ def test_as_a_program_it_prints_version_notes_and_refusals(house: House) -> None
     def run(*arguments: str) -> tuple[int, str, str]:
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         argv = [sys.executable, str(SCRIPT), *arguments]
-        done = subprocess.run(argv, cwd=top, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            argv, cwd=top, env=environment, capture_output=True, text=True, check=False
+        )
         return done.returncode, done.stdout, done.stderr
 
     assert run("check", TAG) == (0, "1.2.3\n", "")
     assert run("notes", TAG) == (0, "### Added\n\n- All.\n\n", "")
-    assert run("check", "v9.9.9") == (1, "", "release: bot/__init__.py says 1.2.3, the tag 9.9.9\n")
+    assert run("check", "v9.9.9") == (
+        1,
+        "",
+        "release: bot/__init__.py says 1.2.3, the tag 9.9.9\n",
+    )
     code, sha, _ = run("publish", TAG, "--image", IMAGE)
     assert (code, sha.strip()) == (0, house.at(TAG))
 
@@ -209,10 +261,15 @@ def test_the_changelog_is_by_version_the_latest_first() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings[0] == "[Unreleased]"
-    versions = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d{2}-\d{2}", heading) for heading in headings[1:]]
+    versions = [
+        re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d{2}-\d{2}", heading)
+        for heading in headings[1:]
+    ]
     assert all(versions)
     numbers = [tuple(map(int, match.groups())) for match in versions if match]
     assert numbers == sorted(numbers, reverse=True)
-    assert not numbers or Version(".".join(map(str, numbers[0]))) <= Version(__version__)
+    assert not numbers or Version(".".join(map(str, numbers[0]))) <= Version(
+        __version__
+    )
     kinds = set(re.findall(r"^### (.*)$", text, re.MULTILINE))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

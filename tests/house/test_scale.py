@@ -31,16 +31,31 @@ def cells(path: Path) -> list[dict[str, object]]:
     for row in rows:
         metrics = row["metrics"]
         assert isinstance(metrics, dict)
-        row["metrics"] = {name: value for name, value in metrics.items() if not name.startswith("compile_")}
+        row["metrics"] = {
+            name: value
+            for name, value in metrics.items()
+            if not name.startswith("compile_")
+        }
     return rows
 
 
-def test_an_array_job_gives_what_one_machine_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_job_gives_what_one_machine_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("one", "two"):
-        shutil.copy(ROOT / "tests/fixtures/e2e/models/tiny.mlir", tmp_path / f"{name}.mlir")
-    config = 'schema: code-size-config/1\nmodels: ["*.mlir"]\ntargets: [llvm-cpu-riscv64, vulkan-spirv, vmvx]\n'
+        shutil.copy(
+            ROOT / "tests/fixtures/e2e/models/tiny.mlir", tmp_path / f"{name}.mlir"
+        )
+    config = (
+        'schema: code-size-config/1\nmodels: ["*.mlir"]\ntargets: [llvm-cpu-riscv64,'
+        " vulkan-spirv, vmvx]\n"
+    )
     (tmp_path / "code-size.yml").write_text(config)
-    batch, commands = re.findall(r"```bash\n(.*?)```", (ROOT / "docs/scale.md").read_text(encoding="utf-8"), re.DOTALL)
+    batch, commands = re.findall(
+        r"```bash\n(.*?)```",
+        (ROOT / "docs/scale.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
     assert len(batch.rstrip().splitlines()) <= 8
     (tmp_path / "code-size.sbatch").write_text(batch)
     script(tmp_path / "bin/code-size-bot", PROGRAM)
@@ -52,8 +67,18 @@ def test_an_array_job_gives_what_one_machine_gives(tmp_path: Path, monkeypatch: 
     alone = "code-size-bot measure --compiler 3.13.0 --cache own --out base.json"
     for line in (alone, *commands.rstrip().splitlines()):
         done = subprocess.run(
-            ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+            ["sh", "-c", line],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     assert cells(tmp_path / "head.json") == cells(tmp_path / "base.json")
-    assert json.loads((tmp_path / "code-size-report/report.json").read_text())["verdict"]["status"] == "pass"
+    assert (
+        json.loads((tmp_path / "code-size-report/report.json").read_text())["verdict"][
+            "status"
+        ]
+        == "pass"
+    )

@@ -12,11 +12,20 @@ from places import ROOT
 
 def test_each_test_is_of_one_of_the_two_runs(tmp_path: Path) -> None:
     (tmp_path / ".installed").touch()
-    make = [needs.program("make"), "--dry-run", "--always-make", f"VENV={tmp_path}", "--old-file", "pyproject.toml"]
+    make = [
+        needs.program("make"),
+        "--dry-run",
+        "--always-make",
+        f"VENV={tmp_path}",
+        "--old-file",
+        "pyproject.toml",
+    ]
     make += ["--old-file", f"{tmp_path}/.installed"]
 
     def runs(*targets: str) -> list[str]:
-        said = subprocess.run([*make, *targets], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [*make, *targets], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
         return re.findall(r"-m pytest (.*)", said)
 
     assert runs("test") == ["-m 'not slow'"]
@@ -27,11 +36,15 @@ def test_ci_runs_each_of_them_once() -> None:
     for path in (ROOT / ".ci" / "run", ROOT / ".github" / "workflows" / "ci.yml"):
         text = path.read_text(encoding="utf-8")
         lines = [line.strip().removeprefix("- run: ") for line in text.splitlines()]
-        assert [line for line in lines if re.search(r"\bmake .*test|\bpytest\b", line)] == ["make test test-all"], path
+        assert [
+            line for line in lines if re.search(r"\bmake .*test|\bpytest\b", line)
+        ] == ["make test test-all"], path
 
 
 def test_every_slow_folder_is_there() -> None:
     """A folder that is slow and is renamed would be quick again, and nobody would notice."""
     conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     (named,) = re.findall(r"^SLOW = frozenset\(\{(.*)\}\)$", conftest, re.MULTILINE)
-    assert all((ROOT / "tests" / name.strip('" ')).is_dir() for name in named.split(","))
+    assert all(
+        (ROOT / "tests" / name.strip('" ')).is_dir() for name in named.split(",")
+    )

@@ -14,8 +14,22 @@ from bot.cli.main import COMMANDS
 
 LIGHT = ("bot.cli.", "bot.system.defaults", "bot.core.near")
 """What reads the words of a command line, where things are by default, and which name was meant."""
-SIZES = {"bot.config", "bot.config.units"}  # Only who gives a size or a part waits for what reads it
-SLOW = {"asyncio", "dataclasses", "http", "inspect", "json", "logging", "socket", "ssl", "subprocess", "tempfile"}
+SIZES = {
+    "bot.config",
+    "bot.config.units",
+}  # Only who gives a size or a part waits for what reads it
+SLOW = {
+    "asyncio",
+    "dataclasses",
+    "http",
+    "inspect",
+    "json",
+    "logging",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+}
 """Of the standard library: what alone costs about as much as argparse."""
 SCRIPT = """
 import atexit, sys
@@ -35,7 +49,11 @@ def started(folder: Path, *arguments: str) -> tuple[int, set[str], str]:
     told = folder / "modules.json"
     argv = [sys.executable, "-c", SCRIPT, str(told), *arguments]
     run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    return run.returncode, set(json.loads(told.read_text(encoding="utf-8"))), (run.stderr.splitlines() or [""])[-1]
+    return (
+        run.returncode,
+        set(json.loads(told.read_text(encoding="utf-8"))),
+        (run.stderr.splitlines() or [""])[-1],
+    )
 
 
 def tops(modules: set[str]) -> set[str]:
@@ -51,9 +69,17 @@ def tops(modules: set[str]) -> set[str]:
         ([], 0, ""),
         (["zzz"], 2, "zzz: unknown command (see "),
         (["measure", "--out", "x.json"], 2, "missing: --compiler"),
-        (["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", "5/4"], 2, "'5/4' is not I/N"),
+        (
+            ["measure", "--compiler", "3.13.0", "--out", "x.json", "--shard", "5/4"],
+            2,
+            "'5/4' is not I/N",
+        ),
         (["compare", "--unknown"], 2, "--unknown: unknown option"),
-        (["compare", "--cache-limit", "5"], 2, "'5' is not a size with a unit, such as 5GiB"),
+        (
+            ["compare", "--cache-limit", "5"],
+            2,
+            "'5' is not a size with a unit, such as 5GiB",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -63,7 +89,9 @@ def test_help_version_and_mistakes_import_next_to_nothing(
     ended, modules, line = started(tmp_path, *arguments)
     assert ended == code and words in line
     own = {name for name in modules if name.partition(".")[0] == "bot"}
-    assert {name for name in own if name.count(".") > 1 and not name.startswith(LIGHT)} <= SIZES
+    assert {
+        name for name in own if name.count(".") > 1 and not name.startswith(LIGHT)
+    } <= SIZES
     assert not own & SIZES or {"--cache-limit", "--shard"} & set(arguments)
     assert tops(modules) <= {"bot", *sys.stdlib_module_names}
     assert tops(modules) & SLOW == set()

@@ -22,7 +22,16 @@ from test_end_to_end import BASE, CONTRACT_FILES, HEAD, own_cache
 from bot import __version__
 from bot.cli.init import WORKFLOWS
 
-SOURCES = ("bot", "configs", "templates", "tests", "tools", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = (
+    "bot",
+    "configs",
+    "templates",
+    "tests",
+    "tools",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 """Of the checkout; tests and tools are there to be left out."""
 MODEL, TARGET = "jax_mlp_train_step_f32", "vmvx"
 NAME = f"code_size_bot-{__version__}"
@@ -32,8 +41,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 def run(*argv: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
     """What a program prints where the checkout is neither its directory nor on Python's path."""
-    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run([*map(str, argv)], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
+    }
+    done = subprocess.run(
+        [*map(str, argv)],
+        cwd=cwd,
+        env=kept,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode in codes, f"{argv}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -41,7 +61,11 @@ def run(*argv: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
 def isolation() -> list[str]:
     """Where setuptools is here and new enough, building needs no network; else pip fetches it."""
     try:
-        return ["--no-build-isolation"] if Version(version("setuptools")) >= Version("77") else []
+        return (
+            ["--no-build-isolation"]
+            if Version(version("setuptools")) >= Version("77")
+            else []
+        )
     except PackageNotFoundError:
         return []
 
@@ -50,7 +74,9 @@ def copy_sources(folder: Path) -> None:
     """Copy what a build needs of the checkout."""
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
         else:
             shutil.copy(ROOT / name, folder / name)
 
@@ -61,14 +87,29 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     copy_sources(source)
     options = ("--quiet", "--disable-pip-version-check", "--no-deps", *isolation())
-    run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", made, source, cwd=made)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        *options,
+        "--wheel-dir",
+        made,
+        source,
+        cwd=made,
+    )
     (path,) = made.iterdir()
     return path
 
 
 def needed() -> Iterator[str]:
-    """What has to be in it: all modules and templates; of configs all that is not for making models."""
-    yield from (path.relative_to(ROOT).as_posix() for path in (ROOT / "bot").rglob("*.py"))
+    """What has to be in it: all modules and templates.
+
+    Of configs all that is not for making models.
+    """
+    yield from (
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "bot").rglob("*.py")
+    )
     for folder in ("configs", "templates"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "export" not in path.parts:
@@ -85,28 +126,66 @@ def test_it_holds_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
 
 
 @pytest.mark.compiler
-def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checkout(wheel: Path, tmp_path: Path) -> None:
+def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checkout(
+    wheel: Path, tmp_path: Path
+) -> None:
     here = tmp_path / "elsewhere"
     here.mkdir()
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=here)
-    python, program = (tmp_path / "venv" / "bin" / name for name in ("python", "code-size-bot"))
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=here)
-    assert str(tmp_path / "venv") in run(python, "-c", "import bot; print(bot.__file__)", cwd=here)
+    python, program = (
+        tmp_path / "venv" / "bin" / name for name in ("python", "code-size-bot")
+    )
+    run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        wheel,
+        cwd=here,
+    )
+    assert str(tmp_path / "venv") in run(
+        python, "-c", "import bot; print(bot.__file__)", cwd=here
+    )
 
-    cells = ("--model", MODEL, "--target", TARGET, "--cache", own_cache(tmp_path / "cache"))
-    told = run(program, "compare", "--base", BASE, "--head", HEAD, *cells, cwd=here, codes=(0, 1))
+    cells = (
+        "--model",
+        MODEL,
+        "--target",
+        TARGET,
+        "--cache",
+        own_cache(tmp_path / "cache"),
+    )
+    told = run(
+        program,
+        "compare",
+        "--base",
+        BASE,
+        "--head",
+        HEAD,
+        *cells,
+        cwd=here,
+        codes=(0, 1),
+    )
     assert {path.name for path in (here / "out").iterdir()} == CONTRACT_FILES
     assert f"compiler IREE {BASE}" in told
-    assert set(json.loads((here / "out" / "head.json").read_text(encoding="utf-8"))["models"]) == {MODEL}
+    assert set(
+        json.loads((here / "out" / "head.json").read_text(encoding="utf-8"))["models"]
+    ) == {MODEL}
     comment = (here / "out" / "comment.md").read_text(encoding="utf-8")
     assert comment.startswith("<!--") and HEAD in comment
 
     run("git", "init", "--quiet", cwd=here)
     run(program, "init", cwd=here)
-    assert sorted(path.name for path in (here / ".github" / "workflows").iterdir()) == sorted(WORKFLOWS)
+    assert sorted(
+        path.name for path in (here / ".github" / "workflows").iterdir()
+    ) == sorted(WORKFLOWS)
 
 
-def test_the_install_lines_of_the_readme_give_a_program_that_runs(tmp_path: Path) -> None:
+def test_the_install_lines_of_the_readme_give_a_program_that_runs(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "source"
     source.mkdir()
     copy_sources(source)
@@ -120,6 +199,12 @@ def test_the_install_lines_of_the_readme_give_a_program_that_runs(tmp_path: Path
     assert readme[: len(lines)] == lines
     home = shlex.quote(str(tmp_path))
     commands = "\n".join(lines)
-    printed = run("sh", "-e", "-c", f"export HOME={home}\n{commands}\ncode-size-bot --version", cwd=source)
+    printed = run(
+        "sh",
+        "-e",
+        "-c",
+        f"export HOME={home}\n{commands}\ncode-size-bot --version",
+        cwd=source,
+    )
     assert printed.split()[-1] == __version__
     assert (tmp_path / "code-size-venv" / "bin" / "code-size-bot").is_file()

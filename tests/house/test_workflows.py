@@ -24,7 +24,12 @@ MAY = {
     "plan": {"contents": "read"},
     "pages": {"contents": "read"},
     "report": {"contents": "read", "pull-requests": "write", "checks": "write"},
-    "post": {"contents": "read", "pull-requests": "write", "checks": "write", "actions": "read"},
+    "post": {
+        "contents": "read",
+        "pull-requests": "write",
+        "checks": "write",
+        "actions": "read",
+    },
     "store": {"contents": "write", "pull-requests": "read"},
     "weekly": {"contents": "read"},
 }
@@ -33,7 +38,8 @@ STORE_TOKEN = "${{ secrets.CODE_SIZE_STORE_TOKEN }}"
 # The workflow whose baselines are in another repository: who has the token for it.
 OTHER_STORE = "code-size-other-store.yml"
 TAKES_STORE_TOKEN = {(OTHER_STORE, "prepare"), (OTHER_STORE, "store")}
-# Jobs that publish what another job of the same run has made: they check out nothing, and run GitHub's actions alone.
+# Jobs that publish what another job of the same run has made: they check out nothing,
+# and run GitHub's actions alone.
 DEPLOYS = {("code-size-pages.yml", "deploy"): {"pages": "write", "id-token": "write"}}
 # Jobs that fetch with a token what another job of the same run measures: the same.
 PREPARES = {("iree-pkgci.yml", "prepare"): {"actions": "read"}}
@@ -74,12 +80,18 @@ def steps() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def used(action: str) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(file, job, step) for file, job, step in steps() if str(step.get("uses", "")).startswith(action)]
+    return [
+        (file, job, step)
+        for file, job, step in steps()
+        if str(step.get("uses", "")).startswith(action)
+    ]
 
 
 def command_of(job: dict[str, Any]) -> str:
     """The command that a job gives the bot; empty for a job without it."""
-    given = [step["with"]["command"] for step in job["steps"] if step.get("uses") == BOT]
+    given = [
+        step["with"]["command"] for step in job["steps"] if step.get("uses") == BOT
+    ]
     return str(given[0]) if given else ""
 
 
@@ -90,35 +102,60 @@ def by_command(command: str) -> set[tuple[str, str]]:
 def test_every_job_has_its_own_least_permissions_and_time_limit() -> None:
     for path in WORKFLOWS:
         text = path.read_text(encoding="utf-8")
-        assert text.startswith("# ") and "# Needs: " in text and read(path)["permissions"] == {}, path
+        assert (
+            text.startswith("# ")
+            and "# Needs: " in text
+            and read(path)["permissions"] == {}
+        ), path
     for file, name, job in jobs():
         where = f"{file}: {name}"
         assert 0 < job["timeout-minutes"] <= 240, where
         allowed = WITHOUT_BOT.get((file, name)) or MAY[command_of(job)]
-        assert all(access in {"read", allowed.get(scope)} for scope, access in job["permissions"].items()), where
+        assert all(
+            access in {"read", allowed.get(scope)}
+            for scope, access in job["permissions"].items()
+        ), where
         assert set(job["permissions"]) <= set(allowed), where
 
 
-def test_no_job_that_compiles_has_a_token_that_can_write_or_hands_one_to_the_bot() -> None:
+def test_no_job_that_compiles_has_a_token_that_can_write_or_hands_one_to_the_bot() -> (
+    None
+):
     assert {file for file, _ in by_command("measure")} == {
         file for file, _, job in jobs() if command_of(job) in {"report", "store"}
     }
     for file, name, job in jobs():
-        (given,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [{}]
+        (given,) = [
+            step["with"] for step in job["steps"] if step.get("uses") == BOT
+        ] or [{}]
         if command_of(job) != "prepare":
-            assert ("github-token" in given) is (command_of(job) in TAKES_TOKEN), f"{file}: {name}"
-        assert ("store-token" in given) is ((file, name) in TAKES_STORE_TOKEN), f"{file}: {name}"
-        assert str(job).count("secrets.") == str(job).count(STORE_TOKEN) == ("store-token" in given)
+            assert ("github-token" in given) is (command_of(job) in TAKES_TOKEN), (
+                f"{file}: {name}"
+            )
+        assert ("store-token" in given) is ((file, name) in TAKES_STORE_TOKEN), (
+            f"{file}: {name}"
+        )
+        assert (
+            str(job).count("secrets.")
+            == str(job).count(STORE_TOKEN)
+            == ("store-token" in given)
+        )
         if command_of(job) == "measure":
             assert job["permissions"] == {"contents": "read"}, f"{file}: {name}"
-            assert "secrets." not in str(job) and "github.token" not in str(job), f"{file}: {name}"
+            assert "secrets." not in str(job) and "github.token" not in str(job), (
+                f"{file}: {name}"
+            )
 
 
 def test_after_the_compilers_only_an_upload_runs() -> None:
     """The cache is saved by the step that restored it, after all others."""
     for file, name in by_command("measure"):
-        uses = [step["uses"].partition("@")[0] for step in of(file)["jobs"][name]["steps"]]
-        assert uses[uses.index("OWNER/REPO") + 1 :] == ["actions/upload-artifact"], f"{file}: {name}"
+        uses = [
+            step["uses"].partition("@")[0] for step in of(file)["jobs"][name]["steps"]
+        ]
+        assert uses[uses.index("OWNER/REPO") + 1 :] == ["actions/upload-artifact"], (
+            f"{file}: {name}"
+        )
 
 
 def test_no_job_with_a_token_that_can_write_shares_files_with_a_compiler() -> None:
@@ -127,15 +164,24 @@ def test_no_job_with_a_token_that_can_write_shares_files_with_a_compiler() -> No
         if command_of(job) not in {"report", "store", "post"}:
             continue
         where = f"{file}: {name}"
-        assert not [step for step in job["steps"] if "actions/cache" in step["uses"]], where
-        downloads = [step["with"] for step in job["steps"] if "download-artifact" in step["uses"]]
+        assert not [step for step in job["steps"] if "actions/cache" in step["uses"]], (
+            where
+        )
+        downloads = [
+            step["with"] for step in job["steps"] if "download-artifact" in step["uses"]
+        ]
         (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
         folders = [bot[name] for name in ("measured", "baselines") if name in bot]
         assert [given["path"] for given in downloads] == folders, where
-        # A compiler under review can put another artifact under a name, but not under an id.
+        # A compiler under review can put another artifact under a name, but not under
+        # an id.
         for given in downloads:
             by_id = given.get("artifact-ids")
-            assert by_id == (None if given["path"] == bot["measured"] else "${{ needs.prepare.outputs.baselines }}")
+            assert by_id == (
+                None
+                if given["path"] == bot["measured"]
+                else "${{ needs.prepare.outputs.baselines }}"
+            )
         assert bot.get("measured", "code-size-measured") == "code-size-measured", where
 
 
@@ -152,7 +198,10 @@ def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
         job = of(file)["jobs"][name]
         need, condition = measuring_before(job), " ".join(job["if"].split())
         assert "!cancelled()" in condition, f"{file}: {name}"
-        assert f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure'" in condition
+        assert (
+            f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure'"
+            in condition
+        )
         is_prepared = "prepare" in job["needs"]
         assert ("|| needs.prepare.result == 'failure')" in condition) is is_prepared
         (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
@@ -160,22 +209,35 @@ def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
         measuring = of(file)["jobs"][need]
         (before,) = [step["with"] for step in measuring["steps"] if step["uses"] == BOT]
         same = {"config", "base", "head", "models", "targets", "flags", "asked"}
-        assert {key: bot.get(key) for key in same} == {key: before.get(key) for key in same}, f"{file}: {name}"
+        assert {key: bot.get(key) for key in same} == {
+            key: before.get(key) for key in same
+        }, f"{file}: {name}"
         (step,) = [step for step in measuring["steps"] if step["uses"] == BOT]
-        assert step["timeout-minutes"] < measuring["timeout-minutes"], "so that a hanging compiler is a failure"
+        assert step["timeout-minutes"] < measuring["timeout-minutes"], (
+            "so that a hanging compiler is a failure"
+        )
         if "pull_request" in condition:
-            assert "github.event.pull_request.head.repo.full_name == github.repository" in condition
+            assert (
+                "github.event.pull_request.head.repo.full_name == github.repository"
+                in condition
+            )
             assert "github.actor != 'dependabot[bot]'" in condition
 
 
 def test_only_a_push_that_was_measured_is_stored_and_judged_after_the_merge() -> None:
     storing = by_command("store")
     judging = {(file, AFTER_MERGE) for file, _ in storing}
-    assert judging == {(file, name) for file, name in by_command("report") if name == AFTER_MERGE}
+    assert judging == {
+        (file, name) for file, name in by_command("report") if name == AFTER_MERGE
+    }
     for file, name in storing | judging:
         job = of(file)["jobs"][name]
         need = measuring_before(job)
-        assert job["if"] == f"github.event_name == 'push' && !cancelled() && needs.{need}.result == 'success'"
+        assert (
+            job["if"]
+            == f"github.event_name == 'push' && !cancelled() && needs.{need}.result =="
+            " 'success'"
+        )
 
 
 def test_groups_and_artifacts_carry_the_workflow_and_the_report_id() -> None:
@@ -189,20 +251,31 @@ def test_groups_and_artifacts_carry_the_workflow_and_the_report_id() -> None:
             given = step.get("with", {})
             artifact = str(given.get("name") or given.get("pattern") or "")
             if "-artifact@" in step["uses"] and artifact.startswith(OURS):
-                assert "${{ github.workflow }}" in artifact and f"-{REPORT_ID}-" in artifact, f"{file}: {name}"
+                assert (
+                    "${{ github.workflow }}" in artifact
+                    and f"-{REPORT_ID}-" in artifact
+                ), f"{file}: {name}"
             if "upload-artifact@" in step["uses"]:
                 names.append((file, name, artifact))
     assert len(groups) == len(set(groups))
     for file, name, artifact in names:
-        same_run = [other for other in names if other[0] == file and other[2] == artifact]
+        same_run = [
+            other for other in names if other[0] == file and other[2] == artifact
+        ]
         events = {str(of(file)["jobs"][job].get("if", "")) for _, job, _ in same_run}
-        assert len(events) == len(same_run), f"{file}: {name}: two jobs of one run write {artifact}"
+        assert len(events) == len(same_run), (
+            f"{file}: {name}: two jobs of one run write {artifact}"
+        )
 
 
 def test_a_merge_queue_is_measured_and_reported() -> None:
     for file in ("code-size.yml", "code-size-sharded.yml"):
         assert "merge_group" in triggers(of(file))
-        (job,) = [of(file)["jobs"][name] for at, name in by_command("report") if at == file and name == "report"]
+        (job,) = [
+            of(file)["jobs"][name]
+            for at, name in by_command("report")
+            if at == file and name == "report"
+        ]
         assert "github.event_name == 'merge_group'" in job["if"]
 
 
@@ -212,12 +285,19 @@ def test_labels_that_accept_start_a_run_and_others_cancel_none() -> None:
         assert f"startsWith(github.event.label.name, '{APPROVAL_LABEL}')" in first["if"]
 
 
-def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs_no_code_of_ours() -> None:
+def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs_no_code_of_ours() -> (
+    None
+):
     for (file, name), permissions in DEPLOYS.items():
         made = of(file)["jobs"]
         job, source = made[name], made[made[name]["needs"]]
-        assert job["permissions"] == permissions and "if" not in job, "it runs where the other one has ended well"
-        assert all(re.match(r"actions/(configure|deploy)-pages@", step["uses"]) for step in job["steps"])
+        assert job["permissions"] == permissions and "if" not in job, (
+            "it runs where the other one has ended well"
+        )
+        assert all(
+            re.match(r"actions/(configure|deploy)-pages@", step["uses"])
+            for step in job["steps"]
+        )
         assert triggers(of(file)) == {"workflow_run", "workflow_dispatch"}
         assert of(file)["on"]["workflow_run"]["branches"] == ["main"]
         either, rest = source["if"].split(" || ")
@@ -227,30 +307,61 @@ def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs
             "github.event.workflow_run.conclusion == 'success'",
             "github.event.workflow_run.head_repository.full_name == github.repository",
         ]
-        (upload,) = [step for step in source["steps"] if step["uses"].startswith("actions/upload-pages-artifact@")]
+        (upload,) = [
+            step
+            for step in source["steps"]
+            if step["uses"].startswith("actions/upload-pages-artifact@")
+        ]
         (bot,) = [step for step in source["steps"] if step["uses"] == BOT]
-        assert bot["with"]["command"] == "pages" and upload["with"]["path"] == f"{bot['with']['out']}/"
+        assert (
+            bot["with"]["command"] == "pages"
+            and upload["with"]["path"] == f"{bot['with']['out']}/"
+        )
 
 
 def test_pages_follow_the_workflows_that_store_baselines() -> None:
-    ours = {of(file)["name"] for file, _ in by_command("store") if "push" in triggers(of(file))}
+    ours = {
+        of(file)["name"]
+        for file, _ in by_command("store")
+        if "push" in triggers(of(file))
+    }
     assert set(of("code-size-pages.yml")["on"]["workflow_run"]["workflows"]) == ours
 
 
-def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_default_branch_only() -> None:
+def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_default_branch_only() -> (
+    None
+):
     for file, name, job in jobs():
-        where, given = f"{file}: {name}", [step.get("with", {}) for step in job["steps"]]
+        where, given = (
+            f"{file}: {name}",
+            [step.get("with", {}) for step in job["steps"]],
+        )
         actions = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
-        assert not any("run" in step for step in job["steps"]), f"{where}: there is no script to write a value into"
-        checkouts = [each for action, each in zip(actions, given, strict=True) if action == "actions/checkout"]
+        assert not any("run" in step for step in job["steps"]), (
+            f"{where}: there is no script to write a value into"
+        )
+        checkouts = [
+            each
+            for action, each in zip(actions, given, strict=True)
+            if action == "actions/checkout"
+        ]
         data = [each for each in checkouts if each.get("ref", PINNED) != PINNED]
         assert len(checkouts) - len(data) == ((file, name) not in WITHOUT_BOT), where
         assert all(each["persist-credentials"] is False for each in checkouts), where
-        assert all((each["ref"], each["path"]) == ("code-size-data", ".code-size-data") for each in data), where
-        (bot,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [{}]
+        assert all(
+            (each["ref"], each["path"]) == ("code-size-data", ".code-size-data")
+            for each in data
+        ), where
+        (bot,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [
+            {}
+        ]
         copies = [each["path"] for each in given if "artifact-ids" in each]
-        assert [*(each["path"] for each in data), *copies] == ([bot["baselines"]] if "baselines" in bot else []), where
-        if "workflow_run" in str(job.get("if", "")):  # a stranger can trigger it, with a token of the base repository
+        assert [*(each["path"] for each in data), *copies] == (
+            [bot["baselines"]] if "baselines" in bot else []
+        ), where
+        if "workflow_run" in str(
+            job.get("if", "")
+        ):  # a stranger can trigger it, with a token of the base repository
             assert "actions/cache" not in actions, where
             assert not any({"ref", "repository"} & set(each) for each in given), where
 
@@ -263,7 +374,10 @@ def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     for file, name, step in found:
         assert set(step.get("with", {})) <= set(action["inputs"]), f"{file}: {name}"
-    outputs = re.findall(r"steps\.bot\.outputs\.([\w-]+)", "".join(path.read_text() for path in WORKFLOWS))
+    outputs = re.findall(
+        r"steps\.bot\.outputs\.([\w-]+)",
+        "".join(path.read_text() for path in WORKFLOWS),
+    )
     assert outputs and set(outputs) <= set(action["outputs"])
 
 
@@ -272,37 +386,70 @@ def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
         where, given = f"{file}: {name}", step["with"]
         if (file, name) in PREPARES:
             continue
-        (bot,) = [other["with"] for other in of(file)["jobs"][name]["steps"] if other.get("uses") == BOT]
+        (bot,) = [
+            other["with"]
+            for other in of(file)["jobs"][name]["steps"]
+            if other.get("uses") == BOT
+        ]
         if "key" in given:
             prefixes = given["restore-keys"].splitlines()
-            assert given["path"] == bot["cache"] and "github.run_id" in given["key"], where
+            assert given["path"] == bot["cache"] and "github.run_id" in given["key"], (
+                where
+            )
             assert given["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
-            assert prefixes[-1] == "code-size-", "any earlier run's cells are better than none"
+            assert prefixes[-1] == "code-size-", (
+                "any earlier run's cells are better than none"
+            )
             continue
         assert given["path"] == bot["out"] + "/" and given["overwrite"], where
-        assert step.get("if") == (None if "shard" in bot or bot["command"] == "prepare" else "always()"), where
+        assert step.get("if") == (
+            None if "shard" in bot or bot["command"] == "prepare" else "always()"
+        ), where
 
 
-def test_nothing_that_a_pull_request_or_a_person_measures_reaches_the_cache_of_the_main_branch() -> None:
-    """GitHub keeps what a pull request or a merge queue saves for its ref; a manual run saves for the main branch."""
+def test_nothing_that_a_pull_request_or_a_person_measures_reaches_the_cache_of_the_main_branch() -> (
+    None
+):
+    """GitHub keeps what a pull request or a merge queue saves for its ref.
+
+    A manual run saves for the main branch.
+    """
     for file, name, _ in used("actions/cache@"):
         job = of(file)["jobs"][name]
         assert command_of(job) == "measure", f"{file}: {name}"
         by_hand = "workflow_dispatch" in triggers(of(file))
         excluded = "github.event_name != 'workflow_dispatch'" in str(job.get("if", ""))
         assert not by_hand or excluded, f"{file}: {name}"
-        assert not triggers(of(file)) & {"workflow_run", "pull_request_target", "issue_comment"}, f"{file}: {name}"
-    assert {(file, name) for file, name, _ in used("actions/cache/restore@")} == {("code-size.yml", "measure-manual")}
+        assert not triggers(of(file)) & {
+            "workflow_run",
+            "pull_request_target",
+            "issue_comment",
+        }, f"{file}: {name}"
+    assert {(file, name) for file, name, _ in used("actions/cache/restore@")} == {
+        ("code-size.yml", "measure-manual")
+    }
 
 
-def test_a_comment_is_read_by_the_bot_alone_and_a_command_shares_no_cache_and_cancels_nothing() -> None:
+def test_a_comment_is_read_by_the_bot_alone_and_a_command_shares_no_cache_and_cancels_nothing() -> (
+    None
+):
     workflow = of("code-size-commands.yml")
     assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
     made = workflow["jobs"]
-    starts = "github.event.issue.pull_request && startsWith(github.event.comment.body, '/code-size')"
-    assert made["gate"]["if"] == starts and str(made).count("github.event") == starts.count("github.event")
-    assert [step["uses"].partition("@")[0] for step in made["gate"]["steps"]] == ["actions/checkout", "OWNER/REPO"]
-    assert "ref" not in made["gate"]["steps"][0]["with"], "the default branch, which strangers cannot change"
+    starts = (
+        "github.event.issue.pull_request && startsWith(github.event.comment.body,"
+        " '/code-size')"
+    )
+    assert made["gate"]["if"] == starts and str(made).count(
+        "github.event"
+    ) == starts.count("github.event")
+    assert [step["uses"].partition("@")[0] for step in made["gate"]["steps"]] == [
+        "actions/checkout",
+        "OWNER/REPO",
+    ]
+    assert "ref" not in made["gate"]["steps"][0]["with"], (
+        "the default branch, which strangers cannot change"
+    )
     for name, job in made.items():
         assert job["concurrency"]["cancel-in-progress"] is False
         assert job["concurrency"]["group"].endswith("-${{ github.run_id }}")
@@ -313,26 +460,45 @@ def test_a_comment_is_read_by_the_bot_alone_and_a_command_shares_no_cache_and_ca
 
 def test_the_trusted_half_follows_every_workflow_that_measures_for_forks() -> None:
     post = of("code-size-post.yml")
-    uploading = {file for file, _, step in used("actions/upload-artifact@") if "pull_request" in triggers(of(file))}
-    assert set(post["on"]["workflow_run"]["workflows"]) == {of(file)["name"] for file in uploading}
+    uploading = {
+        file
+        for file, _, step in used("actions/upload-artifact@")
+        if "pull_request" in triggers(of(file))
+    }
+    assert set(post["on"]["workflow_run"]["workflows"]) == {
+        of(file)["name"] for file in uploading
+    }
 
 
 def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
     made = of("code-size-sharded.yml")["jobs"]
     assert made["measure"]["strategy"]["fail-fast"] is False
-    assert "!cancelled()" in made["join"]["if"] and made["join"]["needs"] == ["plan", "measure"]
+    assert "!cancelled()" in made["join"]["if"] and made["join"]["needs"] == [
+        "plan",
+        "measure",
+    ]
     (bot,) = [step["with"] for step in made["join"]["steps"] if step["uses"] == BOT]
-    (loads,) = [step["with"] for step in made["join"]["steps"] if "download" in step["uses"]]
+    (loads,) = [
+        step["with"] for step in made["join"]["steps"] if "download" in step["uses"]
+    ]
     assert bot["parts"] == f"{loads['path']}/*.json" and loads["merge-multiple"] is True
-    assert bot["plan"] == "${{ needs.plan.outputs.matrix }}", "`latest` and `nightly` are what they were for the shards"
+    assert bot["plan"] == "${{ needs.plan.outputs.matrix }}", (
+        "`latest` and `nightly` are what they were for the shards"
+    )
     assert made["report"]["needs"] == made["store"]["needs"] == "join"
 
 
 def pasted(begin: str) -> Any:
     """YAML from the head comment of the packaging CI's workflow."""
-    lines = (ROOT / "configs/workflows/iree-pkgci.yml").read_text(encoding="utf-8").split("\n#\n")
+    lines = (
+        (ROOT / "configs/workflows/iree-pkgci.yml")
+        .read_text(encoding="utf-8")
+        .split("\n#\n")
+    )
     (block,) = [part for part in lines if part.startswith(f"#   {begin}")]
-    return yaml.safe_load("\n".join(line.removeprefix("#") for line in block.splitlines()))
+    return yaml.safe_load(
+        "\n".join(line.removeprefix("#") for line in block.splitlines())
+    )
 
 
 def test_the_job_to_paste_grants_what_the_called_jobs_ask_for_and_no_more() -> None:
@@ -340,31 +506,50 @@ def test_the_job_to_paste_grants_what_the_called_jobs_ask_for_and_no_more() -> N
     asked = [one["permissions"] for one in of("iree-pkgci.yml")["jobs"].values()]
     scopes = {scope for one in asked for scope in one}
     assert job["permissions"] == {
-        scope: "write" if any(one.get(scope) == "write" for one in asked) else "read" for scope in scopes
+        scope: "write" if any(one.get(scope) == "write" for one in asked) else "read"
+        for scope in scopes
     }
-    assert "build_packages" in job["needs"] and job["uses"] == "./.github/workflows/pkgci_code_size.yml"
+    assert (
+        "build_packages" in job["needs"]
+        and job["uses"] == "./.github/workflows/pkgci_code_size.yml"
+    )
 
 
-def test_the_configuration_to_paste_is_one_and_names_no_compiler(tmp_path: Path) -> None:
+def test_the_configuration_to_paste_is_one_and_names_no_compiler(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "code-size.yml").write_text(yaml.safe_dump(pasted("schema:")))
     config = load_config(tmp_path / "code-size.yml", models=False)
     assert config.compiler == CompilerKeys()
 
 
-def test_the_wheel_of_the_same_run_is_the_head_and_another_run_s_is_fetched_by_a_job_of_its_own() -> None:
+def test_the_wheel_of_the_same_run_is_the_head_and_another_run_s_is_fetched_by_a_job_of_its_own() -> (
+    None
+):
     made = of("iree-pkgci.yml")
     assert triggers(made) == {"workflow_call", "workflow_dispatch"}
-    assert all(set(inputs["inputs"]) == {"artifact_run_id"} for inputs in made["on"].values())
+    assert all(
+        set(inputs["inputs"]) == {"artifact_run_id"} for inputs in made["on"].values()
+    )
     fetches, uploads = [step["with"] for step in made["jobs"]["prepare"]["steps"]]
-    assert fetches["name"] == "linux_x86_64_release_packages" and fetches["run-id"] == "${{ inputs.artifact_run_id }}"
+    assert (
+        fetches["name"] == "linux_x86_64_release_packages"
+        and fetches["run-id"] == "${{ inputs.artifact_run_id }}"
+    )
     loads, bot = (
-        next(step["with"] for step in made["jobs"]["measure"]["steps"] if word in step["uses"])
+        next(
+            step["with"]
+            for step in made["jobs"]["measure"]["steps"]
+            if word in step["uses"]
+        )
         for word in ("download-artifact", "OWNER/REPO")
     )
     assert not {"run-id", "github-token"} & set(loads) and bot["head"] == loads["path"]
     assert "linux_x86_64_release_packages" in loads["name"]
     assert uploads["name"].partition("${{")[0] in loads["name"]
-    assert "DEFAULT_POSTSUBMIT_ONLY_JOBS" in (ROOT / "configs/workflows/iree-pkgci.yml").read_text(encoding="utf-8")
+    assert "DEFAULT_POSTSUBMIT_ONLY_JOBS" in (
+        ROOT / "configs/workflows/iree-pkgci.yml"
+    ).read_text(encoding="utf-8")
 
 
 def test_the_smallest_has_two_jobs_and_keeps_its_report() -> None:

@@ -1,4 +1,7 @@
-"""What experiments on a dispatch make of its cause; the sizes are those of real dispatches from 3.10.0 to 3.13.0."""
+"""What experiments on a dispatch make of its cause.
+
+The sizes are those of real dispatches from 3.10.0 to 3.13.0.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from bot.explain.explanations import explanations
 from bot.explain.root_causes import NOT_BY_VALUES, root_causes
 
 COMPILER = "0" * 64
-BASE_KNOBS, HEAD_KNOBS = "Expert | tile = [8], vector = [4]", "Expert | tile = [16], vector = [2]"
+BASE_KNOBS, HEAD_KNOBS = (
+    "Expert | tile = [8], vector = [4]",
+    "Expert | tile = [16], vector = [2]",
+)
 TILE_AND_VECTOR = "tile 8 → 16, with vector"
 
 
@@ -28,14 +34,22 @@ def ladder(sizes: tuple[int | None, ...], knobs: KnobProof | None = None) -> Lad
     rungs = [Rung(why="it failed") if size is None else Rung(size) for size in sizes]
     head, source, configured, translated, optimized, control, base = rungs
     climb = Climb(source, configured, translated, optimized, control)
-    return Ladder("h".ljust(16, "-"), "b".ljust(16, "-"), COMPILER, head, base, climb, knobs=knobs)
+    return Ladder(
+        "h".ljust(16, "-"), "b".ljust(16, "-"), COMPILER, head, base, climb, knobs=knobs
+    )
 
 
-def side(code: str, code_bytes: int | None, knobs: str, experiments: Ladder | None = None) -> Snapshot:
-    cell = made(Row("s", code=code, code_bytes=code_bytes, strategy=knobs), artifact=code)
+def side(
+    code: str, code_bytes: int | None, knobs: str, experiments: Ladder | None = None
+) -> Snapshot:
+    cell = made(
+        Row("s", code=code, code_bytes=code_bytes, strategy=knobs), artifact=code
+    )
     name = cell.dispatches[0].name
     cell = replace(cell, ladders={name: experiments} if experiments else {})
-    snapshot = plain_snapshot(cells=(cell,), models={KEY.model: "m"}, targets={KEY.target: "llvm-cpu"})
+    snapshot = plain_snapshot(
+        cells=(cell,), models={KEY.model: "m"}, targets={KEY.target: "llvm-cpu"}
+    )
     return replace(snapshot, compiler=replace(snapshot.compiler, digest=COMPILER))
 
 
@@ -53,25 +67,46 @@ def explained(
     return delta, root
 
 
-def tried(moved_bytes: int, restored_bytes: int, status: str, knobs: tuple[str, ...] = ("tile", "vector")) -> KnobProof:
-    return KnobProof(status, moved_bytes=moved_bytes, bytes_after=1, restored_bytes=restored_bytes, knobs=knobs)
+def tried(
+    moved_bytes: int,
+    restored_bytes: int,
+    status: str,
+    knobs: tuple[str, ...] = ("tile", "vector"),
+) -> KnobProof:
+    return KnobProof(
+        status,
+        moved_bytes=moved_bytes,
+        bytes_after=1,
+        restored_bytes=restored_bytes,
+        knobs=knobs,
+    )
 
 
-UNTRIED = KnobProof(NOT_TRIED, "base's values do not fit into head: the operation has other loops")
+UNTRIED = KnobProof(
+    NOT_TRIED, "base's values do not fit into head: the operation has other loops"
+)
 
 
 def test_a_proved_setting_is_the_cause_and_only_what_is_needed_is_named() -> None:
     proof = tried(12226, 12191, PROVED, knobs=("vector",))
     delta, root = explained(ladder((14419, 14419, 2228, 2228, 2228, 2193, 2193), proof))
     assert (delta.cause, root.what) == ("strategy", "vector 4 → 2")
-    assert (root.proof.status, root.proof.restored_bytes, root.proof.moved_bytes) == (PROVED, 12191, 12226)
+    assert (root.proof.status, root.proof.restored_bytes, root.proof.moved_bytes) == (
+        PROVED,
+        12191,
+        12226,
+    )
     assert root.proof.members == 1
 
 
-def test_a_refuted_setting_is_no_cause_and_the_phase_that_carries_the_bytes_is() -> None:
+def test_a_refuted_setting_is_no_cause_and_the_phase_that_carries_the_bytes_is() -> (
+    None
+):
     """3.10.0 → 3.11.0: `vector_reduction` was named for 24,064 B that MLIR code generation makes."""
     proof = tried(24064, -42, REFUTED)
-    delta, root = explained(ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof))
+    delta, root = explained(
+        ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof)
+    )
     assert (delta.cause, root.what) == ("codegen", "MLIR code generation changed")
     assert root.parts == {"mlir": 24106}
     assert (root.proof.status, root.proof.restored_bytes) == (PROVED, 24106)
@@ -88,9 +123,16 @@ def test_a_code_generator_is_named_where_a_tile_size_differs_too() -> None:
 
 
 def test_a_mixture_has_no_single_name() -> None:
-    delta, root = explained(ladder((27604, 27604, 27604, 28716, 28712, 26004, 26004)), BASE_KNOBS, BASE_KNOBS)
+    delta, root = explained(
+        ladder((27604, 27604, 27604, 28716, 28712, 26004, 26004)),
+        BASE_KNOBS,
+        BASE_KNOBS,
+    )
     assert delta.cause == "codegen"
-    assert root.what == "several phases: MLIR code generation −1,112 B, code generator +2,708 B"
+    assert (
+        root.what
+        == "several phases: MLIR code generation −1,112 B, code generator +2,708 B"
+    )
     assert root.parts == {"mlir": -1112, "code_generator": 2708}
     assert root.proof.status == PARTLY
 
@@ -99,22 +141,38 @@ def test_a_setting_that_makes_a_part_stays_with_its_share() -> None:
     """3.11.0 → 3.13.0, rocm: 63 % of 1,360 B."""
     proof = tried(1360, 860, PARTLY)
     delta, root = explained(ladder((4060, 4060, 3200, 3200, 3200, 2700, 2700), proof))
-    assert (delta.cause, root.what, root.proof.status) == ("strategy", TILE_AND_VECTOR, PARTLY)
+    assert (delta.cause, root.what, root.proof.status) == (
+        "strategy",
+        TILE_AND_VECTOR,
+        PARTLY,
+    )
 
 
 def test_a_configuration_that_cannot_be_transplanted_is_proved_as_a_whole() -> None:
     delta, root = explained(ladder((2324, 2324, 484, 484, 488, 488, 488), UNTRIED))
-    assert (delta.cause, root.what, root.proof.status) == ("strategy", TILE_AND_VECTOR, PROVED)
+    assert (delta.cause, root.what, root.proof.status) == (
+        "strategy",
+        TILE_AND_VECTOR,
+        PROVED,
+    )
     assert root.proof.restored_bytes == 1840
 
 
-def test_values_that_are_refuted_are_not_named_where_the_configured_ir_does_it() -> None:
+def test_values_that_are_refuted_are_not_named_where_the_configured_ir_does_it() -> (
+    None
+):
     proof = tried(2324 - 488, 0, REFUTED)
     delta, root = explained(ladder((2324, 2324, 484, 484, 488, 488, 488), proof))
-    assert (delta.cause, root.what, root.proof.status) == ("strategy", NOT_BY_VALUES, PROVED)
+    assert (delta.cause, root.what, root.proof.status) == (
+        "strategy",
+        NOT_BY_VALUES,
+        PROVED,
+    )
 
 
-def test_without_experiments_the_first_difference_is_named_and_nothing_is_proved() -> None:
+def test_without_experiments_the_first_difference_is_named_and_nothing_is_proved() -> (
+    None
+):
     base, head = side("b", 60, BASE_KNOBS), side("h", 100, HEAD_KNOBS)
     deltas = diff(base, head)
     (root,) = root_causes(deltas, explanations(base, head, deltas))
@@ -123,7 +181,9 @@ def test_without_experiments_the_first_difference_is_named_and_nothing_is_proved
 
 
 def test_an_experiment_of_another_base_says_nothing() -> None:
-    experiments = ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), tried(24064, -42, REFUTED))
+    experiments = ladder(
+        (32013, 32013, 32055, 7949, 7949, 7949, 7949), tried(24064, -42, REFUTED)
+    )
     base, head = side("o", 7949, BASE_KNOBS), side("h", 32013, HEAD_KNOBS, experiments)
     (explanation,) = explanations(base, head, diff(base, head)).values()
     (delta,) = explanation.dispatches
@@ -131,10 +191,22 @@ def test_an_experiment_of_another_base_says_nothing() -> None:
 
 
 def test_an_older_llvm_leaves_its_phases_together() -> None:
-    found = carried({"source": 0, "configuration": 0, "mlir": 4, "llvm_optimizer": None, "code_generator": None}, 100)
+    found = carried(
+        {
+            "source": 0,
+            "configuration": 0,
+            "mlir": 4,
+            "llvm_optimizer": None,
+            "code_generator": None,
+        },
+        100,
+    )
     assert found is not None
     assert (found.phase, found.parts) == ("back_end", {"back_end": 96})
-    assert carried({"source": 0, "configuration": None, "mlir": 4, "back_end": 9}, 100) is None
+    assert (
+        carried({"source": 0, "configuration": None, "mlir": 4, "back_end": 9}, 100)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +221,12 @@ def test_an_older_llvm_leaves_its_phases_together() -> None:
 )
 def test_a_forged_proof_is_refused(change: dict[str, object], why: str) -> None:
     proof = tried(24064, -42, REFUTED)
-    head = side("h", 32013, HEAD_KNOBS, ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof))
+    head = side(
+        "h",
+        32013,
+        HEAD_KNOBS,
+        ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof),
+    )
     document = json.loads(b"".join(lines(rows_of(head))))
     (experiments,) = document["cells"][0]["ladders"].values()
     experiments["knobs"] |= change
@@ -161,6 +238,11 @@ def test_a_forged_proof_is_refused(change: dict[str, object], why: str) -> None:
 def test_a_proof_of_another_change_is_not_shown() -> None:
     proof = tried(9, 9, PROVED)
     base = side("b", 7949, BASE_KNOBS)
-    head = side("h", 32013, HEAD_KNOBS, ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof))
+    head = side(
+        "h",
+        32013,
+        HEAD_KNOBS,
+        ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof),
+    )
     (explanation,) = explanations(base, head, diff(base, head)).values()
     assert explanation.dispatches[0].proof is None

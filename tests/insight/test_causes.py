@@ -1,4 +1,7 @@
-"""Why a cell changed: cause, phase and words of pairs whose answer is known; what is listed, its note and its diff."""
+"""Why a cell changed: cause, phase and words of pairs whose answer is known.
+
+What is listed, its note and its diff.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,14 @@ from matched_cells import Row, cells, made, ordinal, whole, without_program
 from reader_checks import fixture
 from replacing import replace
 
-from bot.core.explanation import CAUSES, UNATTRIBUTED, DispatchDelta, Explanation, code_differs, named_bytes
+from bot.core.explanation import (
+    CAUSES,
+    UNATTRIBUTED,
+    DispatchDelta,
+    Explanation,
+    code_differs,
+    named_bytes,
+)
 from bot.core.explanation import PHASES as ALL_PHASES
 from bot.core.program import Family
 from bot.core.reading import EntryPoint, Reader
@@ -27,18 +37,33 @@ OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}
 UNOPTIMIZED = {"input": whole("i")}
 FOLDED = Row("p1", "p", places=("e.0", "e.1", "e.2"), code="p1")
 UNFOLDED = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(3))
-FAMILY = Family("constants", ("main_dispatch_0", "main_dispatch_1", "main_dispatch_2"), ("i32: 3, 5, 7", "more"))
-TEXTS = {whole(f"{letter}{number}"): f"func\n  op {letter}{number}\n" for letter in "pqsk" for number in range(9)}
+FAMILY = Family(
+    "constants",
+    ("main_dispatch_0", "main_dispatch_1", "main_dispatch_2"),
+    ("i32: 3, 5, 7", "more"),
+)
+TEXTS = {
+    whole(f"{letter}{number}"): f"func\n  op {letter}{number}\n"
+    for letter in "pqsk"
+    for number in range(9)
+}
 S, T, U = (Row(name, code=name) for name in "stu")
 
 
-def _told(base: Cell, head: Cell, same_model: bool = True, same_command: bool = True) -> Explanation:
-    return explain(base, replace(head, artifact_digest="b"), same_model, same_command, TEXTS.get)
+def _told(
+    base: Cell, head: Cell, same_model: bool = True, same_command: bool = True
+) -> Explanation:
+    return explain(
+        base, replace(head, artifact_digest="b"), same_model, same_command, TEXTS.get
+    )
 
 
 def _listed(found: Iterable[DispatchDelta]) -> str:
     """Base's and head's ordinal and the cause of what is listed."""
-    return ", ".join(f"{ordinal(one.base) or ''}>{ordinal(one.head) or ''} {one.cause}" for one in found)
+    return ", ".join(
+        f"{ordinal(one.base) or ''}>{ordinal(one.head) or ''} {one.cause}"
+        for one in found
+    )
 
 
 def _changed(row: Row, **changes: Any) -> Row:
@@ -51,109 +76,209 @@ MERGED = "regions are formed differently: 2 of 3 dispatch sites became 1"
 APART = (Row("m"), Row("r", kind="elementwise"), Row("k", code="k"))
 TOGETHER = (Row("mr", code="n"), Row("k", code="k"))
 Q_FOLDED = Row("q1", "q", kind="conv", places=("c.0", "c.1"), code="q")
-Q_UNFOLDED = tuple(Row(f"q{i}", "q", kind="conv", places=(f"c.{i}",), code=f"q{i}") for i in range(2))
+Q_UNFOLDED = tuple(
+    Row(f"q{i}", "q", kind="conv", places=(f"c.{i}",), code=f"q{i}") for i in range(2)
+)
 PAIRED = (Row("p1", "p", places=("e.0", "e.1")), Row("p2", "p", places=("e.2",)))
 CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
     "input": (
-        made(Row("s")), made(Row("t", kind="conv", code="d"), phases=OTHER_INPUT),
-        "input", "input", "the compiler reads the same model text differently", ">0 input, 0> input",
+        made(Row("s")),
+        made(Row("t", kind="conv", code="d"), phases=OTHER_INPUT),
+        "input",
+        "input",
+        "the compiler reads the same model text differently",
+        ">0 input, 0> input",
     ),
     "read differently, and another configuration": (
-        made(Row("s")), made(Row("s", strategy="Tiling | [4, 0]", code="d"), phases=OTHER_INPUT),
-        "strategy", "configuration", f"1 of 1 dispatch has {CONFIGURED}", "0>0 strategy",
+        made(Row("s")),
+        made(Row("s", strategy="Tiling | [4, 0]", code="d"), phases=OTHER_INPUT),
+        "strategy",
+        "configuration",
+        f"1 of 1 dispatch has {CONFIGURED}",
+        "0>0 strategy",
     ),
     "read differently, and the same in the end": (
-        made(Row("s")), made(Row("s"), phases=OTHER_INPUT), "packaging", "layout",
-        "the code of every dispatch is the same, but its layout differs", "",
+        made(Row("s")),
+        made(Row("s"), phases=OTHER_INPUT),
+        "packaging",
+        "layout",
+        "the code of every dispatch is the same, but its layout differs",
+        "",
     ),
     "an inserted dispatch without shift noise": (
         made(*(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5))),
-        made(Row("new", kind="elementwise"), *(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5)),
-             phases=OTHER_INPUT),
-        "input", "input", "the compiler reads the same model text differently", ">0 input",
+        made(
+            Row("new", kind="elementwise"),
+            *(Row(f"s{i}", code=f"c{i}", places=(f"e.{i}",)) for i in range(5)),
+            phases=OTHER_INPUT,
+        ),
+        "input",
+        "input",
+        "the compiler reads the same model text differently",
+        ">0 input",
     ),
-    "merged": (made(*APART), made(*TOGETHER), "fusion", "dispatch-creation", MERGED, None),
+    "merged": (
+        made(*APART),
+        made(*TOGETHER),
+        "fusion",
+        "dispatch-creation",
+        MERGED,
+        None,
+    ),
     "merged, the phase not known": (
-        made(*APART), made(*TOGETHER, phases=UNOPTIMIZED), "fusion", None, MERGED, None,
+        made(*APART),
+        made(*TOGETHER, phases=UNOPTIMIZED),
+        "fusion",
+        None,
+        MERGED,
+        None,
     ),
-    "as many sites of the same kinds": (  # a release may spell operations otherwise, and call dispatches by other names
+    # a release may spell operations otherwise, and call dispatches by other names
+    "as many sites of the same kinds": (
         made(*(Row(f"m{i}", words="matmul", code=f"m{i}") for i in range(4))),
         made(*(Row(f"n{i}", words="matmul_like", code=f"n{i}") for i in range(4))),
-        "fusion", "dispatch-creation",
-        "other IR at 4 of 4 dispatch sites, in the same number of regions of the same kinds", None,
+        "fusion",
+        "dispatch-creation",
+        "other IR at 4 of 4 dispatch sites, in the same number of regions of the same kinds",
+        None,
     ),
     "other names alone": (
-        made(Row("m", words="matmul")), made(Row("m", words="matmul_like"), first=9),
-        "packaging", "layout", "the code of every dispatch is the same, but its layout differs", "",
+        made(Row("m", words="matmul")),
+        made(Row("m", words="matmul_like"), first=9),
+        "packaging",
+        "layout",
+        "the code of every dispatch is the same, but its layout differs",
+        "",
     ),
     "folded on base": (
-        made(FOLDED), made(*UNFOLDED, families=[FAMILY]), "dedup-lost", "deduplication",
+        made(FOLDED),
+        made(*UNFOLDED, families=[FAMILY]),
+        "dedup-lost",
+        "deduplication",
         "the same regions are folded into 1 → 3 executables; kept apart by constants (i32: 3, 5, 7)",
         ">0 dedup-lost, 0>1 dedup-lost, >2 dedup-lost",
     ),
     "folded on head": (
-        made(*UNFOLDED, families=[FAMILY]), made(FOLDED), "dedup-won", "deduplication",
+        made(*UNFOLDED, families=[FAMILY]),
+        made(FOLDED),
+        "dedup-won",
+        "deduplication",
         "the same regions are folded into 3 → 1 executables; were kept apart by constants (i32: 3, 5, 7)",
         "0> dedup-won, 1>0 dedup-won, 2> dedup-won",
     ),
     "of lost and won the net decides": (
-        made(FOLDED, *Q_UNFOLDED), made(*UNFOLDED, Q_FOLDED),
-        "dedup-lost", "deduplication", "the same regions are folded into 3 → 4 executables", None,
+        made(FOLDED, *Q_UNFOLDED),
+        made(*UNFOLDED, Q_FOLDED),
+        "dedup-lost",
+        "deduplication",
+        "the same regions are folded into 3 → 4 executables",
+        None,
     ),
     "a tie of lost and won": (
-        made(*PAIRED, Q_FOLDED), made(FOLDED, *Q_UNFOLDED), "fusion", "executable-source", SAME_WITH_OTHER_VALUES, None,
+        made(*PAIRED, Q_FOLDED),
+        made(FOLDED, *Q_UNFOLDED),
+        "fusion",
+        "executable-source",
+        SAME_WITH_OTHER_VALUES,
+        None,
     ),
     "each dispatch has the cause of its own structure": (
-        made(FOLDED, Row("k", code="k")), made(*UNFOLDED, Row("k", code="K", code_bytes=101)),
-        "dedup-lost", "deduplication", "the same regions are folded into 1 → 3 executables",
+        made(FOLDED, Row("k", code="k")),
+        made(*UNFOLDED, Row("k", code="K", code_bytes=101)),
+        "dedup-lost",
+        "deduplication",
+        "the same regions are folded into 1 → 3 executables",
         ">0 dedup-lost, 0>1 dedup-lost, >2 dedup-lost, 1>3 codegen",
     ),
     "other constants": (
-        made(Row("p1", "p")), made(Row("p2", "p", code="d")),
-        "fusion", "executable-source", SAME_WITH_OTHER_VALUES, "0>0 fusion",
+        made(Row("p1", "p")),
+        made(Row("p2", "p", code="d")),
+        "fusion",
+        "executable-source",
+        SAME_WITH_OTHER_VALUES,
+        "0>0 fusion",
     ),
     "other constants after another optimization": (
-        made(Row("p1", "p")), made(Row("p2", "p", code="d"), phases=OTHER_OPTIMIZATION),
-        "fusion", "global-optimization", SAME_WITH_OTHER_VALUES, "0>0 fusion",
+        made(Row("p1", "p")),
+        made(Row("p2", "p", code="d"), phases=OTHER_OPTIMIZATION),
+        "fusion",
+        "global-optimization",
+        SAME_WITH_OTHER_VALUES,
+        "0>0 fusion",
     ),
     "strategy before codegen": (
-        made(S, T, U), made(_changed(S, strategy="Tiling | [4, 0]"), _changed(T), U),
-        "strategy", "configuration", f"1 of 3 dispatches has {CONFIGURED}", "0>0 strategy, 1>1 codegen",
+        made(S, T, U),
+        made(_changed(S, strategy="Tiling | [4, 0]"), _changed(T), U),
+        "strategy",
+        "configuration",
+        f"1 of 3 dispatches has {CONFIGURED}",
+        "0>0 strategy, 1>1 codegen",
     ),
     "a configuration that changed no code": (
-        made(S, T), made(*(replace(row, strategy="Renamed") for row in (S, T))),
-        "strategy", "configuration", f"2 of 2 dispatches have {CONFIGURED}, but the same code", "",
+        made(S, T),
+        made(*(replace(row, strategy="Renamed") for row in (S, T))),
+        "strategy",
+        "configuration",
+        f"2 of 2 dispatches have {CONFIGURED}, but the same code",
+        "",
     ),
     "and is not to blame for other code": (
-        made(S, T), made(replace(S, strategy="Renamed"), _changed(T)), "codegen", "code",
-        "1 of 2 dispatches has the same configuration and different code", "1>1 codegen",
+        made(S, T),
+        made(replace(S, strategy="Renamed"), _changed(T)),
+        "codegen",
+        "code",
+        "1 of 2 dispatches has the same configuration and different code",
+        "1>1 codegen",
     ),
     "another configuration of unknown code": (
-        made(replace(S, code=None)), made(replace(S, code=None, strategy="Renamed")), "strategy", "configuration",
-        f"1 of 1 dispatch has {CONFIGURED}", None,
+        made(replace(S, code=None)),
+        made(replace(S, code=None, strategy="Renamed")),
+        "strategy",
+        "configuration",
+        f"1 of 1 dispatch has {CONFIGURED}",
+        None,
     ),
     "codegen": (
-        made(S, T), made(S, _changed(T)), "codegen", "code",
-        "1 of 2 dispatches has the same configuration and different code", "1>1 codegen",
+        made(S, T),
+        made(S, _changed(T)),
+        "codegen",
+        "code",
+        "1 of 2 dispatches has the same configuration and different code",
+        "1>1 codegen",
     ),
     "other size of unknown code": (
-        made(Row("s", code=None)), made(Row("s", code=None, code_bytes=101)), "codegen", "code",
-        "1 of 1 dispatch has the same configuration and different code", "0>0 codegen",
+        made(Row("s", code=None)),
+        made(Row("s", code=None, code_bytes=101)),
+        "codegen",
+        "code",
+        "1 of 1 dispatch has the same configuration and different code",
+        "0>0 codegen",
     ),
     "other numbers of the same code": (
-        made(S), made(replace(S, stack_bytes=32)), "packaging", "layout",
-        "the code of every dispatch is the same, but its layout differs", "0>0 packaging",
+        made(S),
+        made(replace(S, stack_bytes=32)),
+        "packaging",
+        "layout",
+        "the code of every dispatch is the same, but its layout differs",
+        "0>0 packaging",
     ),
     "code that cannot be compared": (
-        made(Row("s", code=None)), made(Row("s", code="c")), None, None,
-        "1 of 1 dispatch has code that could not be compared", None,
+        made(Row("s", code=None)),
+        made(Row("s", code="c")),
+        None,
+        None,
+        "1 of 1 dispatch has code that could not be compared",
+        None,
     ),
     "other sites alone": (
         made(Row("s"), Row("x", kind="conv", code="x", places=("e.0", "e.1"))),
         made(Row("s"), Row("x", kind="conv", code="x")),
-        "fusion", "dispatch-creation", "regions are formed differently: 1 of 3 dispatch sites became 0", "1>1 fusion",
+        "fusion",
+        "dispatch-creation",
+        "regions are formed differently: 1 of 3 dispatch sites became 0",
+        "1>1 fusion",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -162,17 +287,25 @@ def test_cause_phase_words_and_dispatches(name: str) -> None:
     found = _told(base, head)
     assert (found.cause, found.phase, found.why) == (cause, phase, why)
     if listed is not None:
-        assert sorted(_listed(found.dispatches).split(", ")) == sorted(listed.split(", "))
+        assert sorted(_listed(found.dispatches).split(", ")) == sorted(
+            listed.split(", ")
+        )
 
 
 def test_another_text_of_the_model_is_the_cause_before_all_others() -> None:
     for name in ("input", "read differently, and another configuration"):
         found = _told(*CASES[name][:2], same_model=False)
-        assert (found.cause, found.phase, found.why) == ("input", "input", "the model itself changed")
+        assert (found.cause, found.phase, found.why) == (
+            "input",
+            "input",
+            "the model itself changed",
+        )
 
 
 def test_the_same_artifact_has_no_cause() -> None:
-    assert explain(made(S), made(S), True, True).why == "both artifacts are the same bytes"
+    assert (
+        explain(made(S), made(S), True, True).why == "both artifacts are the same bytes"
+    )
 
 
 @pytest.mark.parametrize("side", ["base", "head"])
@@ -182,17 +315,31 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
 
     other, unlisted = made(Row("t", code="d")), made(Row("s"), Row("r"))
     assert unlisted.program is not None
-    partial = replace(unlisted, program=replace(unlisted.program, sources=unlisted.program.sources[:1]))
-    unconfigured = replace(made(Row("s", code="d", strategy=None)), reasons={"strategies": "no dump"})
+    partial = replace(
+        unlisted,
+        program=replace(unlisted.program, sources=unlisted.program.sources[:1]),
+    )
+    unconfigured = replace(
+        made(Row("s", code="d", strategy=None)), reasons={"strategies": "no dump"}
+    )
     for cells_, why in (
-        (both(without_program(other, "it ended"), other), "the program's IR was not read on {}: it ended"),
+        (
+            both(without_program(other, "it ended"), other),
+            "the program's IR was not read on {}: it ended",
+        ),
         (both(made(Row("s"), phases={}), other), "the input phase was not read on {}"),
         (both(partial, other), "the IR of 1 of the dispatch sites was not read on {}"),
-        (both(unconfigured, made(Row("s"))), "the configuration was not read on {}: no dump"),
-    ):  # fmt: skip
+        (
+            both(unconfigured, made(Row("s"))),
+            "the configuration was not read on {}: no dump",
+        ),
+    ):
         found = _told(*cells_)
         assert (found.cause, found.phase, found.why) == (None, None, why.format(side))
-    assert _listed(_told(*both(without_program(made(Row("t")), "…"), other)).dispatches) == "0>0 None"
+    assert (
+        _listed(_told(*both(without_program(made(Row("t")), "…"), other)).dispatches)
+        == "0>0 None"
+    )
 
 
 # Buffers that the program binds.
@@ -205,13 +352,20 @@ def _bound(cell: Cell, what: str) -> Cell:
     return replace(cell, program=replace(cell.program, sources=tuple(sources)))
 
 
-def test_what_is_bound_otherwise_is_a_consequence_of_another_program_by_one_compiler() -> None:
+def test_what_is_bound_otherwise_is_a_consequence_of_another_program_by_one_compiler() -> (
+    None
+):
     rows = (S, replace(T, code_bytes=100))
     moved = [_changed(row, code_bytes=104) for row in rows]
-    base, new = _bound(made(*rows), "o"), _bound(made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "O")
+    base, new = (
+        _bound(made(*rows), "o"),
+        _bound(made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "O"),
+    )
     assert _listed(_told(base, new).dispatches) == ">0 input, 0>1 input, 1>2 input"
     by_another_compiler = _told(base, new, same_command=False)
-    assert _listed(by_another_compiler.dispatches) == ">0 input, 0>1 codegen, 1>2 codegen"
+    assert (
+        _listed(by_another_compiler.dispatches) == ">0 input, 0>1 codegen, 1>2 codegen"
+    )
     assert _told(base, _bound(made(*moved), "o")).phase == "code"
 
 
@@ -219,10 +373,17 @@ def test_what_is_bound_otherwise_is_said() -> None:
     words = "but the program binds other buffers"
     base = _bound(made(S), "o")
     found = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
-    assert [one.note for one in found.dispatches] == [f"the same configuration, different code, {words}"]
-    assert found.why == f"1 of 1 dispatch has the same configuration and different code, {words}"
+    assert [one.note for one in found.dispatches] == [
+        f"the same configuration, different code, {words}"
+    ]
+    assert (
+        found.why
+        == f"1 of 1 dispatch has the same configuration and different code, {words}"
+    )
     assert found.phase == "executable-source"
-    elsewhere = _told(base, _bound(made(_changed(S)), "O"))  # code of the same size is counted and not listed
+    elsewhere = _told(
+        base, _bound(made(_changed(S)), "O")
+    )  # code of the same size is counted and not listed
     assert (elsewhere.dispatches, elsewhere.unchanged, elsewhere.rebased) == ((), 0, 1)
     assert _told(base, _bound(made(_changed(S)), "o")).rebased == 0
 
@@ -233,51 +394,117 @@ def test_what_is_bound_otherwise_is_said() -> None:
 def test_the_largest_change_comes_first_and_only_the_largest_have_diffs() -> None:
     rows = [Row(f"s{i}", code=f"s{i}") for i in range(4)]
     sizes = zip(rows, (100, 90, 150, 101), strict=True)
-    head = made(*(replace(row, code_bytes=size, code=row.code if size == 100 else "x") for row, size in sizes))
+    head = made(
+        *(
+            replace(row, code_bytes=size, code=row.code if size == 100 else "x")
+            for row, size in sizes
+        )
+    )
     found = _told(made(*rows), head)
-    assert (_listed(found.dispatches), found.unchanged) == ("2>2 codegen, 1>1 codegen, 3>3 codegen", 1)
+    assert (_listed(found.dispatches), found.unchanged) == (
+        "2>2 codegen, 1>1 codegen, 3>3 codegen",
+        1,
+    )
     assert {(one.matched, one.note) for one in found.dispatches} == {
         ("same-source", "the same configuration, different code")
     }
     assert (found.components, found.tree) == ((), ())
     many = [Row(f"x{i}", code=f"x{i}") for i in range(MOST_DIFFS + 20)]
-    other = [replace(r, code="y", strategy="Distribute | [8, 0]", code_bytes=900 - i) for i, r in enumerate(many)]
+    other = [
+        replace(r, code="y", strategy="Distribute | [8, 0]", code_bytes=900 - i)
+        for i, r in enumerate(many)
+    ]
     dispatches = _told(made(*many), made(*other)).dispatches
     assert [bool(one.diff) for one in dispatches] == [True] * MOST_DIFFS + [False] * 20
 
 
 NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
-    (made(Row("s0", strategy="Tiling tile = [8, 0]")), made(Row("s0", code="d", strategy="Tiling tile = [4, 0]")),
-     "0>0", "Tiling … tile 8 → 4", (" pipeline = Tiling", "-tile = [8, 0]", "+tile = [4, 0]")),
-    (made(Row("p1", "p")), made(Row("p2", "p", code="d")), "0>0",
-     "the same region with different constants, shapes or offsets", (" func", "-  op p1", "+  op p2")),
-    (made(FOLDED), made(*UNFOLDED, families=[FAMILY]), ">0",  # two of head that were one on base
-     "", (" func", "-  op p1", "+  op p0")),
-    (made(FOLDED), made(*UNFOLDED, families=[FAMILY]), "0>1", "3 → 1 dispatch sites", ()),
-    (made(*UNFOLDED, families=[FAMILY]), made(FOLDED), "2>", "", (" func", "-  op p2", "+  op p1")),
+    (
+        made(Row("s0", strategy="Tiling tile = [8, 0]")),
+        made(Row("s0", code="d", strategy="Tiling tile = [4, 0]")),
+        "0>0",
+        "Tiling … tile 8 → 4",
+        (" pipeline = Tiling", "-tile = [8, 0]", "+tile = [4, 0]"),
+    ),
+    (
+        made(Row("p1", "p")),
+        made(Row("p2", "p", code="d")),
+        "0>0",
+        "the same region with different constants, shapes or offsets",
+        (" func", "-  op p1", "+  op p2"),
+    ),
+    (
+        made(FOLDED),
+        made(*UNFOLDED, families=[FAMILY]),
+        ">0",  # two of head that were one on base
+        "",
+        (" func", "-  op p1", "+  op p0"),
+    ),
+    (
+        made(FOLDED),
+        made(*UNFOLDED, families=[FAMILY]),
+        "0>1",
+        "3 → 1 dispatch sites",
+        (),
+    ),
+    (
+        made(*UNFOLDED, families=[FAMILY]),
+        made(FOLDED),
+        "2>",
+        "",
+        (" func", "-  op p2", "+  op p1"),
+    ),
     (made(Row("s0", kind="conv"), Row("k0")), made(Row("s1"), Row("k0")), ">0", "", ()),
-    (without_program(made(Row("s0")), "the worker ended"), made(Row("s0", code="d")), "0>0",
-     "the program's IR was not read on base: the worker ended", ()),
-    (made(Row("s0", strategy=None)), made(Row("s0", code="d", strategy=None)), "0>0",
-     "the configuration was not read on base and head", ()),
-    (made(Row("s0", code=None)), made(Row("s0", stack_bytes=99)), "0>0", "its code could not be compared", ()),
-]  # fmt: skip
+    (
+        without_program(made(Row("s0")), "the worker ended"),
+        made(Row("s0", code="d")),
+        "0>0",
+        "the program's IR was not read on base: the worker ended",
+        (),
+    ),
+    (
+        made(Row("s0", strategy=None)),
+        made(Row("s0", code="d", strategy=None)),
+        "0>0",
+        "the configuration was not read on base and head",
+        (),
+    ),
+    (
+        made(Row("s0", code=None)),
+        made(Row("s0", stack_bytes=99)),
+        "0>0",
+        "its code could not be compared",
+        (),
+    ),
+]
 
 
 @pytest.mark.parametrize(("base", "head", "which", "note", "diff"), NOTES)
 def test_a_dispatch_has_its_note_and_its_diff(
     base: Cell, head: Cell, which: str, note: str, diff: tuple[str, ...]
 ) -> None:
-    (one,) = (one for one in _told(base, head).dispatches if _listed([one]).startswith(f"{which} "))
+    (one,) = (
+        one
+        for one in _told(base, head).dispatches
+        if _listed([one]).startswith(f"{which} ")
+    )
     assert (one.note, one.diff[3:]) == (note, diff)
 
 
 def test_the_component_is_asked_of_the_side_that_has_it() -> None:
     base, head = made(Row("s0", kind="conv")), made(Row("s1"), artifact="h")
     conv, matmul = (f"main_dispatch_0_{kind}_8x16_f32" for kind in ("conv", "matmul"))
-    found = explain(base, head, True, True, components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}))
+    found = explain(
+        base,
+        head,
+        True,
+        True,
+        components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}),
+    )
     assert [one.component for one in found.dispatches] == ["head", "stem"]
-    assert {one.component for one in explain(base, head, True, True).dispatches} == {UNATTRIBUTED}
+    assert {one.component for one in explain(base, head, True, True).dispatches} == {
+        UNATTRIBUTED
+    }
 
 
 def test_of_unknown_code_nothing_is_said_where_all_else_is_the_same() -> None:
@@ -287,46 +514,81 @@ def test_of_unknown_code_nothing_is_said_where_all_else_is_the_same() -> None:
 
 
 def test_a_family_is_named_only_if_it_holds_two_of_them() -> None:
-    cell = made(*UNFOLDED, families=[replace(FAMILY, members=("main_dispatch_0", "main_dispatch_2"))])
+    cell = made(
+        *UNFOLDED,
+        families=[replace(FAMILY, members=("main_dispatch_0", "main_dispatch_2"))],
+    )
     assert keeps_apart(cell, ("main_dispatch_0", "main_dispatch_1")) == ""
-    assert keeps_apart(replace(cell, families=(replace(FAMILY, varying=()),)), FAMILY.members) == "constants"
+    assert (
+        keeps_apart(
+            replace(cell, families=(replace(FAMILY, varying=()),)), FAMILY.members
+        )
+        == "constants"
+    )
 
 
 # Code is the same by its whole digest, whatever its text's length.
 
 
 def _change(one: DispatchDelta) -> int:
-    return ((one.head and one.head.code_bytes) or 0) - ((one.base and one.base.code_bytes) or 0)
+    return ((one.head and one.head.code_bytes) or 0) - (
+        (one.base and one.base.code_bytes) or 0
+    )
 
 
 def test_a_longer_name_in_the_text_of_the_same_code_is_no_change_of_it() -> None:
     rows = [Row(f"s{i}", code=f"s{i}", places=(f"e.{i}",)) for i in range(3)]
     head = made(*(replace(row, code_bytes=104) for row in rows), first=9)
     found, back = _told(made(*rows, first=7), head), _told(head, made(*rows, first=7))
-    assert (found.dispatches, found.unchanged, found.renamed_bytes, found.cause) == ((), 3, 12, "packaging")
+    assert (found.dispatches, found.unchanged, found.renamed_bytes, found.cause) == (
+        (),
+        3,
+        12,
+        "packaging",
+    )
     assert (back.dispatches, back.renamed_bytes) == ((), -12)
-    found = _told(made(*rows), made(replace(rows[0], code_bytes=104, places=("e.0", "e.0")), *rows[1:]))
+    found = _told(
+        made(*rows),
+        made(replace(rows[0], code_bytes=104, places=("e.0", "e.0")), *rows[1:]),
+    )
     assert ([_change(one) for one in found.dispatches], found.renamed_bytes) == ([4], 0)
 
 
 def _row(entry: EntryPoint) -> Dispatch:
-    return Dispatch("e", entry.name, code_bytes=entry.code_bytes, stack_bytes=entry.stack_bytes, code=entry.code)
+    return Dispatch(
+        "e",
+        entry.name,
+        code_bytes=entry.code_bytes,
+        stack_bytes=entry.stack_bytes,
+        code=entry.code,
+    )
 
 
-@pytest.mark.parametrize(("reader", "name"), [(PTX, "dense.cuda.ptx"), (METAL, "dense.metal-spirv.1.metal")])
-def test_the_tenth_dispatch_of_a_real_kernel_has_a_longer_name_and_the_same_code(reader: Reader, name: str) -> None:
+@pytest.mark.parametrize(
+    ("reader", "name"), [(PTX, "dense.cuda.ptx"), (METAL, "dense.metal-spirv.1.metal")]
+)
+def test_the_tenth_dispatch_of_a_real_kernel_has_a_longer_name_and_the_same_code(
+    reader: Reader, name: str
+) -> None:
     data = fixture(name)
     longer = re.sub(rb"(?<=_dispatch_)(?=\d)", b"1", data)
-    for before, after in zip(reader.read(data).entry_points, reader.read(longer).entry_points, strict=True):
+    for before, after in zip(
+        reader.read(data).entry_points, reader.read(longer).entry_points, strict=True
+    ):
         base, head = _row(before), _row(after)
         bytes_more = (head.code_bytes or 0) - (base.code_bytes or 0)
         assert code_differs(base, head) is False and same_numbers(base, head)
-        assert named_bytes(base, head) == bytes_more > 0, "the exact figure of each is measured"
+        assert named_bytes(base, head) == bytes_more > 0, (
+            "the exact figure of each is measured"
+        )
 
 
 def test_of_other_or_unknown_code_no_bytes_are_of_names() -> None:
     base = Dispatch("e", "n", code_bytes=10, code="a" * 43)
-    for head in (replace(base, code="b" * 43, code_bytes=12), replace(base, code=None, code_bytes=12)):
+    for head in (
+        replace(base, code="b" * 43, code_bytes=12),
+        replace(base, code=None, code_bytes=12),
+    ):
         assert named_bytes(base, head) == 0
         assert code_differs(base, head) is True and not same_numbers(base, head)
     unsized = replace(base, code_bytes=None)
@@ -349,28 +611,50 @@ _MIRROR = {"dedup-won": "dedup-lost"}
 
 
 @given(cells(), cells(), st.booleans())
-def test_what_is_listed_sums_to_the_cell_and_swapping_negates(base: Cell, head: Cell, same_model: bool) -> None:
+def test_what_is_listed_sums_to_the_cell_and_swapping_negates(
+    base: Cell, head: Cell, same_model: bool
+) -> None:
     there = explain(base, head, same_model, True, TEXTS.get)
     back = explain(head, base, same_model, True, TEXTS.get)
     assert there.why and there.why.isprintable() and there.phase in (*ALL_PHASES, None)
     assert there.cause is None or there.phase in (*_FIRST_PHASES[there.cause], None)
     assert {one.cause for one in there.dispatches} <= {*CAUSES, None}
-    assert _MIRROR.get(str(there.cause), there.cause) == _MIRROR.get(str(back.cause), back.cause)
+    assert _MIRROR.get(str(there.cause), there.cause) == _MIRROR.get(
+        str(back.cause), back.cause
+    )
     assert there.phase == back.phase and not there.cause == back.cause == "dedup-won"
-    total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(row.code_bytes or 0 for row in base.dispatches)
+    total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(
+        row.code_bytes or 0 for row in base.dispatches
+    )
     assert sum(map(_change, there.dispatches)) + there.renamed_bytes == total
-    assert (there.renamed_bytes, there.unchanged, there.rebased) == (-back.renamed_bytes, back.unchanged, back.rebased)
+    assert (there.renamed_bytes, there.unchanged, there.rebased) == (
+        -back.renamed_bytes,
+        back.unchanged,
+        back.rebased,
+    )
     sites = [sum(row.sites or 0 for row in cell.dispatches) for cell in (base, head)]
     moved = [
-        (one.head.sites or 0 if one.head else 0) - (one.base.sites or 0 if one.base else 0) for one in there.dispatches
+        (one.head.sites or 0 if one.head else 0)
+        - (one.base.sites or 0 if one.base else 0)
+        for one in there.dispatches
     ]
     assert sum(moved) == sites[1] - sites[0]
-    left, right = ({(str(one.base), str(one.head)) for one in found.dispatches} for found in (there, back))
+    left, right = (
+        {(str(one.base), str(one.head)) for one in found.dispatches}
+        for found in (there, back)
+    )
     assert left == {(base_row, head_row) for head_row, base_row in right}
 
 
 @given(cells())
 def test_a_cell_against_itself_lists_nothing(cell: Cell) -> None:
     found = explain(cell, cell, True, True)
-    assert (found.cause, found.dispatches, found.unchanged) == (None, (), len(cell.dispatches))
-    assert _told(cell, cell).cause in ("packaging", None), "of another artifact the layout alone differs"
+    assert (found.cause, found.dispatches, found.unchanged) == (
+        None,
+        (),
+        len(cell.dispatches),
+    )
+    assert _told(cell, cell).cause in (
+        "packaging",
+        None,
+    ), "of another artifact the layout alone differs"

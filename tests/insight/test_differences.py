@@ -1,4 +1,7 @@
-"""Differences: unified, capped, clean; the smallest piece of a pair, and nothing where a text is not at hand."""
+"""Differences: unified, capped, clean.
+
+The smallest piece of a pair, and nothing where a text is not at hand.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +18,46 @@ from bot.explain.phases import (
     unified,
 )
 
-BASE = "CPUDoubleTilingExpert | workgroup = [64, 64, 0], vector = [8, 32, 1] | 1 subgroup"
+BASE = (
+    "CPUDoubleTilingExpert | workgroup = [64, 64, 0], vector = [8, 32, 1] | 1 subgroup"
+)
 HEAD = BASE.replace("[8, 32, 1]", "[4, 32, 1]")
 TEXTS = {"s": "a\nb\nc\n", "t": "a\nB\nc\n"}
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_diff_names_its_sides_and_is_cut_and_clean(base: str, head: str) -> None:
-    assert all(line.isprintable() and len(line) <= LINE_CHARACTERS for line in unified(base, head))
-    assert unified("a\nb\nc", "a\nB\nc") == ("--- base", "+++ head", "@@ -1,3 +1,3 @@", " a", "-b", "+B", " c")
+    assert all(
+        line.isprintable() and len(line) <= LINE_CHARACTERS
+        for line in unified(base, head)
+    )
+    assert unified("a\nb\nc", "a\nB\nc") == (
+        "--- base",
+        "+++ head",
+        "@@ -1,3 +1,3 @@",
+        " a",
+        "-b",
+        "+B",
+        " c",
+    )
     assert unified(base, base) == ()
     lines = [str(number) for number in range(20)]
     shown = unified("\n".join(lines), "\n".join([*lines[:10], "x", *lines[11:]]))
     assert shown[3:] == (" 8", " 9", "-10", "+x", " 11", " 12")
-    shown = unified("\n".join(f"b{i}" for i in range(50)), "\n".join(f"h{i}" for i in range(50)))
+    shown = unified(
+        "\n".join(f"b{i}" for i in range(50)), "\n".join(f"h{i}" for i in range(50))
+    )
     assert (len(shown), shown[-1]) == (LINES + 1, f"… {103 - LINES} more lines")
-    assert [len(line) for line in unified("x" * 500, "y" * 500)[3:]] == [LINE_CHARACTERS] * 2
+    assert [len(line) for line in unified("x" * 500, "y" * 500)[3:]] == [
+        LINE_CHARACTERS
+    ] * 2
 
 
 def test_huge_texts_are_no_trap() -> None:
-    base, head = "\n".join("ab"[i % 2] for i in range(200_000)), "\n".join("ba"[i % 3 == 0] for i in range(200_000))
+    base, head = (
+        "\n".join("ab"[i % 2] for i in range(200_000)),
+        "\n".join("ba"[i % 3 == 0] for i in range(200_000)),
+    )
     assert len(unified(base, head)) <= LINES + 1
 
 
@@ -42,16 +65,27 @@ def test_huge_texts_are_no_trap() -> None:
     ("base", "head", "note"),
     [
         (BASE, HEAD, "CPUDoubleTilingExpert … vector 8 → 4"),
-        (BASE, HEAD.replace("CPU", "Other"),
-         "pipeline CPUDoubleTilingExpert → OtherDoubleTilingExpert; vector 8 → 4"),
+        (
+            BASE,
+            HEAD.replace("CPU", "Other"),
+            "pipeline CPUDoubleTilingExpert → OtherDoubleTilingExpert; vector 8 → 4",
+        ),
         (BASE, BASE + " | more", "CPUDoubleTilingExpert … more not set → set"),
-        (BASE, BASE.replace("vector = [8, 32, 1]", "cache = [2]"),
-         "CPUDoubleTilingExpert … vector [8, 32, 1] → not set; cache not set → [2]"),
-        (BASE, BASE.replace("1 subgroup", "2 subgroup"),
-         "a different configuration, but all named values are equal"),
+        (
+            BASE,
+            BASE.replace("vector = [8, 32, 1]", "cache = [2]"),
+            "CPUDoubleTilingExpert … vector [8, 32, 1] → not set; cache not set → [2]",
+        ),
+        (
+            BASE,
+            BASE.replace("1 subgroup", "2 subgroup"),
+            "a different configuration, but all named values are equal",
+        ),
     ],
-)  # fmt: skip
-def test_a_note_shows_what_differs_of_two_configurations(base: str, head: str, note: str) -> None:
+)
+def test_a_note_shows_what_differs_of_two_configurations(
+    base: str, head: str, note: str
+) -> None:
     assert strategy_note(base, head) == note
 
 
@@ -59,12 +93,17 @@ def test_a_difference_is_shown_where_both_texts_are_at_hand() -> None:
     assert source_diff("s", "t", TEXTS.get)[3:] == (" a", "-b", "+B", " c")
     for one, other in (("s", "gone"), ("gone", "s"), (None, "s"), ("s", "s")):
         assert source_diff(one, other, TEXTS.get) == ()
-    assert {"-vector = [8, 32, 1]", "+vector = [4, 32, 1]"} < set(strategy_diff(BASE, HEAD))
+    assert {"-vector = [8, 32, 1]", "+vector = [4, 32, 1]"} < set(
+        strategy_diff(BASE, HEAD)
+    )
 
 
 def test_one_argument_of_a_long_signature_is_a_line_of_its_own() -> None:
     arguments = [f"%arg{i}: tensor<{i}x{i}xf32>" for i in range(20)]
     others = [*arguments[:12], "%arg12: tensor<7xi8>", *arguments[13:]]
-    texts = {"s": f"func({', '.join(arguments)})\n short, %1", "t": f"func({', '.join(others)})\n short, %1"}
+    texts = {
+        "s": f"func({', '.join(arguments)})\n short, %1",
+        "t": f"func({', '.join(others)})\n short, %1",
+    }
     shown = [line for line in source_diff("s", "t", texts.get)[2:] if line[0] in "+-"]
     assert shown == ["-    %arg12: tensor<12x12xf32>,", "+    %arg12: tensor<7xi8>,"]

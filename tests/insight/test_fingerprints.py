@@ -22,19 +22,32 @@ def digests(generic: str, name: str = "it") -> Source:
     return replace(fingerprint(SourceText(name, generic, "")), executable="")
 
 
-@given(st.sampled_from(ALL), st.integers(1, 10**6), st.sampled_from(["", "_x", "cst."]), st.text())
+@given(
+    st.sampled_from(ALL),
+    st.integers(1, 10**6),
+    st.sampled_from(["", "_x", "cst."]),
+    st.text(),
+)
 @settings(max_examples=60, deadline=None)
 def test_names_and_ordinals_never_matter_and_any_text_has_digests(
     text: SourceText, by: int, prefix: str, odd: str
 ) -> None:
-    generic = re.sub(r"%([0-9]+)", lambda match: f"%{prefix}{int(match[1]) + by}", text.generic)
+    generic = re.sub(
+        r"%([0-9]+)", lambda match: f"%{prefix}{int(match[1]) + by}", text.generic
+    )
     generic = re.sub(r"%arg([0-9]+)", lambda match: f"%in{int(match[1]) + by}", generic)
     assert generic != text.generic
-    assert digests(generic) == digests(text.generic) == digests(text.generic, f"main_dispatch_{by}")
+    assert (
+        digests(generic)
+        == digests(text.generic)
+        == digests(text.generic, f"main_dispatch_{by}")
+    )
     assert digests(odd) == digests(odd)
 
 
-def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_structure() -> None:
+def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_structure() -> (
+    None
+):
     for name in ("constants", "static_shapes", "offsets"):
         found = [fingerprint(text) for text in recorded(name)]
         assert len({one.source for one in found}) == len(found)
@@ -51,7 +64,12 @@ def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_
         ("extra_operation", 0, r"\(d0, d1\) -> \(d1\)", "(d0, d1) -> (d0)"),
         ("extra_operation", 0, "64x64x", "64x?x"),
         ("extra_operation", 0, "arith.addf", "arith.subf"),
-        ("offsets", 1, "static_offsets = array<i64: 16, 0>", "static_offsets = array<i64: -9223372036854775808, 0>"),
+        (
+            "offsets",
+            1,
+            "static_offsets = array<i64: 16, 0>",
+            "static_offsets = array<i64: -9223372036854775808, 0>",
+        ),
         ("static_shapes", 0, r"\(d0 \+ ", "(d0 * 2 + "),  # the strides of a convolution
     ],
 )
@@ -65,7 +83,9 @@ def test_types_maps_dynamic_dimensions_strides_and_operations_are_structure(
 
 def test_digests_are_what_baselines_hold() -> None:
     """Stored baselines keep these: a change here makes all of them differ."""
-    found = [fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")]
+    found = [
+        fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")
+    ]
     assert [(one.executable, one.source[:5], one.structure[:4]) for one in found] == [
         ("quantized_chain_dispatch_0", "hbI29", "SPJB"),
         ("different_fusion_dispatch_0", "rl3um", "jAAo"),
@@ -73,19 +93,43 @@ def test_digests_are_what_baselines_hold() -> None:
 
 
 def test_describe_keeps_facts_and_what_is_bound() -> None:
-    rows = [ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}") for n in range(2)]
+    rows = [
+        ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}") for n in range(2)
+    ]
     bound = tuple(SourceText(name, "?", "") for name in "efg")
-    more = (*rows, replace(rows[0], executable="f", bound=""), replace(rows[0], executable="g"))
+    more = (
+        *rows,
+        replace(rows[0], executable="f", bound=""),
+        replace(rows[0], executable="g"),
+    )
     program = describe(ProgramFacts(1, 1, 3, more, sources=bound))
     e, f, g = program.sources
-    assert e.bound and g.bound and is_digest(e.bound) and is_digest(g.bound) and e.bound != g.bound and f.bound is None
+    assert (
+        e.bound
+        and g.bound
+        and is_digest(e.bound)
+        and is_digest(g.bound)
+        and e.bound != g.bound
+        and f.bound is None
+    )
     texts = (*recorded("constants"), SourceText("odd", "?", "odd text"))
     sites = (Site("quantized_chain_dispatch_0", "layer.0"),)
-    facts = ProgramFacts(7, 12, 7, (), phases={"input": "ab" * 32}, sources=texts, sites=sites)
-    facts = replace(facts, operations={"math.exp": 1, "arith.addf": 2}, places={"layer.0": 3})
+    facts = ProgramFacts(
+        7, 12, 7, (), phases={"input": "ab" * 32}, sources=texts, sites=sites
+    )
+    facts = replace(
+        facts, operations={"math.exp": 1, "arith.addf": 2}, places={"layer.0": 3}
+    )
     program = describe(facts)
     assert (program.phases, program.sites) == ({"input": "q6urq6urq6urq6ur"}, sites)
-    assert (program.operations, program.places) == ("arith.addf 2 math.exp 1", {"layer.0": 3})
-    assert [one.executable for one in program.sources] == [text.executable for text in texts]
-    shown = {one.source: text.shown for one, text in zip(program.sources, texts, strict=True)}
+    assert (program.operations, program.places) == (
+        "arith.addf 2 math.exp 1",
+        {"layer.0": 3},
+    )
+    assert [one.executable for one in program.sources] == [
+        text.executable for text in texts
+    ]
+    shown = {
+        one.source: text.shown for one, text in zip(program.sources, texts, strict=True)
+    }
     assert shown_texts(facts, program) == shown

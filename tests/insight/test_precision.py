@@ -22,7 +22,9 @@ from bot.study.cell import read_program
 
 def stored(cell: Cell) -> Cell:
     """The cell as it comes back from a baseline."""
-    side = plain_snapshot(cells=(cell,), models={KEY.model: "m"}, targets={KEY.target: "llvm-cpu"})
+    side = plain_snapshot(
+        cells=(cell,), models={KEY.model: "m"}, targets={KEY.target: "llvm-cpu"}
+    )
     (found,) = unpack(pack(side), "x").cells
     return found
 
@@ -37,17 +39,26 @@ def test_a_baseline_tells_what_a_fresh_side_does(base: Cell, head: Cell) -> None
     assert told(base, stored(head)) == told(base, head)
 
 
-def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_texts() -> None:
+def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_texts() -> (
+    None
+):
     folded = Row("p1", "p", places=("e.0", "e.1"), code="p1")
-    unfolded = tuple(Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(1, 3))
+    unfolded = tuple(
+        Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(1, 3)
+    )
     texts = {whole(f"p{i}"): f"op p{i}\n" for i in range(3)}
     found = told(stored(made(folded)), made(*unfolded), texts.get)
-    assert (found.cause, found.why) == ("dedup-lost", "the same regions are folded into 1 → 2 executables")
+    assert (found.cause, found.why) == (
+        "dedup-lost",
+        "the same regions are folded into 1 → 2 executables",
+    )
     (added,) = [one for one in found.dispatches if one.matched == "added"]
     assert added.diff[3:] == ("-op p1", "+op p2")
 
 
-def test_the_texts_that_measuring_keeps_are_found_by_what_a_baseline_has(tmp_path: Path) -> None:
+def test_the_texts_that_measuring_keeps_are_found_by_what_a_baseline_has(
+    tmp_path: Path,
+) -> None:
     """From the IR worker's real answer, through files of the cache."""
     answer = (FIXTURES / "ir" / "named.answers.json").read_text(encoding="utf-8")
     store = TextStore(tmp_path)

@@ -9,13 +9,27 @@ from hypothesis import strategies as st
 from replacing import replace
 
 from bot.core.delta import CellDelta
-from bot.core.explanation import UNATTRIBUTED, DispatchDelta, Explanation, PartDelta, PassChange, RootCause
+from bot.core.explanation import (
+    UNATTRIBUTED,
+    DispatchDelta,
+    Explanation,
+    PartDelta,
+    PassChange,
+    RootCause,
+)
 from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.explain.root_causes import knobs, root_causes, turned
 from bot.explain.strategies import configured_parts
 
-KEYS = [CellKey(model, target) for model in ("bert", "mobilenet") for target in ("cpu", "gpu")]
-BASE = "DoubleTilingExpert {enable_loop_peeling} | distribution = [64, 64], vector_common_parallel = [1, 4]"
+KEYS = [
+    CellKey(model, target)
+    for model in ("bert", "mobilenet")
+    for target in ("cpu", "gpu")
+]
+BASE = (
+    "DoubleTilingExpert {enable_loop_peeling} | distribution = [64, 64],"
+    " vector_common_parallel = [1, 4]"
+)
 STRATEGIES = (
     BASE,
     BASE.replace("[1, 4]", "[8, 4]"),
@@ -43,17 +57,33 @@ def pair(
 
 deltas = st.builds(
     pair,
-    st.sampled_from([None, "input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "packaging"]),
+    st.sampled_from(
+        [
+            None,
+            "input",
+            "fusion",
+            "dedup-lost",
+            "dedup-won",
+            "strategy",
+            "codegen",
+            "packaging",
+        ]
+    ),
     st.integers(0, 500),
     st.integers(0, 500),
     st.sampled_from(STRATEGIES),
     st.sampled_from(STRATEGIES),
 )
 parts = st.builds(
-    PartDelta, st.sampled_from(["container", "host"]), st.sampled_from(["names", "VM"]), st.integers(-9, 9)
+    PartDelta,
+    st.sampled_from(["container", "host"]),
+    st.sampled_from(["names", "VM"]),
+    st.integers(-9, 9),
 )
 told = st.builds(
-    lambda dispatches, rest: Explanation(None, None, "", tuple(dispatches), parts=tuple(rest)),
+    lambda dispatches, rest: Explanation(
+        None, None, "", tuple(dispatches), parts=tuple(rest)
+    ),
     st.lists(deltas, max_size=4),
     st.lists(parts, max_size=2),
 )
@@ -61,15 +91,23 @@ told = st.builds(
 
 def found_in(explanations: dict[CellKey, Explanation]) -> tuple[RootCause, ...]:
     cell = Cell(KEYS[0], "ok", command="iree-compile -")
-    return root_causes([CellDelta(key, "changed", {}, cell, cell) for key in KEYS], explanations)
+    return root_causes(
+        [CellDelta(key, "changed", {}, cell, cell) for key in KEYS], explanations
+    )
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), told))
-def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(explanations: dict[CellKey, Explanation]) -> None:
+def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
+    explanations: dict[CellKey, Explanation],
+) -> None:
     roots = found_in(explanations)
     dispatches = [delta for one in explanations.values() for delta in one.dispatches]
     rest = [part for one in explanations.values() for part in one.parts]
-    moved = [(d.head.code_bytes or 0) - (d.base.code_bytes or 0) for d in dispatches if d.base and d.head]
+    moved = [
+        (d.head.code_bytes or 0) - (d.base.code_bytes or 0)
+        for d in dispatches
+        if d.base and d.head
+    ]
     moved += [part.change_bytes for part in rest]
     assert sum(root.total.deltas for root in roots) == len(dispatches) + len(rest)
     assert sum(root.dispatches for root in roots) == len(dispatches)
@@ -80,46 +118,82 @@ def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(explanatio
     )
     for root in roots:
         assert tuple(root.by_target) == root.targets
-        assert sum(tally.net_bytes for tally in root.by_target.values()) == root.total.net_bytes
+        assert (
+            sum(tally.net_bytes for tally in root.by_target.values())
+            == root.total.net_bytes
+        )
         assert abs(root.example.change_bytes) <= root.total.absolute_bytes
     shares = [root.share for root in roots if root.share is not None]
     assert not shares or abs(sum(shares) - 1) < 1e-9
     amounts = [root.total.absolute_bytes for root in roots]
     assert amounts == sorted(amounts, reverse=True)
     back = found_in({key: _swapped(one) for key, one in explanations.items()})
-    assert Counter((r.cause, r.total.net_bytes, r.dispatches) for r in roots) == Counter(
-        (r.cause, -r.total.net_bytes, r.dispatches) for r in back
-    )
+    assert Counter(
+        (r.cause, r.total.net_bytes, r.dispatches) for r in roots
+    ) == Counter((r.cause, -r.total.net_bytes, r.dispatches) for r in back)
 
 
 def _swapped(one: Explanation) -> Explanation:
-    dispatches = tuple(replace(delta, base=delta.head, head=delta.base) for delta in one.dispatches)
-    return replace(one, dispatches=dispatches, parts=tuple(replace(p, change_bytes=-p.change_bytes) for p in one.parts))
+    dispatches = tuple(
+        replace(delta, base=delta.head, head=delta.base) for delta in one.dispatches
+    )
+    return replace(
+        one,
+        dispatches=dispatches,
+        parts=tuple(replace(p, change_bytes=-p.change_bytes) for p in one.parts),
+    )
 
 
-def test_one_knob_over_several_models_is_one_root_cause_with_numbers_of_each_target() -> None:
+def test_one_knob_over_several_models_is_one_root_cause_with_numbers_of_each_target() -> (
+    None
+):
     wider = BASE.replace("[1, 4]", "[8, 4]")
     explanations = {
-        KEYS[0]: Explanation(None, None, "", (pair("strategy", 100, 900, head=wider, component="layer.0"),)),
-        KEYS[2]: Explanation(None, None, "", (pair("strategy", 100, 150, head=wider),) * 2),
+        KEYS[0]: Explanation(
+            None,
+            None,
+            "",
+            (pair("strategy", 100, 900, head=wider, component="layer.0"),),
+        ),
+        KEYS[2]: Explanation(
+            None, None, "", (pair("strategy", 100, 150, head=wider),) * 2
+        ),
     }
     (root,) = found_in(explanations)
     assert (root.cause, root.what) == ("strategy", "vector_common_parallel 1 → 8")
-    assert (root.dispatches, root.models, root.targets) == (3, ("bert", "mobilenet"), ("cpu",))
+    assert (root.dispatches, root.models, root.targets) == (
+        3,
+        ("bert", "mobilenet"),
+        ("cpu",),
+    )
     assert (root.total.net_bytes, root.share) == (900, 1.0)
-    assert (root.example.component, root.example.base_bytes, root.example.head_bytes) == ("layer.0", 100, 900)
+    assert (
+        root.example.component,
+        root.example.base_bytes,
+        root.example.head_bytes,
+    ) == ("layer.0", 100, 900)
     assert root.command == "iree-compile -"
 
 
 def test_other_values_of_one_knob_are_other_root_causes() -> None:
     some = [BASE.replace("[1, 4]", f"[{size}, 4]") for size in (8, 8, 16)]
-    roots = found_in({KEYS[0]: Explanation(None, None, "", tuple(pair("strategy", 1, 2, head=one) for one in some))})
+    roots = found_in(
+        {
+            KEYS[0]: Explanation(
+                None, None, "", tuple(pair("strategy", 1, 2, head=one) for one in some)
+            )
+        }
+    )
     assert {(root.what, root.dispatches) for root in roots} == {
         ("vector_common_parallel 1 → 8", 2),
         ("vector_common_parallel 1 → 16", 1),
     }
-    one, two = (f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2))
-    (root,) = found_in({KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))})
+    one, two = (
+        f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2)
+    )
+    (root,) = found_in(
+        {KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))}
+    )
     assert root.what == "vector_reduction [0, 8] in 1 configuration more"
 
 
@@ -134,9 +208,13 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
     assert sorted(root.targets for root in apart) == [("cpu",), ("gpu",)]
 
 
-def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> None:
+def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> (
+    None
+):
     def traced(left: int, right: int, **counts: int) -> DispatchDelta:
-        return replace(pair("codegen", left, right), passed=PassChange("iree-peel", counts))
+        return replace(
+            pair("codegen", left, right), passed=PassChange("iree-peel", counts)
+        )
 
     told = (
         traced(146344, 57406, delin=-1440),
@@ -155,7 +233,9 @@ def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_trac
     assert root.what == "iree-peel: operations of other types"
 
 
-def test_what_another_target_s_passes_show_is_counted_apart_from_what_was_traced() -> None:
+def test_what_another_target_s_passes_show_is_counted_apart_from_what_was_traced() -> (
+    None
+):
     region = PassChange("form-regions", {"flow.dispatch.region": -1})
     deltas = (
         replace(pair("fusion", 100, 40), passed=region),
@@ -165,7 +245,10 @@ def test_what_another_target_s_passes_show_is_counted_apart_from_what_was_traced
     assert (root.dispatches, root.traced) == (2, (1, 60))
 
 
-@given(st.text(alphabet="ab =[],1{}|.:", max_size=200), st.text(alphabet="ab =[],1{}|.:", max_size=200))
+@given(
+    st.text(alphabet="ab =[],1{}|.:", max_size=200),
+    st.text(alphabet="ab =[],1{}|.:", max_size=200),
+)
 def test_knobs_of_a_configuration(base: str, head: str) -> None:
     assert set(turned(base, head)) == set(turned(head, base))
     assert knobs(configured_parts(BASE)) == {
@@ -175,7 +258,9 @@ def test_knobs_of_a_configuration(base: str, head: str) -> None:
         "vector_common_parallel": ("[1, 4]",),
     }
     assert turned(BASE, STRATEGIES[4])["pipeline"] == "DoubleTilingExpert → Distribute"
-    assert turned(BASE, BASE.replace(" {enable_loop_peeling}", "")) == {"enable_loop_peeling": "set → not set"}
+    assert turned(BASE, BASE.replace(" {enable_loop_peeling}", "")) == {
+        "enable_loop_peeling": "set → not set"
+    }
     assert turned(BASE, BASE) == {}
 
 
@@ -183,7 +268,9 @@ def test_regions_are_formed_differently_only_where_a_side_lacks_one() -> None:
     key = KEYS[0]
     cell = CellDelta(key, "changed", {}, Cell(key, "ok"), Cell(key, "ok"))
     encoded = replace(pair("fusion", 100, 140), matched="same-kind-and-component")
-    alone = DispatchDelta(None, Dispatch("e", "e", "matmul", code_bytes=9), "added", "fusion")
+    alone = DispatchDelta(
+        None, Dispatch("e", "e", "matmul", code_bytes=9), "added", "fusion"
+    )
     for deltas_of_cell, words in (
         ((encoded, encoded), "other IR in regions of the same kinds: conv (2)"),
         ((encoded, alone), "regions formed differently: conv (1), matmul (1)"),

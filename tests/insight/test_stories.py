@@ -11,7 +11,14 @@ from strategies import plain_snapshot
 
 from bot.config.configuration import load_config
 from bot.core.delta import diff
-from bot.core.explanation import CAUSES, MIXED, UNKNOWN, DispatchDelta, Explanation, moved_bytes
+from bot.core.explanation import (
+    CAUSES,
+    MIXED,
+    UNKNOWN,
+    DispatchDelta,
+    Explanation,
+    moved_bytes,
+)
 from bot.core.metrics import part_words
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Failure, Snapshot
@@ -29,10 +36,17 @@ ROWS = (
 def _side(*found: Cell, digest: str = "1") -> Snapshot:
     plain = plain_snapshot()
     models = {cell.key.model: digest for cell in found}
-    return replace(plain, cells=tuple(found), models=models, targets={cell.key.target: "llvm-cpu" for cell in found})
+    return replace(
+        plain,
+        cells=tuple(found),
+        models=models,
+        targets={cell.key.target: "llvm-cpu" for cell in found},
+    )
 
 
-def _told(base: Snapshot, head: Snapshot, sections: tuple[tuple[str, str], ...] = ()) -> dict[CellKey, Explanation]:
+def _told(
+    base: Snapshot, head: Snapshot, sections: tuple[tuple[str, str], ...] = ()
+) -> dict[CellKey, Explanation]:
     return explanations(base, head, diff(base, head), sections)
 
 
@@ -41,41 +55,74 @@ def test_a_changed_cell_has_cause_dispatches_components_and_tree() -> None:
     head = made(replace(ROWS[0], code="d", code_bytes=300), ROWS[1], artifact="b")
     [(key, told)] = _told(_side(base), _side(head)).items()
     assert key == base.key
-    assert (told.cause, [row.component for row in told.dispatches]) == ("codegen", ["layer.*.dense"])
+    assert (told.cause, [row.component for row in told.dispatches]) == (
+        "codegen",
+        ["layer.*.dense"],
+    )
     assert [part.name for part in told.components] == ["layer.*.dense"]
     assert {part.name for part in told.tree} == {"layer.*.dense", "head"}
-    assert told.component == "layer.*.dense" and told.components[0].change("code_bytes") == 200
+    assert (
+        told.component == "layer.*.dense"
+        and told.components[0].change("code_bytes") == 200
+    )
 
 
 def test_sections_of_the_configuration_name_the_components() -> None:
     head = made(replace(ROWS[0], code="d", code_bytes=300), ROWS[1], artifact="b")
-    [told] = _told(_side(made(*ROWS)), _side(head), (("dense layers", "*.layer.*"),)).values()
+    [told] = _told(
+        _side(made(*ROWS)), _side(head), (("dense layers", "*.layer.*"),)
+    ).values()
     assert told.dispatches[0].component == "dense layers" == told.component
 
 
 def test_another_model_text_is_an_input_change() -> None:
     base = made(*ROWS)
     head = made(
-        *ROWS, Row("new", code="n"), artifact="b", phases={"input": whole("j"), "global-optimization": whole("g")}
+        *ROWS,
+        Row("new", code="n"),
+        artifact="b",
+        phases={"input": whole("j"), "global-optimization": whole("g")},
     )
     [told] = _told(_side(base), _side(head, digest="2")).values()
-    assert (told.cause, told.why, len(told.dispatches)) == ("input", "the model itself changed", 1)
+    assert (told.cause, told.why, len(told.dispatches)) == (
+        "input",
+        "the model itself changed",
+        1,
+    )
 
 
 def test_cells_that_are_the_same_or_not_measured_have_no_story() -> None:
     base = made(*ROWS)
     assert _told(_side(base), _side(base)) == {}
-    failed = Cell(base.key, "failed", failure=Failure("compile", "x.py:4:0: error: failed to distribute", 1))
+    failed = Cell(
+        base.key,
+        "failed",
+        failure=Failure("compile", "x.py:4:0: error: failed to distribute", 1),
+    )
     for cell in (base, _again(base), failed):
-        assert _told(_side(cell), _side(failed)) == _told(_side(failed), _side(cell)) == {}
+        assert (
+            _told(_side(cell), _side(failed)) == _told(_side(failed), _side(cell)) == {}
+        )
     assert _told(_side(base), _side()) == {}
 
 
 @pytest.mark.parametrize(
-    "field", ["registers", "spill_bytes", "sass_bytes", "vgprs", "sgprs", "agprs", "vgpr_spills", "sgpr_spills"]
+    "field",
+    [
+        "registers",
+        "spill_bytes",
+        "sass_bytes",
+        "vgprs",
+        "sgprs",
+        "agprs",
+        "vgpr_spills",
+        "sgpr_spills",
+    ],
 )
 @pytest.mark.parametrize("code", ["s", None])
-def test_more_registers_or_spills_of_a_dispatch_are_a_change_of_it(field: str, code: str | None) -> None:
+def test_more_registers_or_spills_of_a_dispatch_are_a_change_of_it(
+    field: str, code: str | None
+) -> None:
     """Whether its code is the same or could not be compared."""
 
     def side(value: int | None, artifact: str) -> Snapshot:
@@ -88,10 +135,17 @@ def test_more_registers_or_spills_of_a_dispatch_are_a_change_of_it(field: str, c
     [changed] = told.dispatches
     assert (getattr(changed.base, field), getattr(changed.head, field)) == (8, 999)
     assert told.unchanged == 1
-    shown = [number.text for number in dispatch_line(changed).numbers.values() if number.differs]
+    shown = [
+        number.text
+        for number in dispatch_line(changed).numbers.values()
+        if number.differs
+    ]
     assert shown == ["8 → 999 B" if field.endswith("_bytes") else "8 → 999"]
     for before, after in ((8, 8), (None, 999), (8, None)):
-        assert [told.dispatches for told in _told(side(before, "a"), side(after, "b")).values()] == [()], (
+        assert [
+            told.dispatches
+            for told in _told(side(before, "a"), side(after, "b")).values()
+        ] == [()], (
             before,
             after,
         )
@@ -106,7 +160,11 @@ def _sized(cell: Cell, host_bytes: int, **metrics: int) -> Cell:
     """With an artifact of its code and a host program."""
     code_bytes = sum(row.code_bytes or 0 for row in cell.dispatches)
     parts = {"executables/text": code_bytes, "vm": host_bytes}
-    return replace(cell, metrics={"artifact_bytes": code_bytes + host_bytes, **metrics}, parts=parts)
+    return replace(
+        cell,
+        metrics={"artifact_bytes": code_bytes + host_bytes, **metrics},
+        parts=parts,
+    )
 
 
 def _again(cell: Cell) -> Cell:
@@ -116,36 +174,71 @@ def _again(cell: Cell) -> Cell:
 
 
 BASE = _sized(made(*ROWS), 50, stack_alloca_bytes=64)
-HEAD = _sized(made(replace(ROWS[0], code="d", code_bytes=300), ROWS[1], artifact="b"), 60, stack_alloca_bytes=96)
+HEAD = _sized(
+    made(replace(ROWS[0], code="d", code_bytes=300), ROWS[1], artifact="b"),
+    60,
+    stack_alloca_bytes=96,
+)
 
 
 @given(cells(), cells(), st.integers(0, 2), st.integers(0, 2))
 def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
     left: Cell, right: Cell, left_host: int, right_host: int
 ) -> None:
-    left, right = _sized(left, left_host), replace(_sized(right, right_host), artifact_digest="z" * 64)
+    left, right = (
+        _sized(left, left_host),
+        replace(_sized(right, right_host), artifact_digest="z" * 64),
+    )
     plain = _told(_side(left), _side(right))
-    there, back = _told(_side(_again(left)), _side(right)), _told(_side(right), _side(_again(left)))
-    if left.metrics == right.metrics:  # the compiler's own doing, as far as anybody knows
+    there, back = (
+        _told(_side(_again(left)), _side(right)),
+        _told(_side(right), _side(_again(left))),
+    )
+    if (
+        left.metrics == right.metrics
+    ):  # the compiler's own doing, as far as anybody knows
         assert there == back == {}
         return
-    assert there == {key: replace(told, first_compiles=True) for key, told in plain.items()} != {}
+    assert (
+        there
+        == {key: replace(told, first_compiles=True) for key, told in plain.items()}
+        != {}
+    )
     for key, told in there.items():
-        swapped = {MIRRORED.get(cause, cause): -size for cause, size in told.waterfall.items()}
+        swapped = {
+            MIRRORED.get(cause, cause): -size for cause, size in told.waterfall.items()
+        }
         assert back[key].waterfall == swapped
         sizes = [cell.value("artifact_bytes") or 0 for cell in (left, right)]
         assert sum(swapped.values()) == sizes[0] - sizes[1]
 
 
-@pytest.mark.parametrize(("base", "head"), [(_again(BASE), HEAD), (BASE, _again(HEAD)), (_again(BASE), _again(HEAD))])
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [(_again(BASE), HEAD), (BASE, _again(HEAD)), (_again(BASE), _again(HEAD))],
+)
 def test_either_side_may_give_other_bytes(base: Cell, head: Cell) -> None:
     [told] = _told(_side(base), _side(head)).values()
-    assert told.first_compiles and (told.cause, told.waterfall) == ("codegen", {"codegen": 200, "host": 10})
+    assert told.first_compiles and (told.cause, told.waterfall) == (
+        "codegen",
+        {"codegen": 200, "host": 10},
+    )
 
 
 VULKAN = CellKey("bert", "vulkan-spirv")
-PARTS = ("vm", "constants", "tables", "executables/text", "executables/types", "executables/tables")
-_METRICS = {"vm": "vm_bytes", "constants": "rodata_bytes", "tables": "unattributed_bytes"}
+PARTS = (
+    "vm",
+    "constants",
+    "tables",
+    "executables/text",
+    "executables/types",
+    "executables/tables",
+)
+_METRICS = {
+    "vm": "vm_bytes",
+    "constants": "rodata_bytes",
+    "tables": "unattributed_bytes",
+}
 sizes = st.integers(0, 1 << 20)
 
 
@@ -153,12 +246,18 @@ def made_of(parts: dict[str, int], *two: Dispatch) -> Cell:
     """A measured cell whose artifact consists of these parts."""
     metrics = {metric: parts.get(part, 0) for part, metric in _METRICS.items()}
     metrics["artifact_bytes"] = sum(parts.values())
-    metrics["executable_bytes"] = sum(size for part, size in parts.items() if part.startswith("executables/"))
+    metrics["executable_bytes"] = sum(
+        size for part, size in parts.items() if part.startswith("executables/")
+    )
     return Cell(VULKAN, "ok", metrics, two, parts=parts)
 
 
-def row(name: str, code_bytes: int | None, executable_bytes: int | None = None) -> Dispatch:
-    return Dispatch(name, name, code_bytes=code_bytes, executable_bytes=executable_bytes)
+def row(
+    name: str, code_bytes: int | None, executable_bytes: int | None = None
+) -> Dispatch:
+    return Dispatch(
+        name, name, code_bytes=code_bytes, executable_bytes=executable_bytes
+    )
 
 
 two = st.builds(row, st.just("d"), st.none() | sizes, st.none() | sizes)
@@ -167,25 +266,62 @@ deltas = st.builds(
     two,
     two,
     st.just("same-source"),
-    st.sampled_from([None, "input", "fusion", "dedup-lost", "dedup-won", "strategy", "codegen", "packaging"]),
+    st.sampled_from(
+        [
+            None,
+            "input",
+            "fusion",
+            "dedup-lost",
+            "dedup-won",
+            "strategy",
+            "codegen",
+            "packaging",
+        ]
+    ),
 )
-lone = st.builds(DispatchDelta, st.none(), two, st.just("added"), st.sampled_from([None, "fusion", "dedup-lost"]))
-gone = st.builds(DispatchDelta, two, st.none(), st.just("removed"), st.sampled_from([None, "fusion", "dedup-won"]))
-parts_of = st.dictionaries(st.sampled_from(PARTS), sizes.filter(bool), max_size=len(PARTS))
+lone = st.builds(
+    DispatchDelta,
+    st.none(),
+    two,
+    st.just("added"),
+    st.sampled_from([None, "fusion", "dedup-lost"]),
+)
+gone = st.builds(
+    DispatchDelta,
+    two,
+    st.none(),
+    st.just("removed"),
+    st.sampled_from([None, "fusion", "dedup-won"]),
+)
+parts_of = st.dictionaries(
+    st.sampled_from(PARTS), sizes.filter(bool), max_size=len(PARTS)
+)
 
 
-def _sides(found: list[DispatchDelta], left: dict[str, int], right: dict[str, int]) -> tuple[Cell, Cell]:
+def _sides(
+    found: list[DispatchDelta], left: dict[str, int], right: dict[str, int]
+) -> tuple[Cell, Cell]:
     base = made_of(left, *(delta.base for delta in found if delta.base))
     return base, made_of(right, *(delta.head for delta in found if delta.head))
 
 
-def _headlined(found: list[DispatchDelta], base: Cell, head: Cell, renamed: int = 0) -> Explanation:
-    return headlined(Explanation(None, None, "", tuple(found), renamed_bytes=renamed), base, head)
+def _headlined(
+    found: list[DispatchDelta], base: Cell, head: Cell, renamed: int = 0
+) -> Explanation:
+    return headlined(
+        Explanation(None, None, "", tuple(found), renamed_bytes=renamed), base, head
+    )
 
 
-@given(st.lists(deltas | lone | gone, max_size=5), parts_of, parts_of, st.booleans(), sizes)
+@given(
+    st.lists(deltas | lone | gone, max_size=5), parts_of, parts_of, st.booleans(), sizes
+)
 def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
-    found: list[DispatchDelta], left: dict[str, int], right: dict[str, int], is_unread: bool, renamed: int
+    found: list[DispatchDelta],
+    left: dict[str, int],
+    right: dict[str, int],
+    is_unread: bool,
+    renamed: int,
 ) -> None:
     base, head = _sides(found, left, right)
     base = replace(base, parts={}) if is_unread else base
@@ -200,30 +336,56 @@ def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
         assert size == max(map(abs, falls.values())) and 2 * size >= whole
     swapped = [replace(delta, base=delta.head, head=delta.base) for delta in found]
     back = _headlined(swapped, head, base, -renamed)
-    assert (back.cause, back.waterfall) == (result.cause, {cause: -size for cause, size in falls.items()})
+    assert (back.cause, back.waterfall) == (
+        result.cause,
+        {cause: -size for cause, size in falls.items()},
+    )
     assert _headlined([], head, head).waterfall == {}
 
 
 def test_symbol_tables_and_code_are_told_apart() -> None:
-    grown = DispatchDelta(row("conv", 1000), row("conv", 6164), "same-source", "strategy")
-    base = made_of({"executables/text": 2000, "executables/symbols": 30000}, row("conv", 1000))
-    head = made_of({"executables/text": 7164, "executables/symbols": 5440}, row("conv", 6164))
-    result = headlined(Explanation("strategy", "configuration", "1 of 1", (grown,)), base, head)
+    grown = DispatchDelta(
+        row("conv", 1000), row("conv", 6164), "same-source", "strategy"
+    )
+    base = made_of(
+        {"executables/text": 2000, "executables/symbols": 30000}, row("conv", 1000)
+    )
+    head = made_of(
+        {"executables/text": 7164, "executables/symbols": 5440}, row("conv", 6164)
+    )
+    result = headlined(
+        Explanation("strategy", "configuration", "1 of 1", (grown,)), base, head
+    )
     assert result.waterfall == {"strategy": 5164, "container": -24560}
     assert (result.cause, result.phase) == ("container", "configuration")
     assert result.why == "symbol tables −24,560 B"
 
 
 def test_an_executable_that_one_side_alone_has_counts_whole_with_its_dispatch() -> None:
-    new = DispatchDelta(None, row("conv", 700, executable_bytes=1000), "added", "fusion")
+    new = DispatchDelta(
+        None, row("conv", 700, executable_bytes=1000), "added", "fusion"
+    )
     base = made_of({"executables/text": 100, "executables/types": 10})
-    head = made_of({"executables/text": 800, "executables/types": 310}, row("conv", 700, 1000))
-    assert _headlined([new], base, head).waterfall == {"fusion": moved_bytes(new)} == {"fusion": 1000}
+    head = made_of(
+        {"executables/text": 800, "executables/types": 310}, row("conv", 700, 1000)
+    )
+    assert (
+        _headlined([new], base, head).waterfall
+        == {"fusion": moved_bytes(new)}
+        == {"fusion": 1000}
+    )
 
 
-def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_container() -> None:
+def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_container() -> (
+    None
+):
     base, head = (
-        replace(made_of({"executables/text": size}), metrics={"artifact_bytes": size}, parts={}) for size in (100, 300)
+        replace(
+            made_of({"executables/text": size}),
+            metrics={"artifact_bytes": size},
+            parts={},
+        )
+        for size in (100, 300)
     )
     result = headlined(Explanation("strategy", "configuration", "…"), base, head)
     assert (result.cause, result.waterfall) == (None, {UNKNOWN: 200})
@@ -232,7 +394,9 @@ def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_contai
         made_of({"executables/text": 100}, row("a", None)),
         made_of({"executables/text": 150}, row("a", None)),
     )
-    unsized = DispatchDelta(base.dispatches[0], head.dispatches[0], "same-source", "codegen")
+    unsized = DispatchDelta(
+        base.dispatches[0], head.dispatches[0], "same-source", "codegen"
+    )
     assert _headlined([unsized], base, head).waterfall == {UNKNOWN: 50}
     base, head = (
         made_of({"executables/text": 100}, row("a", 100)),
@@ -243,26 +407,59 @@ def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_contai
 
 def test_the_headline_has_the_words_of_the_largest_part() -> None:
     base = made_of({"vm": 100, "tables": 100, "executables/types": 100})
-    head = made_of({"vm": 400, "tables": 120, "executables/types": 350, "executables/text": 280}, row("a", 280))
+    head = made_of(
+        {"vm": 400, "tables": 120, "executables/types": 350, "executables/text": 280},
+        row("a", 280),
+    )
     new = DispatchDelta(None, head.dispatches[0], "added", "fusion")
     result = headlined(Explanation("fusion", None, "…", (new,)), base, head)
-    assert (result.cause, result.why) == (MIXED, "no cause has half of the change: host program +300 B, fusion +280 B")
+    assert (result.cause, result.why) == (
+        MIXED,
+        "no cause has half of the change: host program +300 B, fusion +280 B",
+    )
     base, head = (
         made_of({"vm": 100, "tables": 50}),
         made_of({"vm": 300, "tables": 90, "executables/text": 80}, row("tanh", 80)),
     )
     new = DispatchDelta(None, row("tanh", 80), "added", "input")
-    result = headlined(Explanation("input", "input", "the model itself changed", (new,)), base, head, True)
-    assert (result.cause, result.why, result.waterfall) == ("input", "the model itself changed", {"input": 320})
-    none = headlined(Explanation("packaging", "layout", "but its layout differs"), base, base)  # the first phase's
-    assert (none.cause, none.why, none.waterfall) == ("packaging", "but its layout differs", {})
+    result = headlined(
+        Explanation("input", "input", "the model itself changed", (new,)),
+        base,
+        head,
+        True,
+    )
+    assert (result.cause, result.why, result.waterfall) == (
+        "input",
+        "the model itself changed",
+        {"input": 320},
+    )
+    none = headlined(
+        Explanation("packaging", "layout", "but its layout differs"), base, base
+    )  # the first phase's
+    assert (none.cause, none.why, none.waterfall) == (
+        "packaging",
+        "but its layout differs",
+        {},
+    )
     unsized = replace(base, metrics={**base.metrics, "artifact_bytes": None}, parts={})
-    for sides in ((unsized, head), (head, unsized)):  # of a size that is not known there is no change
-        unknown = headlined(Explanation("packaging", "layout", "but its layout differs"), *sides)
-        assert (unknown.cause, unknown.waterfall, unknown.parts) == ("packaging", {}, ())
+    for sides in (
+        (unsized, head),
+        (head, unsized),
+    ):  # of a size that is not known there is no change
+        unknown = headlined(
+            Explanation("packaging", "layout", "but its layout differs"), *sides
+        )
+        assert (unknown.cause, unknown.waterfall, unknown.parts) == (
+            "packaging",
+            {},
+            (),
+        )
 
 
-@pytest.mark.parametrize("name", ["vm", "tables", "executables/symbols", "executables/annotations", "executables/x"])
+@pytest.mark.parametrize(
+    "name",
+    ["vm", "tables", "executables/symbols", "executables/annotations", "executables/x"],
+)
 def test_parts_have_words(name: str) -> None:
     assert "/" not in part_words(name)
 
@@ -281,14 +478,29 @@ PART_CAUSES = {
 
 
 @pytest.mark.parametrize("part", PART_CAUSES)
-def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(part: str) -> None:
+def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(
+    part: str,
+) -> None:
     cause, words = PART_CAUSES[part]
     same = row("a", 100)
-    base = replace(made_of({"executables/text": 100, part: 1_000}, same), artifact_digest="a" * 64)
-    head = replace(made_of({"executables/text": 100, part: 9_000}, same), artifact_digest="b" * 64)
-    report = reported(load_config(models=False), _side(base), _side(head), Baseline("snapshot base.json"))
+    base = replace(
+        made_of({"executables/text": 100, part: 1_000}, same), artifact_digest="a" * 64
+    )
+    head = replace(
+        made_of({"executables/text": 100, part: 9_000}, same), artifact_digest="b" * 64
+    )
+    report = reported(
+        load_config(models=False),
+        _side(base),
+        _side(head),
+        Baseline("snapshot base.json"),
+    )
     [told] = report.explanations.values()
-    assert (told.cause, told.waterfall, told.why) == (cause, {cause: 8_000}, f"{words} +8,000 B")
+    assert (told.cause, told.waterfall, told.why) == (
+        cause,
+        {cause: 8_000},
+        f"{words} +8,000 B",
+    )
     [root] = report.root_causes
     assert (root.cause, root.what, root.total.net_bytes) == (cause, words, 8_000)
     assert words in render_comment(report)

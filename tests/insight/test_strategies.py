@@ -10,7 +10,11 @@ from hypothesis import strategies as some
 
 from bot.explain.phases import strategy_diff, strategy_note
 from bot.explain.root_causes import ON_OTHER_OPERATIONS, turned
-from bot.explain.strategies import configured_parts, same_configuration, without_operations
+from bot.explain.strategies import (
+    configured_parts,
+    same_configuration,
+    without_operations,
+)
 
 PIPELINE = "DoubleTilingExpert {enable_loop_peeling}"
 INNER = "vector_common_parallel = [8, 0], vector_inner_parallel = [0, 8]"
@@ -18,22 +22,37 @@ REDUCTION = "vector_common_parallel = [8, 0], vector_reduction = [0, 8]"
 BOTH = f"{INNER}, vector_reduction = [0, 8]"
 
 
-def line(*configurations: str, pipeline: str = PIPELINE, operation: str = "linalg.generic") -> str:
-    return " | ".join([pipeline, *(f"{operation}: {configuration}" for configuration in configurations)])
+def line(
+    *configurations: str, pipeline: str = PIPELINE, operation: str = "linalg.generic"
+) -> str:
+    return " | ".join(
+        [
+            pipeline,
+            *(f"{operation}: {configuration}" for configuration in configurations),
+        ]
+    )
 
 
 def older(strategy: str) -> str:
     """The line as releases of this program wrote it that kept equal configurations once."""
-    pipeline, *parts = [re.sub(r"^[a-z]+\.[a-z]+: ", "", part) for part in strategy.split(" | ")]
+    pipeline, *parts = [
+        re.sub(r"^[a-z]+\.[a-z]+: ", "", part) for part in strategy.split(" | ")
+    ]
     return " | ".join([pipeline, *dict.fromkeys(parts)])
 
 
 def test_a_value_more_on_one_of_equal_configurations_is_that_value_alone() -> None:
     """A layer norm, 3.10.0 → 3.11.0: two equal configurations became unequal, and three knobs seemed to be added."""
-    base, head = line(INNER, REDUCTION, REDUCTION, INNER), line(BOTH, REDUCTION, REDUCTION, INNER)
+    base, head = (
+        line(INNER, REDUCTION, REDUCTION, INNER),
+        line(BOTH, REDUCTION, REDUCTION, INNER),
+    )
     assert turned(base, head) == {"vector_reduction": "[0, 8] in 1 configuration more"}
     assert turned(head, base) == {"vector_reduction": "[0, 8] in 1 configuration fewer"}
-    assert strategy_note(base, head) == "DoubleTilingExpert … vector_reduction [0, 8] in 1 configuration more"
+    assert (
+        strategy_note(base, head)
+        == "DoubleTilingExpert … vector_reduction [0, 8] in 1 configuration more"
+    )
     changed = [text for text in strategy_diff(base, head)[2:] if text[0] in "+-"]
     assert changed == [
         "-vector_reduction = [0, 8]; [0, 8]",
@@ -42,17 +61,26 @@ def test_a_value_more_on_one_of_equal_configurations_is_that_value_alone() -> No
 
 
 def test_values_that_are_on_other_operations_are_no_secret() -> None:
-    base, head = line("tile = [4], vector = [8]", "vector = [1]"), line("vector = [8]", "tile = [4], vector = [1]")
+    base, head = (
+        line("tile = [4], vector = [8]", "vector = [1]"),
+        line("vector = [8]", "tile = [4], vector = [1]"),
+    )
     assert turned(base, head) == turned(head, base) == {"tile": ON_OTHER_OPERATIONS}
-    assert strategy_note(base, head) == "DoubleTilingExpert … tile with the same values on other operations"
+    assert (
+        strategy_note(base, head)
+        == "DoubleTilingExpert … tile with the same values on other operations"
+    )
 
 
 def test_one_of_two_values_changed_into_the_other() -> None:
-    base, head = line("v = [1]", "v = [1]", "v = [8]"), line("v = [1]", "v = [8]", "v = [8]")
+    base, head = (
+        line("v = [1]", "v = [1]", "v = [8]"),
+        line("v = [1]", "v = [8]", "v = [8]"),
+    )
     assert turned(base, head) == {"v": "1 → 8"}
-    assert turned(line("v = [1, 1]", "v = [8]"), line("v = [8]", "v = [1, 1]", "v = [8]")) == {
-        "v": "[8] in 1 configuration more"
-    }
+    assert turned(
+        line("v = [1, 1]", "v = [8]"), line("v = [8]", "v = [1, 1]", "v = [8]")
+    ) == {"v": "[8] in 1 configuration more"}
 
 
 def test_the_words_name_each_value_once() -> None:
@@ -73,7 +101,10 @@ def test_another_name_of_an_operation_is_no_other_choice() -> None:
 
 
 def test_parts_are_found_outside_of_texts_alone() -> None:
-    strategy = f'{PIPELINE} | mine.op: s = "a | b: c" | mine.op: t = 1 || Other | mine.op: t = 1'
+    strategy = (
+        f'{PIPELINE} | mine.op: s = "a | b: c" | mine.op: t = 1 || Other | mine.op:'
+        " t = 1"
+    )
     assert configured_parts(strategy) == (
         PIPELINE,
         'mine.op: s = "a | b: c"',
@@ -84,13 +115,19 @@ def test_parts_are_found_outside_of_texts_alone() -> None:
     assert not same_configuration(strategy, strategy.replace("b: c", "d: c"))
 
 
-CONFIGURATIONS = some.lists(some.sampled_from([INNER, REDUCTION, BOTH, "{thread = [4]}", "v = []", "v = [8]"]))
+CONFIGURATIONS = some.lists(
+    some.sampled_from([INNER, REDUCTION, BOTH, "{thread = [4]}", "v = []", "v = [8]"])
+)
 
 
 @given(CONFIGURATIONS, CONFIGURATIONS)
-def test_an_older_line_is_compared_as_both_were_written(base: list[str], head: list[str]) -> None:
+def test_an_older_line_is_compared_as_both_were_written(
+    base: list[str], head: list[str]
+) -> None:
     left, right = line(*base), line(*head)
-    assert same_configuration(left, older(left)) and same_configuration(older(left), left)
+    assert same_configuration(left, older(left)) and same_configuration(
+        older(left), left
+    )
     is_same = older(left) == older(right)
     assert same_configuration(older(left), older(right)) is is_same
     assert turned(older(left), right).keys() == turned(older(left), older(right)).keys()
@@ -105,4 +142,7 @@ def test_an_older_line_is_compared_as_both_were_written(base: list[str], head: l
 @pytest.mark.parametrize("strategy", ["", "None", " | ", "a: b | ", "| x.y: "])
 def test_any_line_is_read(strategy: str) -> None:
     assert same_configuration(strategy, strategy)
-    assert without_operations(strategy, strategy)[0] == without_operations(strategy, strategy)[1]
+    assert (
+        without_operations(strategy, strategy)[0]
+        == without_operations(strategy, strategy)[1]
+    )

@@ -1,4 +1,7 @@
-"""Which commits are suspected of a pass over the program, of a pass for one target, and of LLVM; from a real clone."""
+"""Which commits are suspected of a pass over the program, of a pass for one target, and of LLVM.
+
+From a real clone.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ def clone(tmp_path: Path) -> Clone:
 
 def report_of(base: str, head: str) -> Report:
     """Compare two sides that a compiler of these revisions made."""
-    sides = [explained(side, revision) for side, revision in (("base", base), ("head", head))]
+    sides = [
+        explained(side, revision) for side, revision in (("base", base), ("head", head))
+    ]
     return reported(load_config(None), sides[0], sides[1], Baseline("", ""))
 
 
@@ -61,7 +66,9 @@ def test_commits_of_a_pass_that_forms_regions_are_suspected(clone: Clone) -> Non
     assert root.looked_up == LookedUp((FUSION,), 2)
 
 
-def test_a_commit_for_one_target_is_suspected_of_a_change_of_this_target_alone(clone: Clone) -> None:
+def test_a_commit_for_one_target_is_suspected_of_a_change_of_this_target_alone(
+    clone: Clone,
+) -> None:
     """It speaks of scalar loads, and not of `memref.load`."""
     base = clone.commit("Start", lowering="int a;\n")
     title = "[AArch64] Do not break up vector loads into scalar loads (#1)"
@@ -73,7 +80,9 @@ def test_a_commit_for_one_target_is_suspected_of_a_change_of_this_target_alone(c
     assert root.looked_up is not None and root.looked_up.files == (LOWERING,)
     other = asked(clone, report, passed=LOADING, targets=("llvm-cpu-riscv64",))
     assert not other.suspects
-    both = asked(clone, report, passed=LOADING, targets=("llvm-cpu-aarch64", "llvm-cpu-riscv64"))
+    both = asked(
+        clone, report, passed=LOADING, targets=("llvm-cpu-aarch64", "llvm-cpu-riscv64")
+    )
     assert not both.suspects
 
 
@@ -81,7 +90,10 @@ def test_where_the_sides_differ_in_llvm_its_revisions_are_said(clone: Clone) -> 
     base = clone.commit("Start", llvm="a", lowering="int a;\n")
     same = clone.commit("Speak of nothing (#1)", llvm="a", lowering="int b;\n")
     head = clone.commit("Bump LLVM (#2)", llvm="b")
-    what = "other code; traced: the sides diverge in LLVM, up to greedy, and LLVM does not print every pass there"
+    what = (
+        "other code; traced: the sides diverge in LLVM, up to greedy, and LLVM does not"
+        " print every pass there"
+    )
     for revision, note in (
         (head, f"LLVM, {'a' * 10} → {'b' * 10}"),
         (same, f"LLVM, whose revision {'a' * 10} is the same on both sides"),

@@ -12,7 +12,10 @@ from json_rows import JsonRow, read_json
 
 from bot.cli.main import main
 
-CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\nflags: [--common]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\nflags:"
+    " [--common]\n"
+)
 EXPERIMENTS = """\
 schema: code-size-experiments/1
 experiments:
@@ -44,7 +47,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compiler(here: Path, rules: Sequence[dict[str, str]] = (), unknown: Sequence[str] = ("--odd",)) -> FakeCompiler:
+def compiler(
+    here: Path,
+    rules: Sequence[dict[str, str]] = (),
+    unknown: Sequence[str] = ("--odd",),
+) -> FakeCompiler:
     fake = install(here / "fake", rules, unknown=unknown, templates=TEMPLATES)
     install_native(here / "bin" / "iree-compile", fake)
     return fake
@@ -55,9 +62,26 @@ def asked(here: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
     """Exit code, standard output and standard error of one run."""
 
     def run(*arguments: str) -> tuple[int, str, list[str]]:
-        argv = ["--config", "c.yml", "--experiments", "e.yml", "--cache", "cache", "--out", "out"]
+        argv = [
+            "--config",
+            "c.yml",
+            "--experiments",
+            "e.yml",
+            "--cache",
+            "cache",
+            "--out",
+            "out",
+        ]
         try:
-            code = main(["lab", *arguments, *argv, "--compiler", str(here / "bin" / "iree-compile")])
+            code = main(
+                [
+                    "lab",
+                    *arguments,
+                    *argv,
+                    "--compiler",
+                    str(here / "bin" / "iree-compile"),
+                ]
+            )
         except SystemExit as ended:
             code = int(ended.code or 0)
         out, err = capsys.readouterr()
@@ -70,20 +94,40 @@ def result(here: Path) -> JsonRow:
     return read_json(here / "out/lab.json")
 
 
-def test_every_variant_is_measured_on_the_targets_that_have_it(here: Path, asked: Asked) -> None:
+def test_every_variant_is_measured_on_the_targets_that_have_it(
+    here: Path, asked: Asked
+) -> None:
     fake = compiler(here)
     code, out, _ = asked("flags")
-    assert code == 0 and out.splitlines()[-1] == "written to out: lab.json, lab.md, lab.html"
+    assert (
+        code == 0
+        and out.splitlines()[-1] == "written to out: lab.json, lab.md, lab.html"
+    )
     lab = result(here)
-    statuses = {(cell.model, cell.target, cell.variant): cell.status for cell in lab.cells}
+    statuses = {
+        (cell.model, cell.target, cell.variant): cell.status for cell in lab.cells
+    }
     for model in ("alpha", "beta"):
         for target in ("rocm", "vmvx"):
-            assert statuses[model, target, "plain"] == statuses[model, target, "more"] == "ok"
+            assert (
+                statuses[model, target, "plain"]
+                == statuses[model, target, "more"]
+                == "ok"
+            )
             assert statuses[model, target, "odd"] == "unsupported"
-        assert statuses[model, "rocm", "amd"] == "ok" and (model, "vmvx", "amd") not in statuses
+        assert (
+            statuses[model, "rocm", "amd"] == "ok"
+            and (model, "vmvx", "amd") not in statuses
+        )
     assert len(statuses) == 14
     assert lab.notes == ["never: this run measures none of its targets"]
-    assert [variant.name for variant in lab.variants] == ["plain", "more", "odd", "amd", "never"]
+    assert [variant.name for variant in lab.variants] == [
+        "plain",
+        "more",
+        "odd",
+        "amd",
+        "never",
+    ]
     assert lab.variants[2].reason == "IREE 3.13.0rc1 does not know the option --odd"
     assert not [call for call in fake.calls("direct") if "--odd" in call["argv"]]
 
@@ -98,26 +142,37 @@ def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> N
             assert any(flags in argv for argv in made), cell.command
             assert flags.index("--common") < flags.index("--mine")
     amd = next(cell for cell in result(here).cells if cell.variant == "amd")
-    assert amd.command.count("--iree-rocm-target=") == 1 and "gfx1100 --own" in amd.command
+    assert (
+        amd.command.count("--iree-rocm-target=") == 1 and "gfx1100 --own" in amd.command
+    )
     more = next(cell for cell in result(here).cells if cell.variant == "more")
     assert "--common --mine --more" in more.command
 
 
-def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(here: Path, asked: Asked) -> None:
+def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(
+    here: Path, asked: Asked
+) -> None:
     fake = compiler(here)
     assert asked("flags")[0] == 0
-    before, files = fake.compiles, {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md")}
+    before, files = (
+        fake.compiles,
+        {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md")},
+    )
     assert asked("flags")[0] == 0
     assert fake.compiles == before
     assert {name: (here / "out" / name).read_bytes() for name in files} == files
 
 
-def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(here: Path, asked: Asked) -> None:
+def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(
+    here: Path, asked: Asked
+) -> None:
     compiler(here, [{"do": "fail", "kind": "direct", "argv": "--more"}])
     code, out, _ = asked("flags", "--target", "vmvx")
     assert code == 0
     failed = [cell for cell in result(here).cells if cell.status == "failed"]
-    assert {cell.variant for cell in failed} == {"more"} and all(cell.failure and cell.command for cell in failed)
+    assert {cell.variant for cell in failed} == {"more"} and all(
+        cell.failure and cell.command for cell in failed
+    )
     assert "more: 2 builds failed: " in " ".join(out.split())
 
 
@@ -125,7 +180,8 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     here: Path, asked: Asked
 ) -> None:
     text = EXPERIMENTS.replace(
-        "      plain: {}\n      more:", "      v0: {flags: [--odd]}\n      plain: {}\n      more:"
+        "      plain: {}\n      more:",
+        "      v0: {flags: [--odd]}\n      plain: {}\n      more:",
     )
     (here / "e.yml").write_text(text, encoding="utf-8")
     compiler(here, [{"do": "grow", "kind": "direct", "argv": "--more"}])
@@ -137,33 +193,59 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     assert "odd, v0: 4 builds unsupported" in shown
 
 
-def test_models_and_targets_are_those_that_experiment_and_selectors_leave(here: Path, asked: Asked) -> None:
+def test_models_and_targets_are_those_that_experiment_and_selectors_leave(
+    here: Path, asked: Asked
+) -> None:
     compiler(here)
     assert asked("one-target", "--model", "al*")[0] == 0
-    assert {(cell.model, cell.target) for cell in result(here).cells} == {("alpha", "vmvx")}
+    assert {(cell.model, cell.target) for cell in result(here).cells} == {
+        ("alpha", "vmvx")
+    }
     code, _, err = asked("one-target", "--model", "gamma")
     assert code == 2 and "matches no model" in err[-1]
     (here / "c.yml").write_text(CONFIG.replace("[vmvx, rocm]", "[rocm]"))
     code, _, err = asked("one-target")
-    assert code == 2 and "one-target has nothing to measure (the configuration has none of its targets" in err[-1]
+    assert (
+        code == 2
+        and "one-target has nothing to measure (the configuration has none of its targets"
+        in err[-1]
+    )
 
 
-def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(here: Path, asked: Asked) -> None:
+def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(
+    here: Path, asked: Asked
+) -> None:
     compiler(here, [{"do": "fail", "kind": "direct"}])
     code, _, err = asked("one-target", "--model", "alpha")
-    assert code == 5 and err[-1].startswith("code-size-bot: out/lab.json: none of 2 builds was measured (")
+    assert code == 5 and err[-1].startswith(
+        "code-size-bot: out/lab.json: none of 2 builds was measured ("
+    )
     assert {cell.status for cell in result(here).cells} == {"failed"}
 
 
-def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(here: Path, asked: Asked) -> None:
+def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(
+    here: Path, asked: Asked
+) -> None:
     compiler(here, [{"do": "flaky", "kind": "direct", "argv": "--more"}])
     assert asked("one-target", "--model", "alpha")[0] == 0
-    assert {cell.variant: bool(cell.varies) for cell in result(here).cells} == {"plain": False, "more": True}
-    [steady, varying] = sorted(result(here).cells, key=lambda cell: cell.variant == "more")
+    assert {cell.variant: bool(cell.varies) for cell in result(here).cells} == {
+        "plain": False,
+        "more": True,
+    }
+    [steady, varying] = sorted(
+        result(here).cells, key=lambda cell: cell.variant == "more"
+    )
     low, high = varying.seen["artifact_bytes"]
-    assert (steady.seen, high - low, varying.metrics["artifact_bytes"]) == (None, 64, low)
+    assert (steady.seen, high - low, varying.metrics["artifact_bytes"]) == (
+        None,
+        64,
+        low,
+    )
     text = (here / "out/lab.md").read_text(encoding="utf-8")
-    assert f"{low:,}..{high:,} (" in text and "are reported as the range of all results: `alpha` on" in text
+    assert (
+        f"{low:,}..{high:,} (" in text
+        and "are reported as the range of all results: `alpha` on" in text
+    )
 
 
 OF_MODELS = """\
@@ -190,37 +272,55 @@ def models(here: Path) -> Path:
     """Experiments with models of their own, beside the configuration's."""
     for name in ("gamma", "delta"):
         write_model(here, name)
-    (here / "layer.mlir").write_text("// repeat\n// layer {layer} of {layers}\n// end\nfunc\n", encoding="utf-8")
+    (here / "layer.mlir").write_text(
+        "// repeat\n// layer {layer} of {layers}\n// end\nfunc\n", encoding="utf-8"
+    )
     (here / "e.yml").write_text(OF_MODELS, encoding="utf-8")
     return here
 
 
-def test_a_variant_has_a_file_of_its_own_for_a_model(models: Path, asked: Asked) -> None:
+def test_a_variant_has_a_file_of_its_own_for_a_model(
+    models: Path, asked: Asked
+) -> None:
     compiler(models, [{"do": "grow", "kind": "direct", "model": "delta"}])
     code, out, _ = asked("pairs")
     assert code == 0
-    gamma, delta = sorted(result(models).cells, key=lambda cell: cell.variant == "delta")
+    gamma, delta = sorted(
+        result(models).cells, key=lambda cell: cell.variant == "delta"
+    )
     assert (gamma.model, delta.model) == ("pair", "pair")
-    assert gamma.command.endswith("-o pair.vmfb < gamma.mlir") or gamma.command.endswith("/gamma.mlir")
+    assert gamma.command.endswith(
+        "-o pair.vmfb < gamma.mlir"
+    ) or gamma.command.endswith("/gamma.mlir")
     assert delta.command.rpartition("/")[2] == "delta.mlir"
-    assert [Path(variant.models["pair"]).name for variant in result(models).variants[1:]] == ["delta.mlir"]
+    assert [
+        Path(variant.models["pair"]).name for variant in result(models).variants[1:]
+    ] == ["delta.mlir"]
     assert delta.metrics["artifact_bytes"] > gamma.metrics["artifact_bytes"]
     assert "against gamma: delta code size +" in " ".join(out.split())
     text = (models / "out/lab.md").read_text(encoding="utf-8")
     assert "- `gamma`: as the experiment has it\n- `delta`: `pair` is `" in text
-    assert asked("pairs", "--model", "alpha")[0] == 2, "the configuration's models are not the experiment's"
+    assert asked("pairs", "--model", "alpha")[0] == 2, (
+        "the configuration's models are not the experiment's"
+    )
 
 
 @pytest.mark.parametrize("name", ["gamma", "delta"])
-def test_a_file_that_is_missing_is_refused_before_any_compile(models: Path, asked: Asked, name: str) -> None:
+def test_a_file_that_is_missing_is_refused_before_any_compile(
+    models: Path, asked: Asked, name: str
+) -> None:
     fake = compiler(models)
     (models / f"{name}.mlir").unlink()
     code, _, err = asked("pairs")
     assert (code, fake.calls("direct")) == (2, [])
-    assert err[-1].endswith(f"{name}.mlir: is not a file (check `models` of the experiment: pair)")
+    assert err[-1].endswith(
+        f"{name}.mlir: is not a file (check `models` of the experiment: pair)"
+    )
 
 
-def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_why(models: Path, asked: Asked) -> None:
+def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_why(
+    models: Path, asked: Asked
+) -> None:
     fake = compiler(models)
     code, out, _ = asked("deep")
     assert code == 0
@@ -231,27 +331,53 @@ def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_
     assert cells["tall", "3"].command.endswith("-o tall.vmfb < models/3/tall.mlir")
     assert cells["tall", "3"].status == "ok" and len(fake.calls("direct")) >= 2
     assert (cells["flat", "1"].status, cells["flat", "1"].command) == ("failed", None)
-    assert cells["flat", "1"].failure == "the model has no lines between '// repeat' and '// end'"
+    assert (
+        cells["flat", "1"].failure
+        == "the model has no lines between '// repeat' and '// end'"
+    )
     assert {cells[model, "bounded"].failure for model in ("flat", "tall")} == {
         "no MLIR Python bindings beside this compiler"
     }
     assert [variant.layers for variant in lab.variants] == [1, 3, None]
     assert lab.variants[2].assume == {"min": 0, "max": 64, "divisor": 1}
-    assert [row.metric for row in lab.growth if row.model == "tall"] == ["artifact_bytes", "compile_cpu_ms"]
-    assert cells["tall", "1"].times_note == "this compiler prints no times of its passes"
+    assert [row.metric for row in lab.growth if row.model == "tall"] == [
+        "artifact_bytes",
+        "compile_cpu_ms",
+    ]
+    assert (
+        cells["tall", "1"].times_note == "this compiler prints no times of its passes"
+    )
     shown = " ".join(out.split())
     assert "1, 3: 2 builds failed: the model has no lines between" in shown
     assert "Compile times n/a: this compiler prints no times of its passes" in shown
 
 
 @pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])
-def test_experiments_are_listed_with_their_questions(asked: Asked, arguments: tuple[str, ...]) -> None:
+def test_experiments_are_listed_with_their_questions(
+    asked: Asked, arguments: tuple[str, ...]
+) -> None:
     code, out, _ = asked(*arguments)
     assert code == 0
     assert out.splitlines() == ["flags       What do flags do?", "one-target  Which?"]
 
 
 @pytest.mark.usefixtures("here")
-def test_without_a_compiler_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "flags", "--config", "c.yml", "--experiments", "e.yml", "--out", "out"]) == 2
+def test_without_a_compiler_it_says_how_to_name_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (
+        main(
+            [
+                "lab",
+                "flags",
+                "--config",
+                "c.yml",
+                "--experiments",
+                "e.yml",
+                "--out",
+                "out",
+            ]
+        )
+        == 2
+    )
     assert "no compiler is named (give --compiler SPEC" in capsys.readouterr().err

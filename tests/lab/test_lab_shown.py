@@ -1,4 +1,7 @@
-"""What an experiment gave: sums over what all variants measured, and ratios; drawn exact, with its reasons."""
+"""What an experiment gave: sums over what all variants measured, and ratios.
+
+Drawn exact, with its reasons.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ def render_lab(lab: Lab, templates: Path | None = None) -> str:
 
 def printed(lab: Lab, width: int = 100) -> str:
     out = io.StringIO()
-    print_blocks(lab_blocks(lab, TERMINAL), Console(file=out, width=width, legacy_windows=False))
+    print_blocks(
+        lab_blocks(lab, TERMINAL), Console(file=out, width=width, legacy_windows=False)
+    )
     return out.getvalue()
 
 
@@ -47,7 +52,9 @@ def test_what_needs_more_stack_is_named_with_the_variants_that_need_it() -> None
     cells += [make.cell(model, "vmvx", "b", **over) for model in ("m1", "m2")]
     text = render_lab(make.lab(*cells))
     assert "- With `a` 1 build needs the stack limit raised: `m2` on `vmvx`." in text
-    assert "- With `b` 2 builds need the stack limit raised: `m1`, `m2` on `vmvx`." in text
+    assert (
+        "- With `b` 2 builds need the stack limit raised: `m1`, `m2` on `vmvx`." in text
+    )
     text = render_lab(make.lab(*cells[1:2], make.cell("m2", "vmvx", "b")))
     assert "- With `b` no build needs the stack limit raised." in text
 
@@ -69,14 +76,20 @@ def test_of_numbers_that_do_not_repeat_no_change_is_said() -> None:
         (("compile_cpu_ms",), "all shown numbers vary from run to run"),
         (("compile_cpu_ms", "artifact_bytes"), "no change with `b`"),
     ):
-        text = render_lab(replace(found, experiment=replace(found.experiment, columns=columns)))
+        text = render_lab(
+            replace(found, experiment=replace(found.experiment, columns=columns))
+        )
         assert f"against `a`: {said}." in text
 
 
 def test_a_mean_over_fewer_models_says_over_how_many() -> None:
     price = Price(10, 20, 5, 2.0, 2.0, 2.0)
-    cells = [make.cell(model, "vmvx", variant) for model in ("m1", "m2") for variant in "ab"]
-    text = render_lab(make.lab(*cells[:3], make.cell("m2", "vmvx", "b", price=price), run=True))
+    cells = [
+        make.cell(model, "vmvx", variant) for model in ("m1", "m2") for variant in "ab"
+    ]
+    text = render_lab(
+        make.lab(*cells[:3], make.cell("m2", "vmvx", "b", price=price), run=True)
+    )
     assert "2 models, against `a`: `b` CPU time × 2.00 (1 model)." in text
     assert "| 80 | × 2.00 (1 model) |" in text
 
@@ -87,22 +100,42 @@ def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> Non
         cells.append(make.cell(model, "vmvx", "a"))
         price = Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
         cells.append(make.cell(model, "vmvx", "b", price=price))
-    for text in (render_lab(make.lab(*cells, run=True)), printed(make.lab(*cells, run=True), 200)):
+    for text in (
+        render_lab(make.lab(*cells, run=True)),
+        printed(make.lab(*cells, run=True), 200),
+    ):
         assert "CPU time × 2.00" in text and "4.25" not in text
-        assert len(re.findall(r"× 2\.00", text)) == 2, "the answer, and the column of the table"
+        assert len(re.findall(r"× 2\.00", text)) == 2, (
+            "the answer, and the column of the table"
+        )
 
 
 def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() -> None:
-    cells = [make.failed("m", "vmvx", "v0"), make.cell("m", "vmvx", "v1"), make.cell("m", "cuda", "v0"),
-             make.cell("m", "vmvx", "v2", {"artifact_bytes": 9000}, equal=False, price=Price(9, 18, 12, 2.0, 2.0, 2.0)),
-             make.cell("m", "cuda", "v2", {"artifact_bytes": 500})]  # fmt: skip
+    cells = [
+        make.failed("m", "vmvx", "v0"),
+        make.cell("m", "vmvx", "v1"),
+        make.cell("m", "cuda", "v0"),
+        make.cell(
+            "m",
+            "vmvx",
+            "v2",
+            {"artifact_bytes": 9000},
+            equal=False,
+            price=Price(9, 18, 12, 2.0, 2.0, 2.0),
+        ),
+        make.cell("m", "cuda", "v2", {"artifact_bytes": 500}),
+    ]
     lab = make.lab(*cells, names=("v0", "v1", "v2"), run=True)
     for text in (render_lab(lab), words(printed(lab, 300))):
         text = text.replace("`", "").replace("\\", "")
-        assert "On vmvx, 1 model, against v1: v2 code size +800.0 %, CPU time × 2.00." in text
+        assert (
+            "On vmvx, 1 model, against v1: v2 code size +800.0 %, CPU time × 2.00."
+            in text
+        )
         assert "On cuda, 1 model, against v0: v2 code size −50.0 %." in text
-        assert "On vmvx, against v1, 1 model" in text and "Outputs differ from those of v1: m on vmvx" in text.replace(
-            "*", ""
+        assert (
+            "On vmvx, against v1, 1 model" in text
+            and "Outputs differ from those of v1: m on vmvx" in text.replace("*", "")
         )
 
 
@@ -110,10 +143,15 @@ def test_outputs_that_were_not_compared_say_why() -> None:
     note = "nothing to compare: all values are the same"
     cells = [
         make.cell("m", "vmvx", "a"),
-        make.cell("m", "vmvx", "b", equal_note=note, price=Price(9, 9, 5, 1.0, 1.0, 1.0)),
+        make.cell(
+            "m", "vmvx", "b", equal_note=note, price=Price(9, 9, 5, 1.0, 1.0, 1.0)
+        ),
     ]
     text = render_lab(make.lab(*cells, run=True))
-    assert f"Outputs equal in 0 of 1 build that was run. Not known: {note} (1 build)." in text
+    assert (
+        f"Outputs equal in 0 of 1 build that was run. Not known: {note} (1 build)."
+        in text
+    )
 
 
 def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> None:
@@ -122,7 +160,10 @@ def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> No
         make.cell("m1", "vmvx", "a"),
         *(make.failed("m1", "vmvx", name, why, "unsupported") for name in ("b", "c")),
     ]
-    for text in (render_lab(make.lab(*cells, names=("a", "b", "c"))), printed(make.lab(*cells, names=("a", "b", "c")))):
+    for text in (
+        render_lab(make.lab(*cells, names=("a", "b", "c"))),
+        printed(make.lab(*cells, names=("a", "b", "c"))),
+    ):
         plain = words(text.replace("`", "").replace("\\", ""))
         assert f"b, c: 2 builds unsupported: {why}: m1 on vmvx" in plain
 
@@ -147,47 +188,83 @@ def test_a_large_result_stays_within_its_limit_and_says_what_it_leaves_out() -> 
 def test_nothing_that_came_from_elsewhere_does_any_harm() -> None:
     assert_harmless(render_lab(make.many()))
     hostile = make.lab(
-        *(make.cell(text, "vmvx", name, varies=True, equal=False) for text in make.WRITABLE for name in "ab"), run=True
+        *(
+            make.cell(text, "vmvx", name, varies=True, equal=False)
+            for text in make.WRITABLE
+            for name in "ab"
+        ),
+        run=True,
     )
     assert_harmless(render_lab(hostile))
 
 
-def test_a_template_of_the_user_draws_one_block_in_the_place_of_the_default_one(tmp_path: Path) -> None:
+def test_a_template_of_the_user_draws_one_block_in_the_place_of_the_default_one(
+    tmp_path: Path,
+) -> None:
     usual = render_lab(make.timed())
-    (tmp_path / "lab.answers.md.j2").write_text("{{ one.blocks[0].lines.total }} answers by {{ answer }}\n\n")
+    (tmp_path / "lab.answers.md.j2").write_text(
+        "{{ one.blocks[0].lines.total }} answers by {{ answer }}\n\n"
+    )
     assert render_lab(make.timed(), tmp_path) == re.sub(
         r"\*\*Result\*\*.*?\n\n(?=On)", "2 answers by lab\n\n", usual, flags=re.DOTALL
     )
-    (tmp_path / "lab.md.j2").write_text("{% for one in blocks %}{{ one.kind }} {% endfor %}")
+    (tmp_path / "lab.md.j2").write_text(
+        "{% for one in blocks %}{{ one.kind }} {% endfor %}"
+    )
     assert render_lab(make.timed(), tmp_path).startswith("sentence fold ")
 
 
 def test_sums_are_over_the_models_that_every_variant_measured() -> None:
-    cells = [make.cell(model, "vmvx", name, {"artifact_bytes": size}) for model, name, size in (
-        ("m1", "a", 100), ("m1", "b", 150), ("m2", "a", 300), ("m2", "b", 200), ("m3", "a", 7)
-    )]  # fmt: skip
+    cells = [
+        make.cell(model, "vmvx", name, {"artifact_bytes": size})
+        for model, name, size in (
+            ("m1", "a", 100),
+            ("m1", "b", 150),
+            ("m2", "a", 300),
+            ("m2", "b", 200),
+            ("m3", "a", 7),
+        )
+    ]
     (found,) = sums(make.lab(*cells, make.failed("m3", "vmvx", "b")))
     assert found.models == ("m1", "m2") and found.more == 1
-    assert (found.value("a", "artifact_bytes"), found.value("b", "artifact_bytes")) == (400, 350)
+    assert (found.value("a", "artifact_bytes"), found.value("b", "artifact_bytes")) == (
+        400,
+        350,
+    )
 
 
 def test_a_variant_that_measured_nothing_takes_no_model_from_the_others() -> None:
-    (found,) = sums(make.lab(make.cell("m", "vmvx", "a"), make.failed("m", "vmvx", "b", status="unsupported")))
+    (found,) = sums(
+        make.lab(
+            make.cell("m", "vmvx", "a"),
+            make.failed("m", "vmvx", "b", status="unsupported"),
+        )
+    )
     assert found.models == ("m",) and found.value("b", "artifact_bytes") is None
 
 
-def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> None:
+def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> (
+    None
+):
     cells = [
         make.cell("m1", "vmvx", "a", {"stack_max_bytes": 10, "copies": 1}),
         make.cell("m2", "vmvx", "a", {"stack_max_bytes": 70, "copies": None}),
     ]
     (found,) = sums(make.lab(*cells))
-    assert found.value("a", "stack_max_bytes") == 70 and found.value("a", "copies") is None
+    assert (
+        found.value("a", "stack_max_bytes") == 70 and found.value("a", "copies") is None
+    )
 
 
-def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as_one() -> None:
+def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as_one() -> (
+    None
+):
     cuda, host = sums(make.timed())
     assert cuda.time("b") is None and host.time("a") is None
     slower, same = host.time("b"), host.time("c")
-    assert slower is not None and slower.models == 2 and slower.ratio == pytest.approx(1.25)
+    assert (
+        slower is not None
+        and slower.models == 2
+        and slower.ratio == pytest.approx(1.25)
+    )
     assert same == (1.0, 2)

@@ -20,8 +20,10 @@ module @m_{layers} attributes {a = 1} {
 
 
 def test_each_layer_has_its_number_and_that_of_the_layer_before() -> None:
-    assert with_layers(TEXT, 2) == (
-        "module @m_2 attributes {a = 1} {\n  global @w1\n  global @w2\n  func (%x0) {\n"
+    assert (
+        with_layers(TEXT, 2)
+        == "module @m_2 attributes {a = 1} {\n  global @w1\n  global @w2\n  func"
+        " (%x0) {\n"
         "    %x1 = use %x0, {other}\n    %x2 = use %x1, {other}\n    return %x2\n"
     )
 
@@ -38,7 +40,10 @@ def test_the_number_of_lines_grows_with_the_layers_alone(layers: int) -> None:
         ("", "the model has no lines between '// repeat' and '// end'"),
         ("// repeat\nx\n", "line 1: '// repeat' without '// end'"),
         ("a\n// end\n", "line 2: '// end' without '// repeat'"),
-        ("// repeat\n// repeat\n// end\n", "line 2: '// repeat' inside the repeated lines that begin in line 1"),
+        (
+            "// repeat\n// repeat\n// end\n",
+            "line 2: '// repeat' inside the repeated lines that begin in line 1",
+        ),
     ],
 )
 def test_a_text_that_has_no_layer_is_refused_with_its_line(text: str, why: str) -> None:

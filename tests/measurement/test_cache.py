@@ -19,7 +19,13 @@ from replacing import replace
 from bot.compiler import cell_cache as cache_module
 from bot.compiler import importing
 from bot.compiler.bindings import IR_WORKER
-from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of, measured_by
+from bot.compiler.cell_cache import (
+    CellCache,
+    TextStore,
+    cell_key,
+    digest_of,
+    measured_by,
+)
 from bot.core import policy as lasting
 from bot.core.json_text import canonical
 from bot.core.policy import here
@@ -30,7 +36,15 @@ CELL = Cell(
     CellKey("bert", "rocm"),
     "ok",
     metrics={"artifact_bytes": 4321, "stack_max_bytes": None},
-    dispatches=(Dispatch("main_dispatch_0", "main_dispatch_0_matmul", "matmul", sites=3, code_bytes=100),),
+    dispatches=(
+        Dispatch(
+            "main_dispatch_0",
+            "main_dispatch_0_matmul",
+            "matmul",
+            sites=3,
+            code_bytes=100,
+        ),
+    ),
     command="iree-compile - -o bert.vmfb < models/bert.mlir",
     artifact_digest="cd" * 32,
     reasons={"stack_max_bytes": "größe unbekannt"},
@@ -39,7 +53,9 @@ CELL = Cell(
 
 def failed(stage: str, signal: str | None = None) -> Cell:
     status = "timeout" if stage == "timeout" else "failed"
-    return Cell(CellKey("bert", "rocm"), status, failure=Failure(stage, "error: no", 1, signal))
+    return Cell(
+        CellKey("bert", "rocm"), status, failure=Failure(stage, "error: no", 1, signal)
+    )
 
 
 ROW: dict[str, Any] = json.loads(canonical(row_of(CELL)))
@@ -70,10 +86,17 @@ def test_parts_of_a_key_do_not_run_into_each_other() -> None:
     assert len({digest_of(*part) for part in parts}) == len(parts)
 
 
-def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_what_a_measurement_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [one] = cells_of(tmp_path, ["m"], [X86], ["--y", "--z"])
     key = cell_key("digest", one)
-    renamed = replace(one, model=replace(one.model, name="n", path="/elsewhere", shown="n.mlir", size_bytes=1))
+    renamed = replace(
+        one,
+        model=replace(
+            one.model, name="n", path="/elsewhere", shown="n.mlir", size_bytes=1
+        ),
+    )
     assert cell_key("digest", replace(renamed, target=replace(X86, name="cpu"))) == key
     others = [
         cell_key("other digest", one),
@@ -89,13 +112,27 @@ def test_a_key_is_what_a_measurement_depends_on(tmp_path: Path, monkeypatch: pyt
 
 def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
     """The printed digest is of a copy of the program in which one line differs: of a reader, or of the metrics."""
-    shutil.copytree(ROOT / "bot", tmp_path / "bot", ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-c", "from bot.compiler.cell_cache import measured_by; print(measured_by())"]
+    shutil.copytree(
+        ROOT / "bot", tmp_path / "bot", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "from bot.compiler.cell_cache import measured_by; print(measured_by())",
+    ]
     digests = []
-    for name, line in (("readers/assemble", ""), ("readers/assemble", "\n# other\n"), ("core/metrics", "\n# other\n")):
+    for name, line in (
+        ("readers/assemble", ""),
+        ("readers/assemble", "\n# other\n"),
+        ("core/metrics", "\n# other\n"),
+    ):
         with (tmp_path / f"bot/{name}.py").open("a", encoding="utf-8") as file:
             file.write(line)
-        digests.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+        digests.append(
+            subprocess.run(
+                command, cwd=tmp_path, capture_output=True, text=True, check=True
+            ).stdout
+        )
     assert len({*digests}) == 3 and digests[0].strip() == measured_by()
 
 
@@ -108,14 +145,22 @@ def test_an_entry_is_replaced(tmp_path: Path) -> None:
     assert CellCache(tmp_path).load(KEY) == CELL
 
 
-def test_the_moments_fault_and_what_is_true_of_this_machine_alone_are_not_kept(tmp_path: Path) -> None:
+def test_the_moments_fault_and_what_is_true_of_this_machine_alone_are_not_kept(
+    tmp_path: Path,
+) -> None:
     reason = here("the IR reader ended without an answer")
     for cell in (
         failed("timeout"),
         failed("compile", "SIGSEGV"),
         failed("compile", "SIGKILL"),
-        replace(failed("import"), failure=Failure("import", here("needs the onnx package"), 1)),
-        replace(failed("import"), failure=Failure("import", f"cannot import ONNX: {here('no bindings')}")),
+        replace(
+            failed("import"),
+            failure=Failure("import", here("needs the onnx package"), 1),
+        ),
+        replace(
+            failed("import"),
+            failure=Failure("import", f"cannot import ONNX: {here('no bindings')}"),
+        ),
         replace(CELL, reasons={"linalg_ops": f"IR worker: {reason}"}),
         replace(CELL, reasons={**CELL.reasons, "strategies": reason}),
     ):
@@ -124,10 +169,14 @@ def test_the_moments_fault_and_what_is_true_of_this_machine_alone_are_not_kept(t
     CellCache(tmp_path, keeps=False).store(KEY, CELL)  # a cache that is only read
     TextStore(tmp_path, keeps=False).keep("t" * 16, "text")
     assert list(tmp_path.rglob("*")) == []
-    assert f'HERE = "{lasting.HERE}"  # ' in IR_WORKER.read_text(), "the script beside the bot uses the same words"
+    assert f'HERE = "{lasting.HERE}"  # ' in IR_WORKER.read_text(), (
+        "the script beside the bot uses the same words"
+    )
 
 
-def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it(tmp_path: Path) -> None:
+def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it(
+    tmp_path: Path,
+) -> None:
     [mlir] = cells_of(tmp_path, ["m"], [X86])
     onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
     [host] = cells_of(tmp_path, ["m"], [X86], ["--iree-llvmcpu-target-cpu=host"])
@@ -138,16 +187,26 @@ def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it
 
     usual = keys()
     with patch("bot.compiler.importing.version", lambda _: "0.0.1"):
-        assert [old == new for old, new in zip(usual, keys(), strict=True)] == [True, False, True]
+        assert [old == new for old, new in zip(usual, keys(), strict=True)] == [
+            True,
+            False,
+            True,
+        ]
     with patch("platform.machine", lambda: "another"):
-        assert [old == new for old, new in zip(usual, keys(), strict=True)] == [True, True, False]
+        assert [old == new for old, new in zip(usual, keys(), strict=True)] == [
+            True,
+            True,
+            False,
+        ]
     importing.importer_version.cache_clear()
 
 
 # What cannot be trusted is absent
 
 
-def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_name(tmp_path: Path) -> None:
+def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_name(
+    tmp_path: Path,
+) -> None:
     path, other = stored(tmp_path), digest_of("another key")
     whole = path.read_bytes()
     for size in range(len(whole)):

@@ -14,7 +14,12 @@ from real_compilers import bot
 
 from bot.compiler.compiling import CompileSetup
 from bot.compiler.defaults import option_defaults
-from bot.core.defaults import ChangedDefaults, DefaultChange, OptionDefaults, compare_defaults
+from bot.core.defaults import (
+    ChangedDefaults,
+    DefaultChange,
+    OptionDefaults,
+    compare_defaults,
+)
 from bot.core.proof import NOT_TRIED, PROVED, REFUTED
 from bot.core.snapshot import Failure
 from bot.show.defaults import changed_defaults_lines, default_words
@@ -49,11 +54,15 @@ def setups() -> Iterator[dict[str, CompileSetup]]:
 
 
 @pytest.fixture(scope="module")
-def sides(setups: dict[str, CompileSetup], tmp_path_factory: pytest.TempPathFactory) -> dict[str, BuildSide]:
+def sides(
+    setups: dict[str, CompileSetup], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, BuildSide]:
     """Release → the build of a sum over rows on x86-64."""
     found = {}
     for release, setup in setups.items():
-        stage = measured(tmp_path_factory.mktemp("side"), release, SUM, "llvm-cpu-x86_64")
+        stage = measured(
+            tmp_path_factory.mktemp("side"), release, SUM, "llvm-cpu-x86_64"
+        )
         (cell,) = stage.side.cells
         (row,) = cell.dispatches
         found[release] = BuildSide(setup, stage.argv(cell), stage.source, row)
@@ -68,30 +77,46 @@ def defaults(setup: CompileSetup) -> OptionDefaults:
 
 @pytest.mark.compiler
 @pytest.mark.slow
-def test_the_options_of_two_releases_are_compared(setups: dict[str, CompileSetup]) -> None:
+def test_the_options_of_two_releases_are_compared(
+    setups: dict[str, CompileSetup],
+) -> None:
     """The option moved between registries in 3.11.0: 3.10.0 has it, and does not report its default."""
     base, head = defaults(setups[BASE]), defaults(setups[HEAD])
-    assert base.defaults["--iree-input-type"] == head.defaults["--iree-input-type"] == "auto"
+    assert (
+        base.defaults["--iree-input-type"]
+        == head.defaults["--iree-input-type"]
+        == "auto"
+    )
     assert REASSOCIATE in base.named and REASSOCIATE not in base.defaults
     found = compare_defaults(base, head)
     assert DefaultChange(REASSOCIATE, None, "false") in found.unreported
-    assert found.changed == ()  # the folder of its own files is no default of a compiler
+    assert (
+        found.changed == ()
+    )  # the folder of its own files is no default of a compiler
     assert "--iree-rocm-target" in found.head_only
     assert "--iree-vm-bytecode-module-optimize" in found.base_only
     back = compare_defaults(head, base)
     assert (back.base_only, back.head_only) == (found.head_only, found.base_only)
-    assert [change.option for change in back.unreported] == [change.option for change in found.unreported]
+    assert [change.option for change in back.unreported] == [
+        change.option for change in found.unreported
+    ]
     assert compare_defaults(head, head) == ChangedDefaults((), (), (), ())
 
 
 @pytest.mark.compiler
 @pytest.mark.slow
-def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(sides: dict[str, BuildSide]) -> None:
+def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(
+    sides: dict[str, BuildSide],
+) -> None:
     change = DefaultChange(REASSOCIATE, None, "false")
     assert base_default(sides[BASE], change) == "true"
     proof = prove_default(sides[BASE], sides[HEAD], change)
     assert (proof.status, proof.is_exact, proof.compiles) == (PROVED, True, 4)
-    assert proof.moved_bytes == proof.restored_bytes and proof.moved_bytes and proof.moved_bytes > 100
+    assert (
+        proof.moved_bytes == proof.restored_bytes
+        and proof.moved_bytes
+        and proof.moved_bytes > 100
+    )
     assert proof.knobs == (f"{REASSOCIATE}=true",)
 
 
@@ -100,19 +125,41 @@ def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(sides
 def test_a_comparison_tries_changed_defaults(tmp_path: Path) -> None:
     """The one that did it is proved; the others give base's own code on base."""
     (tmp_path / "m.mlir").write_text(SUM, encoding="utf-8")
-    config = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
+    config = (
+        "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
+    )
     (tmp_path / "c.yml").write_text(config, encoding="utf-8")
-    bot("compare", "--base", BASE, "--head", HEAD, "--config", "c.yml", "--out", "out", cwd=tmp_path)
+    bot(
+        "compare",
+        "--base",
+        BASE,
+        "--head",
+        HEAD,
+        "--config",
+        "c.yml",
+        "--out",
+        "out",
+        cwd=tmp_path,
+    )
     report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
     found = {changed["option"]: changed for changed in report["changed_defaults"]}
     assert (found[REASSOCIATE]["base"], found[REASSOCIATE]["head"]) == (None, "false")
     tried = found.pop(REASSOCIATE)["tried"]
-    assert (tried["status"], tried["base"], tried["target"]) == ("proved", "true", "llvm-cpu-x86_64")
+    assert (tried["status"], tried["base"], tried["target"]) == (
+        "proved",
+        "true",
+        "llvm-cpu-x86_64",
+    )
     assert tried["restored_bytes"] == tried["moved_bytes"] > 100
     assert {changed["tried"]["status"] for changed in found.values()} == {"not-tried"}
-    line = f"default of {REASSOCIATE}: true (found by experiment) → false · proved: base's value undoes 100 %"
+    line = (
+        f"default of {REASSOCIATE}: true (found by experiment) → false · proved: base's"
+        " value undoes 100 %"
+    )
     assert line in (tmp_path / "out/summary.md").read_text(encoding="utf-8")
-    explained = bot("explain", "out/report.json", "--model", "m", "--target", "x86_64", cwd=tmp_path).stdout
+    explained = bot(
+        "explain", "out/report.json", "--model", "m", "--target", "x86_64", cwd=tmp_path
+    ).stdout
     assert line in " ".join(explained.split())
 
 
@@ -124,19 +171,40 @@ def test_one_compiler_on_both_sides_has_no_changed_default(tmp_path: Path) -> No
     config = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [vmvx]\n"
     (tmp_path / "c.yml").write_text(config, encoding="utf-8")
     flag = "--flags=--iree-opt-level=O2"
-    bot("compare", "--compiler", HEAD, flag, "--config", "c.yml", "--out", "out", cwd=tmp_path)
-    assert "changed_defaults" not in json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
+    bot(
+        "compare",
+        "--compiler",
+        HEAD,
+        flag,
+        "--config",
+        "c.yml",
+        "--out",
+        "out",
+        cwd=tmp_path,
+    )
+    assert "changed_defaults" not in json.loads(
+        (tmp_path / "out/report.json").read_text(encoding="utf-8")
+    )
 
 
 @pytest.mark.compiler
 @pytest.mark.slow
-def test_a_default_that_did_nothing_is_refuted_or_not_tried(sides: dict[str, BuildSide]) -> None:
+def test_a_default_that_did_nothing_is_refuted_or_not_tried(
+    sides: dict[str, BuildSide],
+) -> None:
     base, head = sides[BASE], sides[HEAD]
-    other = prove_default(base, head, DefaultChange("--iree-llvmcpu-loop-unrolling", "true", "false"))
+    other = prove_default(
+        base, head, DefaultChange("--iree-llvmcpu-loop-unrolling", "true", "false")
+    )
     assert (other.status, other.restored_bytes) == (REFUTED, 0)
-    idle = prove_default(base, head, DefaultChange("--iree-flow-enable-pad-handling", None, "false"))
+    idle = prove_default(
+        base, head, DefaultChange("--iree-flow-enable-pad-handling", None, "false")
+    )
     assert (idle.status, idle.compiles) == (NOT_TRIED, 2)
-    assert idle.why == "--iree-flow-enable-pad-handling does not change this dispatch on base"
+    assert (
+        idle.why
+        == "--iree-flow-enable-pad-handling does not change this dispatch on base"
+    )
     unknown = prove_default(base, head, DefaultChange("--no-such-option", "1", "2"))
     assert unknown.status == NOT_TRIED
     assert unknown.why.startswith("head does not compile with --no-such-option=1: ")
@@ -146,7 +214,9 @@ def test_a_default_that_did_nothing_is_refuted_or_not_tried(sides: dict[str, Bui
 
 
 @pytest.mark.compiler
-def test_a_library_that_is_none_has_a_reason(setups: dict[str, CompileSetup], tmp_path: Path) -> None:
+def test_a_library_that_is_none_has_a_reason(
+    setups: dict[str, CompileSetup], tmp_path: Path
+) -> None:
     toolchain = replace(setups[HEAD].toolchain, binary=tmp_path / "iree-compile")
     missing = option_defaults(toolchain, Cancel())
     assert isinstance(missing, Failure) and "no libIREECompiler.so" in missing.message
@@ -157,12 +227,19 @@ def test_a_library_that_is_none_has_a_reason(setups: dict[str, CompileSetup], tm
 
 
 def test_what_differs_in_options() -> None:
-    base = OptionDefaults({"--a": "1", "--b": "", "--c": "x", "--gone": "1"}, frozenset({"--new-in-help"}))
-    head = OptionDefaults({"--a": "2", "--b": "", "--new": "1", "--new-in-help": "y"}, frozenset({"--c"}))
+    base = OptionDefaults(
+        {"--a": "1", "--b": "", "--c": "x", "--gone": "1"}, frozenset({"--new-in-help"})
+    )
+    head = OptionDefaults(
+        {"--a": "2", "--b": "", "--new": "1", "--new-in-help": "y"}, frozenset({"--c"})
+    )
     found = compare_defaults(base, head)
     assert found == ChangedDefaults(
         changed=(DefaultChange("--a", "1", "2"),),
-        unreported=(DefaultChange("--c", "x", None), DefaultChange("--new-in-help", None, "y")),
+        unreported=(
+            DefaultChange("--c", "x", None),
+            DefaultChange("--new-in-help", None, "y"),
+        ),
         base_only=("--gone",),
         head_only=("--new",),
     )
@@ -175,5 +252,11 @@ def test_what_differs_in_options() -> None:
     assert [*changed_defaults_lines(ChangedDefaults((), (), (), ()))] == [
         "no default that both compilers report changed"
     ]
-    assert default_words(DefaultChange("--c", "", None)) == "default of --c: empty → not reported by head"
-    assert default_words(DefaultChange("--c", None, "y")) == "default of --c: not reported by base → y"
+    assert (
+        default_words(DefaultChange("--c", "", None))
+        == "default of --c: empty → not reported by head"
+    )
+    assert (
+        default_words(DefaultChange("--c", None, "y"))
+        == "default of --c: not reported by base → y"
+    )

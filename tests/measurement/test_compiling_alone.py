@@ -13,7 +13,10 @@ from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, compile_from
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
 
-TARGETS = "llvm-cpu-x86_64, llvm-cpu-aarch64, llvm-cpu-riscv64, cuda, rocm, vulkan-spirv, metal-spirv, vmvx"
+TARGETS = (
+    "llvm-cpu-x86_64, llvm-cpu-aarch64, llvm-cpu-riscv64, cuda, rocm, vulkan-spirv,"
+    " metal-spirv, vmvx"
+)
 
 
 def test_it_is_the_code_of_the_artifact_on_every_target(tmp_path: Path) -> None:
@@ -26,7 +29,10 @@ def test_it_is_the_code_of_the_artifact_on_every_target(tmp_path: Path) -> None:
                 text = stage.texts(setup, cell, phase)[row.executable]
                 code = compile_from(setup, stage.argv(cell), text, phase, row.name)
                 assert not isinstance(code, Failure), (cell.key, phase, code)
-                assert (code.code_bytes, code.code) == (row.code_bytes, row.code), (cell.key, phase)
+                assert (code.code_bytes, code.code) == (row.code_bytes, row.code), (
+                    cell.key,
+                    phase,
+                )
                 assert code.code is not None
 
 
@@ -42,7 +48,12 @@ def test_what_cannot_be_compiled_or_found_has_a_reason(tmp_path: Path) -> None:
         assert (torn.stage, "error:" in torn.message) == ("compile", True)
         other = compile_from(setup, argv, text, SOURCES, "another_function")
         assert isinstance(other, Failure)
-        assert other.message == "compiled alone, it has no single function another_function"
-        unknown = compile_from(setup, (*argv, "--no-such-option"), text, SOURCES, row.name)
+        assert (
+            other.message
+            == "compiled alone, it has no single function another_function"
+        )
+        unknown = compile_from(
+            setup, (*argv, "--no-such-option"), text, SOURCES, row.name
+        )
         assert isinstance(unknown, Failure)
         assert "--no-such-option" in unknown.message

@@ -66,12 +66,18 @@ void tile(float *base, float *aligned, long offset) {
 }
 """
 SMALL = "aligned[offset + i] * 2.0f"
-LARGE = " + ".join(f"aligned[(offset + i + {step}) & 7] * {step}.5f" for step in range(60))
+LARGE = " + ".join(
+    f"aligned[(offset + i + {step}) & 7] * {step}.5f" for step in range(60)
+)
 
 
-def measured(home: Path, *words: str, cache: str = "cache", codes: tuple[int, ...] = (0,)) -> str:
+def measured(
+    home: Path, *words: str, cache: str = "cache", codes: tuple[int, ...] = (0,)
+) -> str:
     argv = ["measure", "--compiler", RELEASE, *words, "--cache", str(home / cache)]
-    done = real_compilers.bot(*argv, "--out", str(home / "head.json"), cwd=home, codes=codes)
+    done = real_compilers.bot(
+        *argv, "--out", str(home / "head.json"), cwd=home, codes=codes
+    )
     return done.stdout + done.stderr
 
 
@@ -92,7 +98,9 @@ def write_object(path: Path, computed: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     source = path.with_suffix(".c")
     source.write_text(KERNEL.replace("COMPUTED", computed))
-    words = "-O2 -c -fPIC -ffreestanding -fno-asynchronous-unwind-tables -mno-red-zone -o"
+    words = (
+        "-O2 -c -fPIC -ffreestanding -fno-asynchronous-unwind-tables -mno-red-zone -o"
+    )
     subprocess.run(["gcc", *words.split(), str(path), str(source)], check=True)
 
 
@@ -105,7 +113,11 @@ def configure(home: Path, flags: list[str], model: str = "model.mlir") -> Path:
             *flags,
         ],
     }
-    config = {"schema": "code-size-config/1", "models": [model], "targets": {"generic": target}}
+    config = {
+        "schema": "code-size-config/1",
+        "models": [model],
+        "targets": {"generic": target},
+    }
     home.mkdir(parents=True, exist_ok=True)
     path = home / "code-size.yml"
     path.write_text(yaml.safe_dump(config))
@@ -127,7 +139,9 @@ def home(tmp_path: Path) -> Path:
         ("objects/kernel.o", "../HOME_NAME"),
     ],
 )
-def test_an_object_file_that_the_model_names(home: Path, name: str, search: str) -> None:
+def test_an_object_file_that_the_model_names(
+    home: Path, name: str, search: str
+) -> None:
     try:
         write_object(home / "objects/kernel.o", SMALL)
     except (OSError, subprocess.CalledProcessError):
@@ -158,17 +172,30 @@ def test_a_report_says_that_a_file_beside_the_model_changed(home: Path) -> None:
     measured(home)
     (home / "head.json").rename(home / "base.json")
     write_object(home / "kernel.o", LARGE)
-    argv = ["compare", "--base", "base.json", "--head", RELEASE, "--cache", str(home / "cache")]
+    argv = [
+        "compare",
+        "--base",
+        "base.json",
+        "--head",
+        RELEASE,
+        "--cache",
+        str(home / "cache"),
+    ]
     done = real_compilers.bot(*argv, cwd=home)
     assert "What changed: files read beside the model model" in done.stdout
-    assert "deterministic" not in done.stdout and "nothing: both sides have the same" not in done.stdout
+    assert (
+        "deterministic" not in done.stdout
+        and "nothing: both sides have the same" not in done.stdout
+    )
     report = json.loads((home / "out/report.json").read_text())
     assert report["root_causes"][0]["cause"] == "input"
 
 
 SPECS = {
     "--iree-codegen-tuning-spec-path=specs/a.mlir": "specs/a.mlir",
-    "--iree-codegen-transform-dialect-library=specs/a.mlir@__kernel_config": "specs/a.mlir",
+    "--iree-codegen-transform-dialect-library=specs/a.mlir@__kernel_config": (
+        "specs/a.mlir"
+    ),
     "--iree-preprocessing-transform-spec-filename=specs/a.mlir": "specs/a.mlir",
     "--iree-link-bitcode=x86_64=specs/a.bc,specs/b.bc": "specs/b.bc",
     "--iree-parameter-import=scope=specs/a.irpa": "specs/a.irpa",
@@ -240,20 +267,28 @@ def test_a_spec_that_names_a_pass_turns_the_cache_off(home: Path) -> None:
     (home / "spec.mlir").write_text(READING_SPEC.replace("PATTERNS", str(patterns)))
     configure(home, ["--iree-preprocessing-transform-spec-filename=spec.mlir"])
     said = measured(home)
-    assert "1 build is not cached: a pass that spec.mlir names may read any file" in said
+    assert (
+        "1 build is not cached: a pass that spec.mlir names may read any file" in said
+    )
     assert cell(home)["status"] == "ok", cell(home)["failure"]
     patterns.unlink()
     measured(home, codes=(5,))
     assert cell(home)["status"] == "failed"
 
 
-@pytest.mark.parametrize("flag", ["--iree-rocm-bc-dir=specs", "--iree-link-bitcode=a,specs/spec.mlir"])
-def test_a_folder_with_a_spec_that_names_a_pass_has_no_key(tmp_path: Path, flag: str) -> None:
+@pytest.mark.parametrize(
+    "flag", ["--iree-rocm-bc-dir=specs", "--iree-link-bitcode=a,specs/spec.mlir"]
+)
+def test_a_folder_with_a_spec_that_names_a_pass_has_no_key(
+    tmp_path: Path, flag: str
+) -> None:
     (tmp_path / "model.mlir").write_text(ADD)
     (tmp_path / "specs").mkdir()
     text = "x" * ((1 << 20) - 5) + READING_SPEC
     (tmp_path / "specs" / "spec.mlir").write_text(text)
-    assert "may read any file" in Reader(tmp_path).of_iree(build(tmp_path, flag)).unlisted
+    assert (
+        "may read any file" in Reader(tmp_path).of_iree(build(tmp_path, flag)).unlisted
+    )
 
 
 OPTION = re.compile(r"^ +(--[\w.-]+)=<[^>]*>(.*)$", re.MULTILINE)
@@ -262,13 +297,21 @@ OF_A_FILE = re.compile(r"\b(files?|paths?|director(?:y|ies)|folders?)\b", re.IGN
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
-def test_every_option_whose_help_speaks_of_a_file_is_known_or_turns_the_cache_off(release: str) -> None:
+def test_every_option_whose_help_speaks_of_a_file_is_known_or_turns_the_cache_off(
+    release: str,
+) -> None:
     argv = [str(real_compilers.binary(release)), "--help-hidden"]
     text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     options = dict(OPTION.findall(text))
     assert len(options) > 900
-    about_files = {option for option, words in options.items() if OF_A_FILE.search(f"{option} {words}")}
-    assert not {option for option in about_files if kind_of(f"{option}=some/file") == "nothing"}
+    about_files = {
+        option
+        for option, words in options.items()
+        if OF_A_FILE.search(f"{option} {words}")
+    }
+    assert not {
+        option for option in about_files if kind_of(f"{option}=some/file") == "nothing"
+    }
 
 
 UNKNOWN = "--mir2vec-vocab-path=vocabulary.json"
@@ -284,7 +327,9 @@ def test_an_option_that_may_read_any_file_turns_the_cache_off(home: Path) -> Non
     assert cell(home)["inputs"] == "unlisted"
 
 
-@pytest.mark.parametrize("flag", [UNKNOWN, "--iree-llvmcpu-link-embedded=false", "--a-plugin-s=x"])
+@pytest.mark.parametrize(
+    "flag", [UNKNOWN, "--iree-llvmcpu-link-embedded=false", "--a-plugin-s=x"]
+)
 def test_what_may_read_a_file(flag: str) -> None:
     assert kind_of(flag) == "unknown"
 
@@ -314,7 +359,11 @@ def build(home: Path, *flags: str, model: str = "model.mlir") -> PlannedCell:
     ("variable", "text", "why"),
     [
         ("IREE_LOAD_PLUGINS", ADD, "the variable IREE_LOAD_PLUGINS is set"),
-        ("OTHER", ADD + "// preprocessing_pipeline", "a pipeline of passes, which the model names"),
+        (
+            "OTHER",
+            ADD + "// preprocessing_pipeline",
+            "a pipeline of passes, which the model names",
+        ),
         ("OTHER", "ML\xefR hal.executable.objects", "bytecode that names object files"),
     ],
 )
@@ -363,8 +412,13 @@ int sum(const int *v) { int s = 0; for (int i = 0; i < SIZE; ++i) s += v[i] * i;
 """
 
 
-def command(home: Path, run: list[str], **compiler: Any) -> Callable[[], tuple[int, str]]:
-    """Configure a C compiler; returns what measures, and gives the bytes of text and what was said."""
+def command(
+    home: Path, run: list[str], **compiler: Any
+) -> Callable[[], tuple[int, str]]:
+    """Configure a C compiler.
+
+    Returns what measures, and gives the bytes of text and what was said.
+    """
     keys = {"kind": "command", "run": run, "artifacts": ["*.o"], **compiler}
     config = {
         "schema": "code-size-config/1",
@@ -376,7 +430,13 @@ def command(home: Path, run: list[str], **compiler: Any) -> Callable[[], tuple[i
     (home / "code-size.yml").write_text(yaml.safe_dump(config))
 
     def measure() -> tuple[int, str]:
-        argv = ["measure", "--compiler", "cc -O3 -funroll-loops", "--cache", str(home / "cells")]
+        argv = [
+            "measure",
+            "--compiler",
+            "cc -O3 -funroll-loops",
+            "--cache",
+            str(home / "cells"),
+        ]
         done = real_compilers.bot(*argv, "--out", "head.json", cwd=home)
         size: int = cell(home)["metrics"]["executable_bytes"]
         return size, done.stdout + done.stderr
@@ -397,19 +457,30 @@ def test_a_header_among_the_sources_of_a_command(tmp_path: Path) -> None:
 
 NAMING = {
     "a flag": ["{side}", "-c", "-IHOME/elsewhere", "{model}", "-o", "{out}/a.o"],
-    "a response file": ["{side}", "-c", "{model}", "-o", "{out}/a.o", "@HOME/elsewhere/flags.rsp"],
+    "a response file": [
+        "{side}",
+        "-c",
+        "{model}",
+        "-o",
+        "{out}/a.o",
+        "@HOME/elsewhere/flags.rsp",
+    ],
     "a script": ["sh", "build.sh", "{side}", "{model}", "{out}/a.o"],
 }
 
 
 @pytest.mark.parametrize("way", NAMING)
-def test_a_command_that_names_a_file_elsewhere_is_not_cached(tmp_path: Path, way: str) -> None:
+def test_a_command_that_names_a_file_elsewhere_is_not_cached(
+    tmp_path: Path, way: str
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "flags.rsp").write_text(f"-I{elsewhere}\n")
     script = f'compiler=$1\n$compiler -c -isystem "{elsewhere}" "$2" -o "$3"\n'
     (tmp_path / "build.sh").write_text(script)
-    measure = command(tmp_path, [word.replace("HOME", str(tmp_path)) for word in NAMING[way]])
+    measure = command(
+        tmp_path, [word.replace("HOME", str(tmp_path)) for word in NAMING[way]]
+    )
     if way == "a script":
         config = yaml.safe_load((tmp_path / "code-size.yml").read_text())
         config["compiler"]["run"] = ["sh", "build.sh", "cc -O3", "{model}", "{out}/a.o"]
@@ -422,7 +493,9 @@ def test_a_command_that_names_a_file_elsewhere_is_not_cached(tmp_path: Path, way
     assert f"1 build is not cached: the command names {elsewhere}" in said
 
 
-def test_a_program_of_no_package_is_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_no_package_is_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a wrapper starts is not known."""
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -460,5 +533,8 @@ def test_a_path_that_leads_out_of_the_folder_of_a_command(text: str) -> None:
 
 
 def test_what_stays_in_the_folder_of_a_command() -> None:
-    text = b"/usr/bin/cc -O2 -Iinclude a/b.c ../include/x.h https://example.com/tmp /dev/null"
+    text = (
+        b"/usr/bin/cc -O2 -Iinclude a/b.c ../include/x.h https://example.com/tmp"
+        b" /dev/null"
+    )
     assert outside_of([("Makefile", text), ("a.o", b"\0/tmp")], None) == ""

@@ -27,11 +27,17 @@ X86, AARCH64 = "llvm-cpu-x86_64", "llvm-cpu-aarch64"
 Side = tuple[str, str]  # a release and a model
 
 
-def ladder_of(home: Path, base: Side, head: Side, target: str, *, both_orders: bool = False) -> Ladder:
-    stages = [measured(home / label, *side, target) for label, side in (("base", base), ("head", head))]
+def ladder_of(
+    home: Path, base: Side, head: Side, target: str, *, both_orders: bool = False
+) -> Ladder:
+    stages = [
+        measured(home / label, *side, target)
+        for label, side in (("base", base), ("head", head))
+    ]
     with compile_setup(base[0]) as base_setup, compile_setup(head[0]) as head_setup:
         sides = [
-            stage.ladder_side(setup, target) for stage, setup in zip(stages, (base_setup, head_setup), strict=True)
+            stage.ladder_side(setup, target)
+            for stage, setup in zip(stages, (base_setup, head_setup), strict=True)
         ]
         ladder = measured_ladder(*sides, both_orders=both_orders)
     assert isinstance(ladder, Ladder), ladder
@@ -101,14 +107,23 @@ def test_swapping_the_sides_exchanges_the_orders_and_negates(tmp_path: Path) -> 
     older, newer = ("3.11.0", PRODUCT), ("3.13.0", PRODUCT)
     ladder = ladder_of(tmp_path / "ab", older, newer, "cuda", both_orders=True)
     swapped = ladder_of(tmp_path / "ba", newer, older, "cuda", both_orders=True)
-    assert attribution(ladder) == {"source": 0, "configuration": 0, "mlir": -458, "back_end": -20}
+    assert attribution(ladder) == {
+        "source": 0,
+        "configuration": 0,
+        "mlir": -458,
+        "back_end": -20,
+    }
     backward = reverse_attribution(ladder)
     assert backward is not None
-    assert attribution(swapped) == {phase: -(part or 0) for phase, part in backward.items()}
+    assert attribution(swapped) == {
+        phase: -(part or 0) for phase, part in backward.items()
+    }
     assert (swapped.climb, swapped.back) == (ladder.back, ladder.climb)
 
 
-def test_a_failed_rung_has_its_reason_and_says_nothing_of_its_neighbours(tmp_path: Path) -> None:
+def test_a_failed_rung_has_its_reason_and_says_nothing_of_its_neighbours(
+    tmp_path: Path,
+) -> None:
     sides = ("3.13.0", PRODUCT), ("3.11.0", PRODUCT)
     ladder = ladder_of(tmp_path, *sides, X86)
     parts = attribution(ladder)
@@ -120,8 +135,9 @@ def test_a_failed_rung_has_its_reason_and_says_nothing_of_its_neighbours(tmp_pat
 
 def test_the_linkers_flags_are_those_of_the_build() -> None:
     target = (
-        '  hal.executable.variant public @v target(<"llvm-cpu", "embedded-elf-riscv_64", '
-        '{cpu = "generic-rv64", cpu_features = "+m,+v", target_abi = "lp64d"}>) {'
+        '  hal.executable.variant public @v target(<"llvm-cpu",'
+        ' "embedded-elf-riscv_64", {cpu = "generic-rv64", cpu_features = "+m,+v",'
+        ' target_abi = "lp64d"}>) {'
     )
     assert linker_flags(target) == (
         "--plugin-opt=mcpu=generic-rv64",
@@ -132,7 +148,9 @@ def test_the_linkers_flags_are_those_of_the_build() -> None:
     assert linker_flags("") is None
 
 
-def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_and_traces_have_the_attribution(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Measured once: `report` reads it from head's snapshot, and `trace` from the cache."""
     (tmp_path / "m.mlir").write_text(PRODUCT, encoding="utf-8")
     config = tmp_path / "c.yml"
@@ -150,11 +168,15 @@ def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.
     }
     assert attributions(out) == [parts]
     stored = [f"--{side}={out / side}.json" for side in ("base", "head")]
-    assert main(["report", *stored, "--config", str(config), "--out", str(tmp_path / "again")]) in (0, 1)
+    assert main(
+        ["report", *stored, "--config", str(config), "--out", str(tmp_path / "again")]
+    ) in (0, 1)
     assert attributions(tmp_path / "again") == [parts]
     reversed_sides = [f"--base={out}/head.json", f"--head={out}/base.json"]
     backward = tmp_path / "back"
-    assert main(["report", *reversed_sides, "--config", str(config), "--out", str(backward)]) in (0, 1)
+    assert main(
+        ["report", *reversed_sides, "--config", str(config), "--out", str(backward)]
+    ) in (0, 1)
     assert attributions(backward) == [None], "base's own ladder is not shown for head"
     capsys.readouterr()
     dispatch = ("--model", "m", "--target", X86, "--dispatch", "*")
@@ -174,7 +196,10 @@ def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.
     }
     assert main(["trace", *sides, *dispatch]) == 0
     lines = capsys.readouterr().out
-    assert "configuration vector_common_parallel: proved: with base's value 99 % of the growth disappears" in lines
+    assert (
+        "configuration vector_common_parallel: proved: with base's value 99 % of the"
+        " growth disappears" in lines
+    )
     assert main(["trace", *stored, "--config", str(config), *dispatch]) == 5
     lines = capsys.readouterr().out
     assert "configuration" in lines
@@ -183,4 +208,6 @@ def test_reports_and_traces_have_the_attribution(tmp_path: Path, capsys: pytest.
 
 def attributions(out: Path) -> list[object]:
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    return [row.get("attribution") for cell in report["cells"] for row in cell["dispatches"]]
+    return [
+        row.get("attribution") for cell in report["cells"] for row in cell["dispatches"]
+    ]

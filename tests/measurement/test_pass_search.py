@@ -33,7 +33,9 @@ class KnownBytes:
 
 
 @given(some.integers(1, 100), some.integers(0, 99), some.sampled_from([1000, -1000]))
-def test_one_pass_that_carries_all_is_found_with_few_cuts(passes: int, place: int, moved_bytes: int) -> None:
+def test_one_pass_that_carries_all_is_found_with_few_cuts(
+    passes: int, place: int, moved_bytes: int
+) -> None:
     place %= passes
     sizes = [5000] * (place + 1) + [5000 - moved_bytes] * (passes - place)
     feed = KnownBytes(sizes)

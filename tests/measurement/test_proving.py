@@ -1,4 +1,7 @@
-"""A configuration is proved or refuted by compiles with real releases; the rules of it by arithmetic."""
+"""A configuration is proved or refuted by compiles with real releases.
+
+The rules of it by arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,30 @@ from places import FIXTURES
 from product_model import PRODUCT
 
 from bot.compiler.compiling import CompileSetup
-from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, joint_proof, status_of
+from bot.core.proof import (
+    NOT_TRIED,
+    PARTLY,
+    PROVED,
+    REFUTED,
+    KnobProof,
+    joint_proof,
+    status_of,
+)
 from bot.core.snapshot import Dispatch, Failure
-from bot.readers.configurations import NotTransplantable, configurations, differing_knobs, transplanted
+from bot.readers.configurations import (
+    NotTransplantable,
+    configurations,
+    differing_knobs,
+    transplanted,
+)
 from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compile_from
 from bot.study.proving import ConfiguredPair, proof_of, prove_configuration, prove_with
 
 BASE, HEAD = "3.11.0", "3.13.0"
-TARGETS = "llvm-cpu-x86_64, llvm-cpu-aarch64, llvm-cpu-riscv64, cuda, rocm, vulkan-spirv, metal-spirv, vmvx"
+TARGETS = (
+    "llvm-cpu-x86_64, llvm-cpu-aarch64, llvm-cpu-riscv64, cuda, rocm, vulkan-spirv,"
+    " metal-spirv, vmvx"
+)
 FLAGS = {
     "aarch64": (
         "--iree-hal-target-backends=llvm-cpu",
@@ -49,7 +68,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AloneStage]:
     return {
         release: measured(tmp_path_factory.mktemp("side"), release, PRODUCT, TARGETS)
         for release in (BASE, HEAD)
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)
@@ -71,13 +90,22 @@ def dispatch(setup: CompileSetup, flags: tuple[str, ...], text: str) -> Dispatch
     return Dispatch("e", found[1], code_bytes=code.code_bytes, code=code.code)
 
 
-def proof_of_fixture(setups: dict[str, CompileSetup], name: str, base: str = BASE, head: str = HEAD) -> KnobProof:
+def proof_of_fixture(
+    setups: dict[str, CompileSetup], name: str, base: str = BASE, head: str = HEAD
+) -> KnobProof:
     flags = FLAGS[name.partition("-")[0]]
     texts = {
-        release: (FIXTURES / "configured" / f"{name}.{release}.mlir").read_text(encoding="utf-8")
+        release: (
+            (FIXTURES / "configured" / f"{name}.{release}.mlir").read_text(
+                encoding="utf-8"
+            )
+        )
         for release in (base, head)
     }
-    rows = {release: dispatch(setups[release], flags, text) for release, text in texts.items()}
+    rows = {
+        release: dispatch(setups[release], flags, text)
+        for release, text in texts.items()
+    }
     pair = ConfiguredPair(rows[base], rows[head], texts[base], texts[head])
     return prove_configuration(setups[head], flags, pair)
 
@@ -90,12 +118,22 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     """A matrix product on x86-64: `vector_common_parallel` 1 → 8 makes it more than ten times as large."""
     rows, texts = {}, {}
     for release, stage in stages.items():
-        (cell,) = (cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64")
+        (cell,) = (
+            cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
+        )
         (rows[release],) = cell.dispatches
-        texts[release] = stage.texts(setups[release], cell, CONFIGURATIONS)[rows[release].executable]
+        texts[release] = stage.texts(setups[release], cell, CONFIGURATIONS)[
+            rows[release].executable
+        ]
     argv = stages[HEAD].argv(cell)
-    proof = prove_configuration(setups[HEAD], argv, ConfiguredPair(rows[BASE], rows[HEAD], *texts.values()))
-    assert (proof.status, proof.knobs, proof.compiles) == (PROVED, ("vector_common_parallel",), 2)
+    proof = prove_configuration(
+        setups[HEAD], argv, ConfiguredPair(rows[BASE], rows[HEAD], *texts.values())
+    )
+    assert (proof.status, proof.knobs, proof.compiles) == (
+        PROVED,
+        ("vector_common_parallel",),
+        2,
+    )
     base_bytes, head_bytes = rows[BASE].code_bytes, rows[HEAD].code_bytes
     assert base_bytes and head_bytes and proof.bytes_after
     assert proof.moved_bytes == head_bytes - base_bytes
@@ -104,22 +142,32 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     # The same from the source of the executable.
     sides = []
     for release, stage in stages.items():
-        (cell,) = (cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64")
+        (cell,) = (
+            cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
+        )
         source = stage.texts(setups[release], cell, SOURCES)[rows[release].executable]
         sides.append(Side(setups[release], stage.argv(cell), rows[release], source))
     assert proof_of(sides[0], sides[1]) == proof
     lost = replace(sides[1], source=Failure("read", "no source"))
-    assert proof_of(sides[0], lost).why == "the configuration is not known on head: no source"
+    assert (
+        proof_of(sides[0], lost).why
+        == "the configuration is not known on head: no source"
+    )
     assert proof_of(sides[0], sides[0]).why == "the code is the same on both sides"
     swapped = ConfiguredPair(rows[HEAD], rows[BASE], texts[HEAD], texts[BASE])
     back = prove_configuration(setups[BASE], argv, swapped)
     assert (back.knobs, back.moved_bytes) == (proof.knobs, base_bytes - head_bytes)
-    assert back.status in (PROVED, PARTLY)  # the other compiler makes more of the same value
+    assert back.status in (
+        PROVED,
+        PARTLY,
+    )  # the other compiler makes more of the same value
 
 
 @compiled
 @slow
-def test_tile_sizes_that_differ_and_do_not_carry_the_bytes_are_refuted(setups: dict[str, CompileSetup]) -> None:
+def test_tile_sizes_that_differ_and_do_not_carry_the_bytes_are_refuted(
+    setups: dict[str, CompileSetup],
+) -> None:
     """The code generator of LLVM did it; a report named `cache_parallel` 14 → 28."""
     proof = proof_of_fixture(setups, "aarch64-tiles")
     assert (proof.status, proof.knobs) == (REFUTED, ("cache_parallel", "distribution"))
@@ -139,7 +187,10 @@ def test_tile_sizes_that_differ_and_do_not_carry_the_bytes_are_refuted(setups: d
     ],
 )
 def test_the_smallest_set_of_knobs_is_found(
-    setups: dict[str, CompileSetup], name: str, needed: tuple[str, ...], others: tuple[str, ...]
+    setups: dict[str, CompileSetup],
+    name: str,
+    needed: tuple[str, ...],
+    others: tuple[str, ...],
 ) -> None:
     proof = proof_of_fixture(setups, name)
     assert (proof.status, proof.knobs, proof.others) == (PROVED, needed, others)
@@ -148,12 +199,15 @@ def test_the_smallest_set_of_knobs_is_found(
 
 @compiled
 @slow
-def test_tile_sizes_of_other_loops_are_not_tried(setups: dict[str, CompileSetup]) -> None:
+def test_tile_sizes_of_other_loops_are_not_tried(
+    setups: dict[str, CompileSetup],
+) -> None:
     proof = proof_of_fixture(setups, "aarch64-loops")
     assert (proof.status, proof.compiles, proof.restored_bytes) == (NOT_TRIED, 0, None)
-    assert proof.why == (
-        "base's values do not fit into head: "
-        "`linalg.fill` has other loops: `vector_common_parallel` has 3 values on base and 4 on head"
+    assert (
+        proof.why
+        == "base's values do not fit into head: `linalg.fill` has other loops:"
+        " `vector_common_parallel` has 3 values on base and 4 on head"
     )
 
 
@@ -167,8 +221,16 @@ def test_every_configuration_of_every_target_is_read_and_written_as_it_was(
         for cell in stage.side.cells:
             (text,) = stage.texts(setups[release], cell, CONFIGURATIONS).values()
             found = configurations(text)
-            assert len(found) == text.count("lowering_config = #") + text.count("translation_info = #") > 1
-            assert all(text[each.start : each.end] == each.written(each.values) for each in found)
+            assert (
+                len(found)
+                == text.count("lowering_config = #")
+                + text.count("translation_info = #")
+                > 1
+            )
+            assert all(
+                text[each.start : each.end] == each.written(each.values)
+                for each in found
+            )
             texts.setdefault(cell.key.target, {})[release] = text
     assert len(texts) == 8
     turned = set[str]()
@@ -184,21 +246,30 @@ def test_every_configuration_of_every_target_is_read_and_written_as_it_was(
 
 
 @compiled
-def test_values_that_head_refuses_are_not_tried(setups: dict[str, CompileSetup]) -> None:
-    head = (FIXTURES / "configured" / f"aarch64-tiles.{HEAD}.mlir").read_text(encoding="utf-8")
+def test_values_that_head_refuses_are_not_tried(
+    setups: dict[str, CompileSetup],
+) -> None:
+    head = (FIXTURES / "configured" / f"aarch64-tiles.{HEAD}.mlir").read_text(
+        encoding="utf-8"
+    )
     row = dispatch(setups[HEAD], FLAGS["aarch64"], head)
     base = head.replace("vector_common_parallel = [", "vector_no_such = [")
     assert base != head and row.code_bytes
     other = Dispatch("e", row.name, code_bytes=row.code_bytes + 1000)
-    proof = prove_configuration(setups[HEAD], FLAGS["aarch64"], ConfiguredPair(other, row, base, head))
+    proof = prove_configuration(
+        setups[HEAD], FLAGS["aarch64"], ConfiguredPair(other, row, base, head)
+    )
     assert (proof.status, proof.compiles, proof.restored_bytes) == (NOT_TRIED, 2, None)
     assert proof.why.startswith("head does not compile with base's values: ")
 
 
-# The rules alone: head's size is a sum of what each knob that has base's value takes away.
+# The rules alone: head's size is a sum of what each knob that has base's value takes
+# away.
 
 KNOBS = ("a", "b", "c", "d")
-EFFECTS = some.dictionaries(some.sampled_from(KNOBS), some.integers(-600, 600), min_size=1)
+EFFECTS = some.dictionaries(
+    some.sampled_from(KNOBS), some.integers(-600, 600), min_size=1
+)
 HEAD_BYTES = 10_000
 
 
@@ -207,12 +278,16 @@ def text_with(values: dict[str, int]) -> str:
     return f"x.y {{lowering_config = #iree_cpu.lowering_config<{body}>}}"
 
 
-def proof_by_arithmetic(effects: dict[str, int], moved_bytes: int, most_compiles: int = 10) -> KnobProof:
+def proof_by_arithmetic(
+    effects: dict[str, int], moved_bytes: int, most_compiles: int = 10
+) -> KnobProof:
     """The proof where base's value of a knob takes its effect away from head's 10,000 B."""
 
     def compile_head(text: str) -> AloneCode | Failure:
         (found,) = configurations(text)
-        gone = sum(effects[knob] for knob, value in found.values.items() if value == "1")
+        gone = sum(
+            effects[knob] for knob, value in found.values.items() if value == "1"
+        )
         return AloneCode(HEAD_BYTES - gone, None)
 
     pair = ConfiguredPair(
@@ -225,12 +300,19 @@ def proof_by_arithmetic(effects: dict[str, int], moved_bytes: int, most_compiles
 
 
 @given(EFFECTS, some.integers(-1000, 1000).filter(bool))
-def test_the_rules_hold_for_any_effects(effects: dict[str, int], moved_bytes: int) -> None:
+def test_the_rules_hold_for_any_effects(
+    effects: dict[str, int], moved_bytes: int
+) -> None:
     proof = proof_by_arithmetic(effects, moved_bytes)
     whole = sum(effects.values())
     restored = sum(effects[knob] for knob in proof.knobs)
-    assert (proof.restored_bytes, proof.bytes_after) == (restored, HEAD_BYTES - restored)
-    assert {*proof.knobs, *proof.others} == {*effects} and len(proof.knobs + proof.others) == len(effects)
+    assert (proof.restored_bytes, proof.bytes_after) == (
+        restored,
+        HEAD_BYTES - restored,
+    )
+    assert {*proof.knobs, *proof.others} == {*effects} and len(
+        proof.knobs + proof.others
+    ) == len(effects)
     assert proof.compiles <= 2 + len(effects)
     sign = 1 if moved_bytes > 0 else -1
     little = max(8, abs(moved_bytes) * 2 // 100)
@@ -240,8 +322,14 @@ def test_the_rules_hold_for_any_effects(effects: dict[str, int], moved_bytes: in
         assert proof.status == status_of(whole, moved_bytes)
     if proof.status == REFUTED:
         assert (set(proof.knobs), proof.compiles) == (set(effects), 2)
-    opposite = proof_by_arithmetic({knob: -effect for knob, effect in effects.items()}, -moved_bytes)
-    assert (opposite.status, opposite.knobs, opposite.restored_bytes) == (proof.status, proof.knobs, -restored)
+    opposite = proof_by_arithmetic(
+        {knob: -effect for knob, effect in effects.items()}, -moved_bytes
+    )
+    assert (opposite.status, opposite.knobs, opposite.restored_bytes) == (
+        proof.status,
+        proof.knobs,
+        -restored,
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,11 +346,17 @@ def test_the_rules_hold_for_any_effects(effects: dict[str, int], moved_bytes: in
         ({"a": 0, "b": 1000, "c": 0}, PROVED, "b"),
         ({"a": 500, "b": 20, "c": 480}, PROVED, "ac"),
         ({"a": 500, "b": 21, "c": 479}, PROVED, "abc"),
-        ({"a": 1000, "b": -1000}, REFUTED, "ab"),  # base's whole configuration changes nothing
+        (
+            {"a": 1000, "b": -1000},
+            REFUTED,
+            "ab",
+        ),  # base's whole configuration changes nothing
         ({"a": 20, "b": 880}, PROVED, "ab"),  # without `a` it would be proved no longer
     ],
 )
-def test_shares_and_sets_at_their_limits(effects: dict[str, int], status: str, knobs: str) -> None:
+def test_shares_and_sets_at_their_limits(
+    effects: dict[str, int], status: str, knobs: str
+) -> None:
     for sign in (1, -1):
         signed = {knob: sign * effect for knob, effect in effects.items()}
         proof = proof_by_arithmetic(signed, sign * 1000)
@@ -273,10 +367,18 @@ def test_the_budget_of_compiles_is_kept() -> None:
     effects = {"a": 0, "b": 0, "c": 1000}
     for most_compiles, knobs in {5: "c", 4: "c", 3: "bc", 2: "abc"}.items():
         proof = proof_by_arithmetic(effects, 1000, most_compiles)
-        assert (proof.status, "".join(proof.knobs), proof.compiles) == (PROVED, knobs, min(4, most_compiles))
+        assert (proof.status, "".join(proof.knobs), proof.compiles) == (
+            PROVED,
+            knobs,
+            min(4, most_compiles),
+        )
         assert proof.is_smallest is (knobs == "c")
     untried = proof_by_arithmetic(effects, 1000, 1)
-    assert (untried.status, untried.why, untried.compiles) == (NOT_TRIED, "compile budget used up", 0)
+    assert (untried.status, untried.why, untried.compiles) == (
+        NOT_TRIED,
+        "compile budget used up",
+        0,
+    )
 
 
 def test_what_compiles_to_another_size_alone_is_not_tried() -> None:
@@ -310,10 +412,19 @@ def test_the_proofs_of_a_root_cause_do_not_cancel() -> None:
 
     grown, shrunk = proof(PROVED, 1000, 990), proof(PROVED, -1000, -980)
     joint = joint_proof([grown, shrunk, KnobProof(NOT_TRIED, "why", moved_bytes=9)])
-    assert (joint.status, joint.restored_bytes, joint.moved_bytes, joint.members) == (PROVED, 1970, 2000, 2)
+    assert (joint.status, joint.restored_bytes, joint.moved_bytes, joint.members) == (
+        PROVED,
+        1970,
+        2000,
+        2,
+    )
     # Half of one and one and a half of another are no proof, though their sum is.
     halves = joint_proof([proof(PARTLY, 1000, 500), proof(PARTLY, 1000, 1500)])
-    assert (halves.status, halves.restored_bytes, halves.moved_bytes) == (PARTLY, 2000, 2000)
+    assert (halves.status, halves.restored_bytes, halves.moved_bytes) == (
+        PARTLY,
+        2000,
+        2000,
+    )
     assert joint_proof([grown, proof(REFUTED, -1000, 100)]).status == PARTLY
     assert joint_proof([proof(REFUTED, 1000, -5)]).restored_bytes == -5
     assert joint_proof([], "compile budget used up").why == "compile budget used up"

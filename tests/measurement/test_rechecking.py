@@ -19,9 +19,25 @@ from bot.config.configuration import Config, load_config
 from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo, from_json
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    CompilerInfo,
+    Failure,
+    Snapshot,
+    SourceInfo,
+    from_json,
+)
 from bot.core.work import compile_work
-from bot.study.run import FEW, TIMES, Resources, SidePlan, doubtful, measure_sides, recheck
+from bot.study.run import (
+    FEW,
+    TIMES,
+    Resources,
+    SidePlan,
+    doubtful,
+    measure_sides,
+    recheck,
+)
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
@@ -42,18 +58,33 @@ def rules() -> Config:
 
 def snapshot(sizes: dict[str, int | None]) -> Snapshot:
     cells = [
-        Cell(CellKey(name, "vmvx"), "ok", {"artifact_bytes": size}, artifact_digest=str(size))
-        if size is not None
-        else Cell(CellKey(name, "vmvx"), "failed", failure=Failure("compile", "no"))
+        (
+            Cell(
+                CellKey(name, "vmvx"),
+                "ok",
+                {"artifact_bytes": size},
+                artifact_digest=str(size),
+            )
+            if size is not None
+            else Cell(CellKey(name, "vmvx"), "failed", failure=Failure("compile", "no"))
+        )
         for name, size in sorted(sizes.items())
     ]
     return Snapshot(CompilerInfo("1", "", "0"), SourceInfo(), tuple(cells))
 
 
-def test_what_is_newly_broken_is_asked_first_then_the_largest_alarm_then_other_changes(rules: Config) -> None:
+def test_what_is_newly_broken_is_asked_first_then_the_largest_alarm_then_other_changes(
+    rules: Config,
+) -> None:
     base = snapshot({"a": 100, "b": 100, "c": 100, "d": 100, "e": 100, "f": 100})
     head = snapshot({"a": 100, "b": 110, "c": None, "d": 90, "e": 150, "f": 20})
-    assert [key.model for key in doubtful(base, head, rules)] == ["c", "e", "b", "f", "d"]
+    assert [key.model for key in doubtful(base, head, rules)] == [
+        "c",
+        "e",
+        "b",
+        "f",
+        "d",
+    ]
     assert doubtful(base, base, rules) == ()
 
 
@@ -62,9 +93,19 @@ def sides(
 ) -> tuple[list[SidePlan], Resources]:
     base = install(tmp_path / "base", version="1.0", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha"]) if cells is None else cells
-    models, targets = {cell.model.name: cell.model for cell in cells}, {cell.target.name: cell.target for cell in cells}
+    models, targets = (
+        {cell.model.name: cell.model for cell in cells},
+        {cell.target.name: cell.target for cell in cells},
+    )
     plans = [
-        SidePlan(label, Iree(fake.toolchain), tuple(cells), SOURCE, tuple(models.values()), tuple(targets.values()))
+        SidePlan(
+            label,
+            Iree(fake.toolchain),
+            tuple(cells),
+            SOURCE,
+            tuple(models.values()),
+            tuple(targets.values()),
+        )
         for label, fake in (("base", base), ("head", head))
     ]
     return plans, Resources(CellCache(tmp_path / "cache"), 2, 60, Cancel(), Heard())
@@ -78,7 +119,9 @@ GROWS = {"do": "grow", "kind": "direct"}
 """Every artifact is larger than the other side's."""
 
 
-def test_an_alarm_that_does_not_hold_is_noise_with_both_values(tmp_path: Path, rules: Config) -> None:
+def test_an_alarm_that_does_not_hold_is_noise_with_both_values(
+    tmp_path: Path, rules: Config
+) -> None:
     flaky = {"do": "flaky", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [flaky], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
@@ -87,16 +130,32 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(tmp_path: Path, r
     assert {alarm.key.target for alarm in alarms} == {"rocm"}
     found = recheck(plans, measured, rules, resources)
     cell, steady = by_target(found["head"])["rocm"], by_target(found["base"])["rocm"]
-    assert cell.compiles == TIMES and len(cell.others) == 1 and (steady.compiles, steady.others) == (TIMES, ())
-    [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
+    assert (
+        cell.compiles == TIMES
+        and len(cell.others) == 1
+        and (steady.compiles, steady.others) == (TIMES, ())
+    )
+    [delta] = (
+        delta
+        for delta in diff(found["base"], found["head"])
+        if delta.key.target == "rocm"
+    )
     sizes = sorted(one.metrics["artifact_bytes"] or 0 for one in (cell, *cell.others))
-    assert delta.noise == f"non-deterministic: the same command gives on head {sizes[0]:,} B or {sizes[1]:,} B"
+    assert (
+        delta.noise
+        == f"non-deterministic: the same command gives on head {sizes[0]:,} B or"
+        f" {sizes[1]:,} B"
+    )
     alarms = judge([delta], [RULE]).findings
-    assert {(alarm.level, alarm.is_open) for alarm in alarms} == {("warn", True)}, "open, and said so"
+    assert {(alarm.level, alarm.is_open) for alarm in alarms} == {("warn", True)}, (
+        "open, and said so"
+    )
     assert from_json(to_json(found["head"])) == found["head"]
 
 
-def test_an_alarm_that_holds_for_every_pair_stays(tmp_path: Path, rules: Config) -> None:
+def test_an_alarm_that_holds_for_every_pair_stays(
+    tmp_path: Path, rules: Config
+) -> None:
     """1 MB that becomes 10 MB with 16 bytes of jitter is no pass."""
     rule = {"do": "grow random", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [rule], version="2.0", templates=TEMPLATES)
@@ -104,24 +163,41 @@ def test_an_alarm_that_holds_for_every_pair_stays(tmp_path: Path, rules: Config)
     found = recheck(plans, measure_sides(plans, resources), rules, resources)
     cell = by_target(found["head"])["rocm"]
     assert cell.compiles == TIMES and len(cell.others) == TIMES - 1
-    [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
+    [delta] = (
+        delta
+        for delta in diff(found["base"], found["head"])
+        if delta.key.target == "rocm"
+    )
     assert delta.unstable and delta.state == "changed"
-    assert {finding.key.target for finding in judge([delta], [RULE]).findings} == {"rocm"}
+    assert {finding.key.target for finding in judge([delta], [RULE]).findings} == {
+        "rocm"
+    }
 
 
-def test_steady_alarms_are_compiled_three_times_and_other_changes_twice(tmp_path: Path, rules: Config) -> None:
+def test_steady_alarms_are_compiled_three_times_and_other_changes_twice(
+    tmp_path: Path, rules: Config
+) -> None:
     grows = {"do": "grow", "kind": "direct", "argv": "backends=rocm"}
     differs = {"do": "differ", "kind": "direct", "argv": "backends=vmvx"}
-    head = install(tmp_path / "head", [grows, differs], version="2.0", templates=TEMPLATES)
+    head = install(
+        tmp_path / "head", [grows, differs], version="2.0", templates=TEMPLATES
+    )
     plans, resources = sides(tmp_path, head)
-    lax = replace(rules, thresholds=(replace(RULE, fail=LevelSpec(relative=Ratio(Fraction(1, 1000), "0.1%"))),))
+    lax = replace(
+        rules,
+        thresholds=(
+            replace(RULE, fail=LevelSpec(relative=Ratio(Fraction(1, 1000), "0.1%"))),
+        ),
+    )
     found = recheck(plans, measure_sides(plans, resources), lax, resources)
     compiles = {name: cell.compiles for name, cell in by_target(found["head"]).items()}
     assert compiles == {"rocm": 3, "vmvx": 2, "llvm-cpu-x86_64": 1}
     assert not any(cell.others for side in found.values() for cell in side.cells)
 
 
-def test_what_was_found_out_is_kept_and_not_asked_again(tmp_path: Path, rules: Config) -> None:
+def test_what_was_found_out_is_kept_and_not_asked_again(
+    tmp_path: Path, rules: Config
+) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
     found = recheck(plans, measure_sides(plans, resources), rules, resources)
@@ -132,22 +208,33 @@ def test_what_was_found_out_is_kept_and_not_asked_again(tmp_path: Path, rules: C
     assert head.compiles == calls
 
 
-def test_repeating_costs_a_tenth_or_a_few_cells_whatever_changed(tmp_path: Path, rules: Config) -> None:
+def test_repeating_costs_a_tenth_or_a_few_cells_whatever_changed(
+    tmp_path: Path, rules: Config
+) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
-    targets = [VMVX, *(Target(f"vmvx-{i}", "vmvx", (f"--iree-vmvx-x={i}",)) for i in range(59))]
-    plans, resources = sides(tmp_path, head, cells_of(tmp_path, ["alpha", "beta"], targets))
+    targets = [
+        VMVX,
+        *(Target(f"vmvx-{i}", "vmvx", (f"--iree-vmvx-x={i}",)) for i in range(59)),
+    ]
+    plans, resources = sides(
+        tmp_path, head, cells_of(tmp_path, ["alpha", "beta"], targets)
+    )
     found = recheck(plans, measure_sides(plans, resources), rules, resources)
     every = [cell for side in found.values() for cell in side.cells]
     spent_work = sum((cell.compiles - 1) * compile_work(cell) for cell in every)
     whole_work = sum(compile_work(cell) for cell in every)
     dearest_work = max(compile_work(cell) for cell in every)
-    assert 0.1 * whole_work - 2 * dearest_work < spent_work <= 0.1 * whole_work, "a tenth is used, and no more"
+    assert 0.1 * whole_work - 2 * dearest_work < spent_work <= 0.1 * whole_work, (
+        "a tenth is used, and no more"
+    )
     alone, resources = sides(tmp_path, head, cells_of(tmp_path, ["gamma"], targets[:6]))
     found = recheck(alone, measure_sides(alone, resources), rules, resources)
     assert len([cell for cell in found["head"].cells if cell.compiles > 1]) == FEW
 
 
-def test_a_side_that_was_measured_earlier_is_not_compiled_again(tmp_path: Path, rules: Config) -> None:
+def test_a_side_that_was_measured_earlier_is_not_compiled_again(
+    tmp_path: Path, rules: Config
+) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
     measured = measure_sides(plans, resources)
@@ -156,14 +243,22 @@ def test_a_side_that_was_measured_earlier_is_not_compiled_again(tmp_path: Path, 
     assert min(cell.compiles for cell in found["head"].cells) > 1
 
 
-def test_a_failure_that_does_not_repeat_itself_is_noise(tmp_path: Path, rules: Config) -> None:
+def test_a_failure_that_does_not_repeat_itself_is_noise(
+    tmp_path: Path, rules: Config
+) -> None:
     rule = {"do": "once-fails", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [rule], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
     measured = measure_sides(plans, resources)
     assert {
-        delta.key.target for delta in diff(measured["base"], measured["head"]) if delta.state == "newly-broken"
+        delta.key.target
+        for delta in diff(measured["base"], measured["head"])
+        if delta.state == "newly-broken"
     } == {"rocm"}
     found = recheck(plans, measured, rules, resources)
-    [delta] = (delta for delta in diff(found["base"], found["head"]) if delta.key.target == "rocm")
+    [delta] = (
+        delta
+        for delta in diff(found["base"], found["head"])
+        if delta.key.target == "rocm"
+    )
     assert delta.state == "same" and "or a failure" in delta.noise

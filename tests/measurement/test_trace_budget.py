@@ -10,12 +10,20 @@ from bot.core.explanation import DispatchDelta, Explanation
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import compile_work, ladder_work, trace_work
 from bot.explain.root_causes import root_causes
-from bot.study.laddering import BOTH_ORDERS, Wanted, no_ladder, within_work, worth_laddering
+from bot.study.laddering import (
+    BOTH_ORDERS,
+    Wanted,
+    no_ladder,
+    within_work,
+    worth_laddering,
+)
 from bot.study.trace_budget import LITTLE_WORK, Moved, TraceBudget, work_for
 
 KEY = CellKey("bert", "cuda")
 ROWS = [make.dispatch(number, 1024 * (400 - number)) for number in range(200)]
-MOVED: list[Moved] = [(KEY, DispatchDelta(row, row, "same-source", "codegen")) for row in ROWS]
+MOVED: list[Moved] = [
+    (KEY, DispatchDelta(row, row, "same-source", "codegen")) for row in ROWS
+]
 FORMED: list[Moved] = [(KEY, DispatchDelta(None, row, "", "fusion")) for row in ROWS]
 COMPILED = {"executables": 74, "dispatch_sites": 0, "executable_bytes": 0}
 COMPILE_WORK = 4_000
@@ -31,22 +39,32 @@ def side(cpu_ms: int = 4_000, models: tuple[str, ...] = ("bert",)) -> Snapshot:
 
 
 def budget(work: int | None) -> TraceBudget:
-    return TraceBudget({"base": side(), "head": side()}, ("base", "head"), {KEY: KEY}, work)
+    return TraceBudget(
+        {"base": side(), "head": side()}, ("base", "head"), {KEY: KEY}, work
+    )
 
 
 def cost(moved: list[Moved]) -> int:
-    return sum(trace_work(row) for _, delta in moved for row in (delta.base, delta.head) if row)
+    return sum(
+        trace_work(row) for _, delta in moved for row in (delta.base, delta.head) if row
+    )
 
 
 def test_it_takes_what_it_may_and_no_more() -> None:
     limited = budget(900_000)
     chosen = limited.take(MOVED)
-    assert cost(chosen) + WRITTEN_WORK <= 900_000 < cost(chosen) + WRITTEN_WORK + cost(MOVED[-1:])
+    assert (
+        cost(chosen) + WRITTEN_WORK
+        <= 900_000
+        < cost(chosen) + WRITTEN_WORK + cost(MOVED[-1:])
+    )
     assert limited.take(MOVED) == [] and budget(900_000).take(MOVED) == chosen
     assert budget(None).take(MOVED) == MOVED and budget(1_000).take(MOVED) == []
 
 
-def test_a_program_is_printed_once_for_all_its_dispatches_and_their_own_passes_cost_more() -> None:
+def test_a_program_is_printed_once_for_all_its_dispatches_and_their_own_passes_cost_more() -> (
+    None
+):
     limited = budget(4_000)
     assert limited.take(FORMED) == FORMED, "half of a compile for each side's program"
     assert limited.take(FORMED, codes=True) == []
@@ -54,10 +72,17 @@ def test_a_program_is_printed_once_for_all_its_dispatches_and_their_own_passes_c
 
 
 def test_the_largest_is_taken_first_where_that_explains_more() -> None:
-    rows = [make.dispatch(number, size) for number, size in enumerate((2_048, 3_072, 1_024_000))]
-    small, *_, large = moved = [(KEY, DispatchDelta(None, row, "", "codegen")) for row in rows]
+    rows = [
+        make.dispatch(number, size)
+        for number, size in enumerate((2_048, 3_072, 1_024_000))
+    ]
+    small, *_, large = moved = [
+        (KEY, DispatchDelta(None, row, "", "codegen")) for row in rows
+    ]
     enough = trace_work(rows[2]) + COMPILE_WORK // 4
-    assert budget(enough).take(moved) == [large], "with the small ones first it would not fit"
+    assert budget(enough).take(moved) == [large], (
+        "with the small ones first it would not fit"
+    )
     assert budget(enough - 1_000).take(moved) == moved[:2]
     assert budget(enough + 1_000).take(moved) == [large, small]
 
@@ -65,14 +90,24 @@ def test_the_largest_is_taken_first_where_that_explains_more() -> None:
 def test_a_budget_grows_with_what_was_compiled_and_never_with_measured_time() -> None:
     models = tuple(f"m{number}" for number in range(40))
     fast, slow = side(1_000, models), side(3_000, models)
-    assert work_for({"base": fast, "head": fast}) == work_for({"base": slow, "head": slow})
-    assert work_for({"base": fast, "head": fast}) == 2 * len(models) * COMPILE_WORK // 4 > LITTLE_WORK
-    assert work_for({"base": side()}) == LITTLE_WORK, "a small comparison is traced, too"
+    assert work_for({"base": fast, "head": fast}) == work_for(
+        {"base": slow, "head": slow}
+    )
+    assert (
+        work_for({"base": fast, "head": fast})
+        == 2 * len(models) * COMPILE_WORK // 4
+        > LITTLE_WORK
+    )
+    assert work_for({"base": side()}) == LITTLE_WORK, (
+        "a small comparison is traced, too"
+    )
     failed = replace(side().cells[0], status="failed")
     assert compile_work(failed) == 0, "what made no artifact adds nothing"
 
 
-def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_left() -> None:
+def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_left() -> (
+    None
+):
     sides = {"base": side(), "head": side()}
 
     def ladders(work: int | None) -> list[Wanted]:
@@ -80,11 +115,18 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
 
     everything = ladders(None)
     assert [(one.key, one.delta) for one in everything] == MOVED
-    assert [one.both_orders for one in everything[:11]] == [*[True] * BOTH_ORDERS, False]
-    first, last = (ladder_work(row, row, both_orders=False) for row in (ROWS[0], ROWS[-1]))
+    assert [one.both_orders for one in everything[:11]] == [
+        *[True] * BOTH_ORDERS,
+        False,
+    ]
+    first, last = (
+        ladder_work(row, row, both_orders=False) for row in (ROWS[0], ROWS[-1])
+    )
     assert ladders(WRITTEN_WORK + last - 1) == []
     assert [one.delta for one in ladders(WRITTEN_WORK + last)] == [MOVED[-1][1]]
-    assert ladders(WRITTEN_WORK + first)[0] == Wanted(*MOVED[0], both_orders=False, with_proof=False)
+    assert ladders(WRITTEN_WORK + first)[0] == Wanted(
+        *MOVED[0], both_orders=False, with_proof=False
+    )
     many = ladders(1_000_000)
     assert [(one.key, one.delta) for one in many[:15]] == MOVED[:15]
     assert many == ladders(1_000_000)
@@ -94,22 +136,39 @@ def test_an_example_of_each_root_cause_comes_first() -> None:
     small, large = (replace(row, code="A" * 16) for row in (ROWS[-1], ROWS[0]))
     deltas = [
         DispatchDelta(
-            replace(row, code="B" * 16, code_bytes=(row.code_bytes or 0) + more), row, "same-source", "codegen"
+            replace(row, code="B" * 16, code_bytes=(row.code_bytes or 0) + more),
+            row,
+            "same-source",
+            "codegen",
         )
         for row, more in ((large, 16), (small, 8))
     ]
     explanations = {KEY: Explanation("codegen", "code", "", dispatches=tuple(deltas))}
     assert [delta for _, delta in worth_laddering(explanations)] == deltas
-    (root,) = root_causes(diff(side(), side()), {KEY: Explanation("codegen", "", "", dispatches=(deltas[1],))})
+    (root,) = root_causes(
+        diff(side(), side()),
+        {KEY: Explanation("codegen", "", "", dispatches=(deltas[1],))},
+    )
     assert worth_laddering(explanations, [root])[0] == (KEY, deltas[1])
-    (other,) = root_causes(diff(side(), side()), {KEY: Explanation("codegen", "", "", dispatches=(deltas[0],))})
+    (other,) = root_causes(
+        diff(side(), side()),
+        {KEY: Explanation("codegen", "", "", dispatches=(deltas[0],))},
+    )
     both = [root, replace(other, cells=())]
     assert worth_laddering(explanations, both)[0] == (KEY, deltas[0])
-    assert worth_laddering(explanations, both, failing=[KEY])[0] == (KEY, deltas[1]), "what fails comes first"
+    assert worth_laddering(explanations, both, failing=[KEY])[0] == (
+        KEY,
+        deltas[1],
+    ), "what fails comes first"
 
 
-def test_a_proof_costs_a_compile_for_each_value_and_is_left_out_where_it_does_not_fit() -> None:
-    base, head = (replace(ROWS[0], strategy=f"Tiling | tile = [{tile}], vector = [{tile}]") for tile in (4, 8))
+def test_a_proof_costs_a_compile_for_each_value_and_is_left_out_where_it_does_not_fit() -> (
+    None
+):
+    base, head = (
+        replace(ROWS[0], strategy=f"Tiling | tile = [{tile}], vector = [{tile}]")
+        for tile in (4, 8)
+    )
     delta = DispatchDelta(base, head, "same-source", "strategy")
     sides = {"base": side(), "head": side()}
     alone = WRITTEN_WORK + ladder_work(base, head, both_orders=False)
@@ -126,6 +185,8 @@ def test_a_ladder_needs_a_pair_whose_code_is_known() -> None:
     pair = DispatchDelta(row, replace(row, code="B" * 16), "same-source", "codegen")
     assert no_ladder(pair, ("base", "head")) == ""
     assert no_ladder(pair, ("head",)) == "the compiler of base is not here"
-    assert no_ladder(replace(pair, head=None), ("base", "head")) == "one side alone has it"
+    assert (
+        no_ladder(replace(pair, head=None), ("base", "head")) == "one side alone has it"
+    )
     unknown = replace(pair, head=replace(row, code=None))
     assert no_ladder(unknown, ("base", "head")) == "the digest of its code is not known"

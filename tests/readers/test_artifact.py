@@ -34,18 +34,35 @@ SMALLEST, MODULE = "dense.vmvx.vmfb", "dense.vmvx.module"
 def test_sizes_are_those_of_iree_dump_module(name: str) -> None:
     """And of its recorded dump; all but tables and padding is attributed."""
     reading, data = read_artifact(fixture(name)), fixture(name)
-    command = [needs.program("iree-dump-module"), "--output=metadata", str(BINARIES / name)]
+    command = [
+        needs.program("iree-dump-module"),
+        "--output=metadata",
+        str(BINARIES / name),
+    ]
     now = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for dump in (fixture(f"{name}.dump.txt").decode(), now):
-        rows = re.findall(r"^ +\.rodata\[ *\d+\] (embedded|external) +(\d+) bytes", dump, re.M)
+        rows = re.findall(
+            r"^ +\.rodata\[ *\d+\] (embedded|external) +(\d+) bytes", dump, re.M
+        )
         bytecode = re.search(r"^ +Bytecode: (\d+) bytes", dump, re.M)
-        assert bytecode is not None and reading.vm_bytes == int(bytecode[1]) and len(rows) > 5
-        assert (reading.executable_bytes or 0) + (reading.rodata_bytes or 0) == sum(int(size) for _, size in rows)
-        # In these artifacts no constant is so large that it stands outside of the flatbuffer.
+        assert (
+            bytecode is not None
+            and reading.vm_bytes == int(bytecode[1])
+            and len(rows) > 5
+        )
+        assert (reading.executable_bytes or 0) + (reading.rodata_bytes or 0) == sum(
+            int(size) for _, size in rows
+        )
+        # In these artifacts no constant is so large that it stands outside of the
+        # flatbuffer.
         external = [int(size) for kind, size in rows if kind == "external"]
         assert [executable.size_bytes for executable in reading.executables] == external
         assert reading.executable_bytes == sum(external) and reading.unread == ()
-    assert 0 < reading.unattributed_bytes < int.from_bytes(data[:4], "little") + 200 - reading.vm_bytes
+    assert (
+        0
+        < reading.unattributed_bytes
+        < int.from_bytes(data[:4], "little") + 200 - reading.vm_bytes
+    )
     assert steps(lambda: read_artifact(data)) < 20 * len(data)
 
 
@@ -56,18 +73,36 @@ def disguised(data: bytes) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("name", ["dense.cuda.vmfb", "dense-3.8.0.vulkan-spirv.vmfb", "dense.llvm-cpu-x86_64.vmfb"])
+@pytest.mark.parametrize(
+    "name",
+    ["dense.cuda.vmfb", "dense-3.8.0.vulkan-spirv.vmfb", "dense.llvm-cpu-x86_64.vmfb"],
+)
 def test_executables_of_an_unknown_format_are_no_constants(name: str) -> None:
     data = fixture(name)
     known, hidden = read_artifact(data), read_artifact(disguised(data))
-    assert (hidden.executable_bytes, hidden.rodata_bytes, hidden.executables) == (None, None, ())
-    assert (hidden.vm_bytes, hidden.unattributed_bytes) == (known.vm_bytes, known.unattributed_bytes)
-    assert hidden.unread == ("the bot cannot read its executables, so they cannot be separated from constants",)
+    assert (hidden.executable_bytes, hidden.rodata_bytes, hidden.executables) == (
+        None,
+        None,
+        (),
+    )
+    assert (hidden.vm_bytes, hidden.unattributed_bytes) == (
+        known.vm_bytes,
+        known.unattributed_bytes,
+    )
+    assert hidden.unread == (
+        (
+            "the bot cannot read its executables, so they cannot be separated from"
+            " constants"
+        ),
+    )
 
 
 def test_an_artifact_that_loads_no_executables_has_none() -> None:
     data = fixture("dense.cuda.vmfb")
-    known, idle = read_artifact(data), read_artifact(disguised(data).replace(b"hal.executable.", b"hal.somethings."))
+    known, idle = (
+        read_artifact(data),
+        read_artifact(disguised(data).replace(b"hal.executable.", b"hal.somethings.")),
+    )
     assert (idle.executable_bytes, idle.unread) == (0, ())
     assert known.executable_bytes and known.rodata_bytes
     assert idle.rodata_bytes == known.executable_bytes + known.rodata_bytes
@@ -81,9 +116,15 @@ def test_an_executable_that_cannot_be_read_keeps_its_bytes_and_says_why() -> Non
     ):
         data = fixture(f"dense.{target}.vmfb")
         whole, damaged = read_artifact(data), read_artifact(data.replace(magic, damage))
-        assert (damaged.executable_bytes, damaged.executables) == (whole.executable_bytes, ())
+        assert (damaged.executable_bytes, damaged.executables) == (
+            whole.executable_bytes,
+            (),
+        )
         assert len(damaged.unread) == len(whole.executables)
-        assert damaged.unread[0].startswith("executable of ") and reason in damaged.unread[0]
+        assert (
+            damaged.unread[0].startswith("executable of ")
+            and reason in damaged.unread[0]
+        )
 
 
 def huge(constant_bytes: int) -> bytes:
@@ -124,11 +165,21 @@ def zipped(data: bytes, name: bytes = b"module.fb", extra: bytes = b"") -> bytes
 
 @pytest.mark.parametrize("artifact", ARTIFACTS)
 def test_the_header_of_a_polyglot_zip_is_unattributed(artifact: str) -> None:
-    plain, polyglot = read_artifact(fixture(artifact)), read_artifact(zipped(fixture(artifact), extra=bytes(70)))
+    plain, polyglot = (
+        read_artifact(fixture(artifact)),
+        read_artifact(zipped(fixture(artifact), extra=bytes(70))),
+    )
     assert (polyglot.executables, polyglot.unread) == (plain.executables, plain.unread)
-    assert (polyglot.executable_bytes, polyglot.rodata_bytes) == (plain.executable_bytes, plain.rodata_bytes)
+    assert (polyglot.executable_bytes, polyglot.rodata_bytes) == (
+        plain.executable_bytes,
+        plain.rodata_bytes,
+    )
     assert polyglot.unattributed_bytes == plain.unattributed_bytes + 128
-    assert exported_functions(zipped(fixture(artifact))) == exported_functions(fixture(artifact)) == ("main",)
+    assert (
+        exported_functions(zipped(fixture(artifact)))
+        == exported_functions(fixture(artifact))
+        == ("main",)
+    )
 
 
 def test_a_zip_that_is_cut_off_or_holds_no_module_is_refused() -> None:
@@ -151,14 +202,28 @@ def test_the_code_is_the_bytecode_of_the_function() -> None:
     assert names == ["main"], "functions of the loader are none"
     renamed = data.replace(b"main_dispatch_1_reduction", b"main_dispatch_2_something")
     assert renamed != data
-    assert [entry.code for entry in VM_MODULE.read(renamed).entry_points] == [matmul, reduction]
+    assert [entry.code for entry in VM_MODULE.read(renamed).entry_points] == [
+        matmul,
+        reduction,
+    ]
     bytecode = parse_module(data).bytecode
     differ = [
-        [entry.code for entry in VM_MODULE.read(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).entry_points]
+        [
+            entry.code
+            for entry in VM_MODULE.read(
+                data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+            ).entry_points
+        ]
         for at in range(bytecode.start, bytecode.end)
     ]
-    assert sum(codes[0] != matmul for codes in differ) == VM_MODULE.read(data).entry_points[0].code_bytes
-    assert sum(codes[1] != reduction for codes in differ) == VM_MODULE.read(data).entry_points[1].code_bytes
+    assert (
+        sum(codes[0] != matmul for codes in differ)
+        == VM_MODULE.read(data).entry_points[0].code_bytes
+    )
+    assert (
+        sum(codes[1] != reduction for codes in differ)
+        == VM_MODULE.read(data).entry_points[1].code_bytes
+    )
 
 
 # Containers of the GPU targets, against the modules that the compiler dumped.
@@ -184,11 +249,20 @@ def containers(target: str, prefix: str = "dense") -> Iterator[bytes]:
 def test_the_program_name_and_the_launch_of_an_export() -> None:
     (reading,) = [READ(container) for container in containers("cuda")]
     assert [entry.workgroup_bytes for entry in reading.entry_points] == [0, 20]
-    reading = READ(cuda([(0, b"kernel", 48, b"main$async_kernel")], [PTX], source=b"x" * 100))
-    assert [(entry.name, entry.workgroup_bytes) for entry in reading.entry_points] == [("main$async_kernel", 48)]
+    reading = READ(
+        cuda([(0, b"kernel", 48, b"main$async_kernel")], [PTX], source=b"x" * 100)
+    )
+    assert [(entry.name, entry.workgroup_bytes) for entry in reading.entry_points] == [
+        ("main$async_kernel", 48)
+    ]
     assert (reading.parts["sources"], reading.parts["header"]) == (100, 64)
     two = PTX + PTX.replace(b".version 7.6\n", b"").replace(b"kernel", b"other")
-    reading = READ(cuda([(0, b"other", 1, b""), (1, b"kernel", 2, b""), (0, b"kernel", 3, b"")], [two, PTX]))
+    reading = READ(
+        cuda(
+            [(0, b"other", 1, b""), (1, b"kernel", 2, b""), (0, b"kernel", 3, b"")],
+            [two, PTX],
+        )
+    )
     found = [(entry.name, entry.workgroup_bytes) for entry in reading.entry_points]
     assert found == [("other", 1), ("kernel", 2), ("kernel", 3)]
 
@@ -200,7 +274,9 @@ def test_the_program_name_and_the_launch_of_an_export() -> None:
         ([(0, b"absent", 0, b"")], "export 'absent' is not in its module"),
     ],
 )
-def test_exports_without_a_kernel_are_refused(exports: list[tuple[int, bytes, int, bytes]], message: str) -> None:
+def test_exports_without_a_kernel_are_refused(
+    exports: list[tuple[int, bytes, int, bytes]], message: str
+) -> None:
     with pytest.raises(MalformedBinary, match=message):
         READ(cuda(exports=exports, modules=[PTX]))
 
@@ -208,7 +284,9 @@ def test_exports_without_a_kernel_are_refused(exports: list[tuple[int, bytes, in
 def test_an_unknown_identifier_or_version_is_recognised_and_refused() -> None:
     container, bare = next(containers("cuda")), next(containers("cuda", "dense-3.8.0"))
     unknown = container.replace(b"CDA1", b"NEW1")
-    assert CONTAINER.accepts(unknown) and not CONTAINER.accepts(bare.replace(b"CDA1", b"NEW1"))
+    assert CONTAINER.accepts(unknown) and not CONTAINER.accepts(
+        bare.replace(b"CDA1", b"NEW1")
+    )
     with pytest.raises(MalformedBinary, match="unknown container b'NEW1', version 0"):
         READ(unknown)
     with pytest.raises(MalformedBinary, match="version 1"):
@@ -224,28 +302,52 @@ def test_a_constant_with_an_identifier_in_it_is_no_executable(magic: bytes) -> N
 
 def test_modules_that_overlap_are_refused() -> None:
     data = cuda(exports=[], modules=[PTX, PTX])
-    first, second = (find(len(PTX).to_bytes(4, "little") + PTX) for find in (data.index, data.rindex))
+    first, second = (
+        find(len(PTX).to_bytes(4, "little") + PTX) for find in (data.index, data.rindex)
+    )
     # The first module's string now claims to reach into the second.
     with pytest.raises(MalformedBinary, match="share the byte"):
-        READ(data[:first] + (second + 8 - first).to_bytes(4, "little") + data[first + 4 :])
+        READ(
+            data[:first]
+            + (second + 8 - first).to_bytes(4, "little")
+            + data[first + 4 :]
+        )
 
 
-def cuda(exports: list[tuple[int, bytes, int, bytes]], modules: list[bytes], source: bytes = b"") -> bytes:
+def cuda(
+    exports: list[tuple[int, bytes, int, bytes]],
+    modules: list[bytes],
+    source: bytes = b"",
+) -> bytes:
     """A container: exports as module ordinal, kernel, workgroup bytes and debug name."""
     builder = flatbuffers.Builder(1024)
-    module_tables = [table(builder, {0: builder.CreateString(module)}) for module in modules]
+    module_tables = [
+        table(builder, {0: builder.CreateString(module)}) for module in modules
+    ]
     export_tables = []
     for ordinal, kernel, launch_bytes, debug_name in exports:
-        name, debug = builder.CreateString(kernel), table(builder, {0: builder.CreateString(debug_name)})
-        export_tables.append(table(builder, {1: name, 6: debug}, {0: ordinal, 3: launch_bytes}))
+        name, debug = (
+            builder.CreateString(kernel),
+            table(builder, {0: builder.CreateString(debug_name)}),
+        )
+        export_tables.append(
+            table(builder, {1: name, 6: debug}, {0: ordinal, 3: launch_bytes})
+        )
     sources = [table(builder, {1: builder.CreateByteVector(source)})] if source else []
-    vectors = {slot: vector(builder, tables) for slot, tables in enumerate((export_tables, module_tables, sources))}
+    vectors = {
+        slot: vector(builder, tables)
+        for slot, tables in enumerate((export_tables, module_tables, sources))
+    }
     builder.Finish(table(builder, vectors), file_identifier=b"CDA1")
     content = bytes(builder.Output())
     return b"CDA1" + bytes(4) + len(content).to_bytes(8, "little") + bytes(48) + content
 
 
-def table(builder: flatbuffers.Builder, offsets: dict[int, int], numbers: dict[int, int] | None = None) -> int:
+def table(
+    builder: flatbuffers.Builder,
+    offsets: dict[int, int],
+    numbers: dict[int, int] | None = None,
+) -> int:
     builder.StartObject(16)
     for slot, offset in offsets.items():
         builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
@@ -264,14 +366,23 @@ def vector(builder: flatbuffers.Builder, tables: list[int]) -> int:
 # Flatbuffers whose offsets and counts cannot be followed.
 
 
-def test_offsets_outside_of_the_file_and_endless_vectors_and_names_are_refused() -> None:
+def test_offsets_outside_of_the_file_and_endless_vectors_and_names_are_refused() -> (
+    None
+):
     """A field that the writer did not know of is one that is not there."""
     builder = flatbuffers.Builder(64)
-    name, many = builder.CreateString("x" * 1025), vector(builder, [0] * (MAX_TABLES + 1))
+    name, many = (
+        builder.CreateString("x" * 1025),
+        vector(builder, [0] * (MAX_TABLES + 1)),
+    )
     builder.Finish(table(builder, {1: name, 2: many}, {0: 7}), file_identifier=b"TEST")
     data = bytearray(builder.Output())
     root = root_table(bytes(data), 0, b"TEST", "test", "number text children newer")
-    assert (root.scalar("number", UINT32), root.text("newer"), root.scalar("of another schema", UINT32)) == (7, "", 0)
+    assert (
+        root.scalar("number", UINT32),
+        root.text("newer"),
+        root.scalar("of another schema", UINT32),
+    ) == (7, "", 0)
     with pytest.raises(MalformedBinary, match="a vector of 65537 tables"):
         next(root.tables("children", ""))
     with pytest.raises(MalformedBinary, match="a name of 1025 bytes"):
@@ -279,5 +390,7 @@ def test_offsets_outside_of_the_file_and_endless_vectors_and_names_are_refused()
     data[root.position : root.position + 4] = (root.position + 2).to_bytes(4, "little")
     with pytest.raises(MalformedBinary, match="at offset -2"):
         root_table(bytes(data), 0, b"TEST", "test", "number").scalar("number", UINT32)
-    with pytest.raises(MalformedBinary, match="no flatbuffer with the identifier b'ELSE'"):
+    with pytest.raises(
+        MalformedBinary, match="no flatbuffer with the identifier b'ELSE'"
+    ):
         root_table(bytes(data), 0, b"ELSE", "test", "")

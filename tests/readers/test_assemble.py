@@ -1,4 +1,7 @@
-"""The measurement of one cell: from real products, each also missing, broken or contradicting; merged by name."""
+"""The measurement of one cell: from real products, each also missing, broken or contradicting.
+
+Merged by name.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ CPU = Products(
 
 
 def on(backend: str) -> Products:
-    """What a compile for another backend leaves: no objects, no allocas; a stack file full of zeros on rocm."""
+    """What a compile for another backend leaves: no objects, no allocas.
+
+    A stack file full of zeros on rocm.
+    """
     return replace(
         CPU,
         artifact=(HERE / f"tiny.{backend}.vmfb").read_bytes(),
@@ -78,8 +84,13 @@ def check(measurement: Measurement) -> Measurement:
 
 
 BINARIES = FIXTURES / "binaries"
-ASSEMBLED = Assembled((BINARIES / "dense.cuda.cubin").read_bytes(), (BINARIES / "dense.cuda.ptxas.txt").read_text())
-CUDA = Products((BINARIES / "dense.cuda.vmfb").read_bytes(), "cuda", assembled=(ASSEMBLED,))
+ASSEMBLED = Assembled(
+    (BINARIES / "dense.cuda.cubin").read_bytes(),
+    (BINARIES / "dense.cuda.ptxas.txt").read_text(),
+)
+CUDA = Products(
+    (BINARIES / "dense.cuda.vmfb").read_bytes(), "cuda", assembled=(ASSEMBLED,)
+)
 CELLS = {
     "llvm-cpu": CPU,
     "rocm": on("rocm"),
@@ -91,7 +102,10 @@ CELLS = {
 
 @pytest.mark.parametrize("name", CELLS)
 def test_real_cells(name: str) -> None:
-    """With or without the program's IR; Metal's kernels, too, which cannot have a dollar in their names."""
+    """With or without the program's IR.
+
+    Metal's kernels, too, which cannot have a dollar in their names.
+    """
     measurement = check(measure(CELLS[name]))
     check_golden(f"../ir/measured.{name}", measurement)
     rows = measurement.dispatches
@@ -101,16 +115,25 @@ def test_real_cells(name: str) -> None:
 
 def test_what_ptxas_did_not_say_has_its_reason() -> None:
     unknown = check(measure(replace(CUDA, assembled=())))
-    assert {(unknown.metrics[name], unknown.reasons[name]) for name in OF_MACHINE_CODE} == {(None, NO_ENTRY)}
-    missing = check(measure(replace(CUDA, assembled=None, reasons={"assembled": "no ptxas"})))
+    assert {
+        (unknown.metrics[name], unknown.reasons[name]) for name in OF_MACHINE_CODE
+    } == {(None, NO_ENTRY)}
+    missing = check(
+        measure(replace(CUDA, assembled=None, reasons={"assembled": "no ptxas"}))
+    )
     assert {missing.reasons[name] for name in OF_MACHINE_CODE} == {"no ptxas"}
 
 
 def test_sources_that_contradict_each_other_are_not_believed() -> None:
-    statistics = (CPU.statistics or "").replace('"dispatch-count": 5', '"dispatch-count": 6')
+    statistics = (CPU.statistics or "").replace(
+        '"dispatch-count": 5', '"dispatch-count": 6'
+    )
     found = check(measure(replace(CPU, statistics=statistics)))
     assert (found.metrics["dispatch_sites"], found.metrics["executables"]) == (None, 4)
-    assert "5" in found.reasons["dispatch_sites"] and "6" in found.reasons["dispatch_sites"]
+    assert (
+        "5" in found.reasons["dispatch_sites"]
+        and "6" in found.reasons["dispatch_sites"]
+    )
     program = replace(PROGRAM, entry_points=PROGRAM.entry_points[:3])
     found = check(measure(replace(on("rocm"), program=program)))
     assert found.metrics["entry_points"] is None
@@ -119,10 +142,17 @@ def test_sources_that_contradict_each_other_are_not_believed() -> None:
 
 def test_either_source_alone_is_enough() -> None:
     assert check(measure(replace(CPU, statistics=None))).metrics["dispatch_sites"] == 5
-    found = check(measure(replace(CPU, program=None, reasons={"program": "no bindings"})))
+    found = check(
+        measure(replace(CPU, program=None, reasons={"program": "no bindings"}))
+    )
     assert (found.metrics["dispatch_sites"], found.metrics["executables"]) == (5, 4)
-    assert found.metrics["linalg_ops"] is None and found.reasons["linalg_ops"] == "no bindings"
-    assert found.metrics["stack_max_bytes"] is None  # which functions are entry points is not known
+    assert (
+        found.metrics["linalg_ops"] is None
+        and found.reasons["linalg_ops"] == "no bindings"
+    )
+    assert (
+        found.metrics["stack_max_bytes"] is None
+    )  # which functions are entry points is not known
     assert found.dispatches == ()
 
 
@@ -133,18 +163,32 @@ WHY = "--stack-usage-file is unknown to 3.10.0"
     ("missing", "metric", "reason"),
     [
         ({"stack_usage": None}, "stack_max_bytes", "the compile wrote no stack usage"),
-        ({"stack_usage": None, "reasons": {"stack_usage": WHY}}, "stack_max_bytes", WHY),
+        (
+            {"stack_usage": None, "reasons": {"stack_usage": WHY}},
+            "stack_max_bytes",
+            WHY,
+        ),
         ({"stack_usage": "torn"}, "stack_max_bytes", "stack usage file, line 1"),
-        ({"stack_usage": f"-:1:{MATMUL}\t8\tstatic"}, "stack_max_bytes", f"unknown for {SOFTMAX}"),
+        (
+            {"stack_usage": f"-:1:{MATMUL}\t8\tstatic"},
+            "stack_max_bytes",
+            f"unknown for {SOFTMAX}",
+        ),
         ({"allocas": None}, "stack_alloca_bytes", "the compile wrote no allocas"),
-        ({"statistics": "torn"}, "dispatch_sites", "scheduling statistics: is not JSON"),
+        (
+            {"statistics": "torn"},
+            "dispatch_sites",
+            "scheduling statistics: is not JSON",
+        ),
         ({"statistics": "torn"}, "executables", "scheduling statistics: is not JSON"),
         ({"program": None}, "memory_bound_sites", "the compile wrote no program"),
         ({"artifact": b"torn"}, "vm_bytes", ""),
         ({"compile_cpu_ms": None}, "compile_cpu_ms", "not measured"),
     ],
 )
-def test_what_is_missing_has_its_reason(missing: dict[str, Any], metric: str, reason: str) -> None:
+def test_what_is_missing_has_its_reason(
+    missing: dict[str, Any], metric: str, reason: str
+) -> None:
     found = check(measure(replace(CPU, **missing)))
     assert found.metrics[metric] is None
     assert reason in found.reasons[metric]
@@ -155,53 +199,101 @@ def test_what_is_malformed_costs_only_what_it_says() -> None:
     assert found.metrics["artifact_bytes"] == 77
     assert {found.metrics[name] for name in ARTIFACT_PARTS} == {None}
     found = check(measure(replace(CPU, objects=(b"no object",))))
-    assert {(dispatch.code_bytes, dispatch.code) for dispatch in found.dispatches} == {(None, None)}
+    assert {(dispatch.code_bytes, dispatch.code) for dispatch in found.dispatches} == {
+        (None, None)
+    }
     assert found.reasons["objects"]
     usage = f"{CPU.stack_usage}module:powf\t4096\tstatic\n"
-    for products in (replace(CPU, objects=(b"no object",)), replace(CPU, stack_usage=usage)):
-        assert measure(products).metrics["stack_max_bytes"] == 152, "library functions are no entry points"
+    for products in (
+        replace(CPU, objects=(b"no object",)),
+        replace(CPU, stack_usage=usage),
+    ):
+        assert measure(products).metrics["stack_max_bytes"] == 152, (
+            "library functions are no entry points"
+        )
 
 
 def read_as(executables: Sequence[Reading], *unread: str, size: int = 60) -> Any:
     """A reader to which an artifact is these executables, of so many bytes together, and little more."""
-    return lambda data: ArtifactReading(len(data), size, 40, len(data) - size - 40, 0, tuple(executables), unread)
+    return lambda data: ArtifactReading(
+        len(data), size, 40, len(data) - size - 40, 0, tuple(executables), unread
+    )
 
 
 def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
-    found = check(measure(on("rocm"), read_as((), "executable of 9 bytes: unknown format")))
+    found = check(
+        measure(on("rocm"), read_as((), "executable of 9 bytes: unknown format"))
+    )
     for name in ("stack_max_bytes", "workgroup_memory_max_bytes"):
-        assert (found.metrics[name], found.reasons[name]) == (None, "executable of 9 bytes: unknown format")
-    assert found.metrics["entry_points"] == 4  # the IR knows, and the artifact cannot contradict
+        assert (found.metrics[name], found.reasons[name]) == (
+            None,
+            "executable of 9 bytes: unknown format",
+        )
+    assert (
+        found.metrics["entry_points"] == 4
+    )  # the IR knows, and the artifact cannot contradict
 
 
 def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
     two = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
-    products, rest = replace(on("rocm"), backend="vulkan-spirv"), "the others cannot be separated from constants"
+    products, rest = (
+        replace(on("rocm"), backend="vulkan-spirv"),
+        "the others cannot be separated from constants",
+    )
     for program, reading, count in (
         (PROGRAM, two, "2 of 4"),
-        (None, Reading("spirv", 60, {}, (EntryPoint("k"),)), "1 of at least 4"),  # by the statistics
+        (
+            None,
+            Reading("spirv", 60, {}, (EntryPoint("k"),)),
+            "1 of at least 4",
+        ),  # by the statistics
     ):
         found = check(measure(replace(products, program=program), read_as([reading])))
         reason = f"the readable executables have {count} entry points; {rest}"
         for name in ("executable_bytes", "rodata_bytes"):
             assert (found.metrics[name], found.reasons[name]) == (None, reason)
-        assert (found.metrics["artifact_bytes"], found.metrics["vm_bytes"]) == (len(products.artifact), 40)
+        assert (found.metrics["artifact_bytes"], found.metrics["vm_bytes"]) == (
+            len(products.artifact),
+            40,
+        )
 
 
 def test_executables_of_an_unknown_format_are_not_known() -> None:
     products = on("rocm")
-    artifact = products.artifact.replace(b"\x7fELF", b"what").replace(b"HIP1", b"\0" * 4)
-    found, known = check(measure(replace(products, artifact=artifact))), measure(products).metrics
-    for name in ("executable_bytes", "rodata_bytes", "stack_max_bytes", "workgroup_memory_max_bytes"):
+    artifact = products.artifact.replace(b"\x7fELF", b"what").replace(
+        b"HIP1", b"\0" * 4
+    )
+    found, known = (
+        check(measure(replace(products, artifact=artifact))),
+        measure(products).metrics,
+    )
+    for name in (
+        "executable_bytes",
+        "rodata_bytes",
+        "stack_max_bytes",
+        "workgroup_memory_max_bytes",
+    ):
         assert found.metrics[name] is None
         assert "the bot cannot read its executables" in found.reasons[name]
-    for name in ("artifact_bytes", "vm_bytes", "unattributed_bytes", "dispatch_sites", "entry_points"):
+    for name in (
+        "artifact_bytes",
+        "vm_bytes",
+        "unattributed_bytes",
+        "dispatch_sites",
+        "entry_points",
+    ):
         assert found.metrics[name] == known[name]
 
 
-@given(st.binary(max_size=200), st.text(), st.text(), st.binary(max_size=80), st.booleans())
+@given(
+    st.binary(max_size=200), st.text(), st.text(), st.binary(max_size=80), st.booleans()
+)
 def test_any_products_give_a_complete_measurement(
-    artifact: bytes, stack_usage: str, statistics: str, object_bytes: bytes, with_program: bool
+    artifact: bytes,
+    stack_usage: str,
+    statistics: str,
+    object_bytes: bytes,
+    with_program: bool,
 ) -> None:
     products = Products(
         artifact,
@@ -217,12 +309,20 @@ def test_any_products_give_a_complete_measurement(
 # Entry points by name.
 
 
-def merged(names: Sequence[str] | None, *in_artifact: EntryPoint, **known: Any) -> tuple[Dispatch, ...]:
+def merged(
+    names: Sequence[str] | None, *in_artifact: EntryPoint, **known: Any
+) -> tuple[Dispatch, ...]:
     """The dispatches of a program with these names, whose artifact says this of its entry points."""
-    rows = tuple(ExecutableFacts(f"exe_{name}", name, "conv", False, 2) for name in names or ())
-    program = None if names is None else ProgramFacts(len(rows), len(rows), len(rows), rows)
+    rows = tuple(
+        ExecutableFacts(f"exe_{name}", name, "conv", False, 2) for name in names or ()
+    )
+    program = (
+        None if names is None else ProgramFacts(len(rows), len(rows), len(rows), rows)
+    )
     reading = Reading("hsaco", 60, {}, in_artifact)
-    return measure(Products(bytes(200), "llvm-cpu", program=program, **known), read_as([reading])).dispatches
+    return measure(
+        Products(bytes(200), "llvm-cpu", program=program, **known), read_as([reading])
+    ).dispatches
 
 
 @pytest.mark.parametrize(
@@ -244,33 +344,60 @@ def merged(names: Sequence[str] | None, *in_artifact: EntryPoint, **known: Any) 
 def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
     in_program: list[str], in_artifact: list[str], found: list[int | None]
 ) -> None:
-    described = (EntryPoint(name, code_bytes=number) for number, name in enumerate(in_artifact, 1))
+    described = (
+        EntryPoint(name, code_bytes=number)
+        for number, name in enumerate(in_artifact, 1)
+    )
     rows = merged(in_program, *described)
-    assert [(row.name, row.code_bytes) for row in rows] == list(zip(in_program, found, strict=True))
+    assert [(row.name, row.code_bytes) for row in rows] == list(
+        zip(in_program, found, strict=True)
+    )
 
 
 def test_everything_the_artifact_says_is_kept() -> None:
     """Without the program's IR it alone speaks, and entry points of one name stay apart."""
-    said = EntryPoint("f", 10, 20, 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd")
+    said = EntryPoint(
+        "f", 10, 20, 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd"
+    )
     row = Dispatch("exe_f", "f", "conv", 2, 10, 20, None, 30, 4, 5, 6, 7, "abcd")
     assert merged(["f"], said) == (row,)
     alone = replace(row, executable="", kind="other", sites=None)
-    assert merged(None, said, replace(said, code="wxyz")) == (alone, replace(alone, code="wxyz"))
+    assert merged(None, said, replace(said, code="wxyz")) == (
+        alone,
+        replace(alone, code="wxyz"),
+    )
 
 
 def test_the_cpu_code_generators_files_count_before_the_artifact() -> None:
-    f, g = (EntryPoint(name, code_bytes=1, stack_bytes=2, code="wxyz") for name in (MATMUL, "g"))
+    f, g = (
+        EntryPoint(name, code_bytes=1, stack_bytes=2, code="wxyz")
+        for name in (MATMUL, "g")
+    )
     first, second = merged(
-        [MATMUL, "g"], f, g, objects=CPU.objects, stack_usage=f"-:1:{MATMUL}\t64\tdynamic",
+        [MATMUL, "g"],
+        f,
+        g,
+        objects=CPU.objects,
+        stack_usage=f"-:1:{MATMUL}\t64\tdynamic",
         allocas={MATMUL: 48, "helper": 9},
-    )  # fmt: skip
+    )
     assert (first.stack_bytes, first.alloca_bytes) == (64, 48)
-    assert (first.code_bytes, first.code) == (measure(CPU).dispatches[0].code_bytes, measure(CPU).dispatches[0].code)
+    assert (first.code_bytes, first.code) == (
+        measure(CPU).dispatches[0].code_bytes,
+        measure(CPU).dispatches[0].code,
+    )
     # A function that the dump does not have is not known, though others allocate.
-    assert (second.code_bytes, second.code, second.stack_bytes, second.alloca_bytes) == (1, "wxyz", 2, None)
+    assert (
+        second.code_bytes,
+        second.code,
+        second.stack_bytes,
+        second.alloca_bytes,
+    ) == (1, "wxyz", 2, None)
 
 
-@pytest.mark.parametrize(("allocas", "found"), [(None, None), ({}, 0), ({"f": 0}, 0), ({"g": 64}, None)])
+@pytest.mark.parametrize(
+    ("allocas", "found"), [(None, None), ({}, 0), ({"f": 0}, 0), ({"g": 64}, None)]
+)
 def test_no_allocation_at_all_is_zero_but_a_missing_function_is_none(
     allocas: dict[str, int] | None, found: int | None
 ) -> None:
@@ -278,8 +405,15 @@ def test_no_allocation_at_all_is_zero_but_a_missing_function_is_none(
 
 
 def test_strategies_are_found_by_name_or_spelling() -> None:
-    for strategies, found in ((None, None), ({"main$f": "tiles"}, "tiles"), ({"main_f": "tiles"}, "tiles")):
-        rows = (*merged(["main$f"], strategies=strategies), *merged(None, EntryPoint("main$f"), strategies=strategies))
+    for strategies, found in (
+        (None, None),
+        ({"main$f": "tiles"}, "tiles"),
+        ({"main_f": "tiles"}, "tiles"),
+    ):
+        rows = (
+            *merged(["main$f"], strategies=strategies),
+            *merged(None, EntryPoint("main$f"), strategies=strategies),
+        )
         assert [row.strategy for row in rows] == [found, found]
 
 
@@ -292,7 +426,10 @@ STATISTICS = (FIXTURES / "ir" / "tiny.statistics.json").read_text()
 @pytest.mark.parametrize(
     ("place_and_name", "name"),
     [
-        ("-:1:a:b_dispatch_0_matmul_64x64x64_f32", "a:b_dispatch_0_matmul_64x64x64_f32"),
+        (
+            "-:1:a:b_dispatch_0_matmul_64x64x64_f32",
+            "a:b_dispatch_0_matmul_64x64x64_f32",
+        ),
         ("model.mlir:12:main$async_dispatch_0", "main$async_dispatch_0"),
         ("C:/models/m.mlir:3:main_dispatch_0", "main_dispatch_0"),
         ("a:b_linked:iree_h2f_ieee", "iree_h2f_ieee"),
@@ -306,7 +443,9 @@ def test_names_may_hold_colons(place_and_name: str, name: str) -> None:
 
 def test_of_two_functions_of_one_name_the_larger_frame_counts() -> None:
     lines = ["a:f\t8\tstatic", "b:f\t32\tdynamic", "c:f\t16\tstatic"]
-    assert read_stack_usage("\n".join(lines)) == {"f": 32} and read_stack_usage("") == {}
+    assert (
+        read_stack_usage("\n".join(lines)) == {"f": 32} and read_stack_usage("") == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -339,7 +478,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert "\n" not in error.line
 
 
-@pytest.mark.parametrize("missing", ["stream-aggregate", "execution", "executable", "dispatch-count"])
+@pytest.mark.parametrize(
+    "missing", ["stream-aggregate", "execution", "executable", "dispatch-count"]
+)
 def test_a_missing_key_is_none_and_never_zero(missing: str) -> None:
     document = json.loads(STATISTICS.replace(f'"{missing}"', '"renamed"'))
     found = read_statistics(json.dumps(document))

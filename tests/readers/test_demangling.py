@@ -40,7 +40,15 @@ def test_stems_are_qualified_names_without_what_a_function_takes() -> None:
 @pytest.mark.parametrize("levels", [20, 100])
 def test_a_name_that_doubles_with_each_parameter_ends(levels: int) -> None:
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    names = ["S_", *(f"S{digits[i // 36]}{digits[i % 36]}_".replace("S0", "S", 1) for i in range(levels))]
-    bomb = "_Z1f1AIiiE" + "".join(f"S_I{names[i + 1]}{names[i + 1]}E" for i in range(levels))
+    names = [
+        "S_",
+        *(
+            f"S{digits[i // 36]}{digits[i % 36]}_".replace("S0", "S", 1)
+            for i in range(levels)
+        ),
+    ]
+    bomb = "_Z1f1AIiiE" + "".join(
+        f"S_I{names[i + 1]}{names[i + 1]}E" for i in range(levels)
+    )
     texts = demangled([bomb])
     assert sum(map(len, texts.values())) < 10_000

@@ -20,7 +20,9 @@ def asked(child: Child, phase: Path) -> Any:
     """What the worker says of a model, by its `input` phase alone: the others that it needs are empty."""
     empty = phase.with_name("empty.mlir")
     empty.write_text("module {}")
-    answer = child.ask(op="program", dispatch_creation=str(empty), stream=str(empty), input=str(phase))
+    answer = child.ask(
+        op="program", dispatch_creation=str(empty), stream=str(empty), input=str(phase)
+    )
     assert "error" not in answer, answer
     return {name: answer[name] for name in ("operations", "places")}
 
@@ -28,7 +30,11 @@ def asked(child: Child, phase: Path) -> Any:
 @pytest.fixture
 def input_phase(compiler_root: Path, tmp_path: Path) -> Any:
     """The model's text → the file of its first phase, printed with places."""
-    options = ["--iree-hal-target-backends=vmvx", "--mlir-disable-threading", "--mlir-print-debuginfo"]
+    options = [
+        "--iree-hal-target-backends=vmvx",
+        "--mlir-disable-threading",
+        "--mlir-print-debuginfo",
+    ]
 
     def first(name: str, text: str) -> Path:
         compiled(compiler_root, text, tmp_path / name, *options, "--compile-to=input")
@@ -41,25 +47,35 @@ def input_phase(compiler_root: Path, tmp_path: Path) -> Any:
 def counted(text: str) -> Counter[str]:
     """Operation → how many lines begin with one."""
     names = (match[1] for match in OPERATION.finditer(text))
-    return Counter(name for name in names if not name.startswith(STRUCTURE) and name not in BODY)
+    return Counter(
+        name for name in names if not name.startswith(STRUCTURE) and name not in BODY
+    )
 
 
 def difference(base: dict[str, int], head: dict[str, int]) -> dict[str, int]:
-    return {name: moved for name in base | head if (moved := head.get(name, 0) - base.get(name, 0))}
+    return {
+        name: moved
+        for name in base | head
+        if (moved := head.get(name, 0) - base.get(name, 0))
+    }
 
 
 def with_relu(text: str) -> str:
     """mobilenet_v1 with one operation behind its last."""
     kind = "!torch.vtensor<[1,1001],f32>"
     line = f"    %817 = torch.aten.relu %816 : {kind} -> {kind} loc(#loc118)\n"
-    edited = text.replace(f"    return %816 : {kind}", f"{line}    return %817 : {kind}")
+    edited = text.replace(
+        f"    return %816 : {kind}", f"{line}    return %817 : {kind}"
+    )
     assert len(edited) == len(text) + len(line)
     return edited
 
 
 @pytest.mark.compiler
 def test_a_real_model_and_one_line_of_it(worker: Child, input_phase: Any) -> None:
-    text = (ROOT / "configs" / "models" / "mobilenet_v1_f32_224.mlir").read_text(encoding="utf-8")
+    text = (ROOT / "configs" / "models" / "mobilenet_v1_f32_224.mlir").read_text(
+        encoding="utf-8"
+    )
     files = [input_phase("base", text), input_phase("head", with_relu(text))]
     base, head = (asked(worker, file) for file in files)
     for said, file in zip((base, head), files, strict=True):

@@ -1,4 +1,7 @@
-"""The IR worker's answers: the real ones as facts; any other JSON as facts or MalformedBinary, nothing else."""
+"""The IR worker's answers: the real ones as facts.
+
+Any other JSON as facts or MalformedBinary, nothing else.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,18 @@ from bot.errors import MalformedBinary
 from bot.readers import ir_facts
 from bot.readers.ir_facts import Interface, Tensor, interface, parsed
 
-ANSWERS, NAMED = (json.loads((FIXTURES / "ir" / f"{name}.answers.json").read_text()) for name in ("tiny", "named"))
+ANSWERS, NAMED = (
+    json.loads((FIXTURES / "ir" / f"{name}.answers.json").read_text())
+    for name in ("tiny", "named")
+)
 
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
-    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
+    lambda inner: (
+        some.lists(inner, max_size=3)
+        | some.dictionaries(some.text(), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -56,17 +65,36 @@ def test_the_real_answers_become_facts() -> None:
     assert (facts.dispatch_sites, facts.memory_bound_sites) == (5, 2)
     assert (facts.phases, facts.sources, facts.sites) == ({}, (), ())
     assert (facts.operations, facts.places) == (None, {})
-    facts, matmul = program_facts(NAMED["program"]), "net_dispatch_0_matmul_16x48x24_f32"
+    facts, matmul = (
+        program_facts(NAMED["program"]),
+        "net_dispatch_0_matmul_16x48x24_f32",
+    )
     assert [*facts.phases] == ["input", "global-optimization"]
-    assert [source.executable for source in facts.sources] == [each.executable for each in facts.entry_points]
-    assert "linalg.matmul ins(" in facts.sources[1].shown and '"linalg.matmul"(' in facts.sources[1].generic
-    assert facts.sites[0] == Site(facts.entry_points[0].entry_point, "net/scale", initializer=True)
-    assert facts.sites[1:3] == (Site(matmul, "net/layer.0/dense"), Site(matmul, 'net/layer.1/"dense"'))
-    assert strategies(NAMED["strategies"])["_initializer_0_dispatch_0_elementwise_1152_f32"] == (
-        "DoubleTilingExpert | distribution = [1152], vector_common_parallel = [8]"
+    assert [source.executable for source in facts.sources] == [
+        each.executable for each in facts.entry_points
+    ]
+    assert (
+        "linalg.matmul ins(" in facts.sources[1].shown
+        and '"linalg.matmul"(' in facts.sources[1].generic
+    )
+    assert facts.sites[0] == Site(
+        facts.entry_points[0].entry_point, "net/scale", initializer=True
+    )
+    assert facts.sites[1:3] == (
+        Site(matmul, "net/layer.0/dense"),
+        Site(matmul, 'net/layer.1/"dense"'),
+    )
+    assert (
+        strategies(NAMED["strategies"])[
+            "_initializer_0_dispatch_0_elementwise_1152_f32"
+        ]
+        == "DoubleTilingExpert | distribution = [1152], vector_common_parallel = [8]"
     )
     sizes = alloca_bytes(ANSWERS["allocas"])
-    assert sorted(sizes.values()) == [0, 0, 0, 128] and sizes["tiny$net_dispatch_4_conv_7x7x8x3x3_f32"] == 128
+    assert (
+        sorted(sizes.values()) == [0, 0, 0, 128]
+        and sizes["tiny$net_dispatch_4_conv_7x7x8x3x3_f32"] == 128
+    )
     assert strategies({"functions": {}}) == alloca_bytes({"functions": {}}) == {}
 
 
@@ -75,7 +103,11 @@ def test_the_real_answers_become_facts() -> None:
     [
         (("executables",), 2, "more than 2 executables"),
         (("entry_points", 1, "kind"), "magic", "unknown kind 'magic'"),
-        (("entry_points",), [NAMED["program"]["entry_points"][0]] * 2, "an entry point is listed twice"),
+        (
+            ("entry_points",),
+            [NAMED["program"]["entry_points"][0]] * 2,
+            "an entry point is listed twice",
+        ),
         (("phases",), {"vm": "0" * 64}, "not digests of phases"),
         (("phases", "input"), "0" * 63 + "G", "a phase has no digest"),
         (("sources", 0, "executable"), "net_dispatch_0", "listed twice"),
@@ -83,16 +115,26 @@ def test_the_real_answers_become_facts() -> None:
         (("sites", 0, "entry_point"), "", "not a line of text"),
         (("sites", 0, "component"), "a\nb", "not a line of text"),
         (("sites", 0, "component"), "a" * 201, "not a line of text"),
-        (("families",), [{"kind": "offsets", "members": ["nobody"], "varying": ["a"]}], "or not in the program"),
+        (
+            ("families",),
+            [{"kind": "offsets", "members": ["nobody"], "varying": ["a"]}],
+            "or not in the program",
+        ),
         (
             ("families",),
             [{"kind": "offsets", "members": ["net_dispatch_0"] * 2, "varying": ["a"]}],
             "also in another family",
         ),
-        (("families",), [{"kind": "offsets", "members": [], "varying": ["a\nb"]}], "not a line of text"),
+        (
+            ("families",),
+            [{"kind": "offsets", "members": [], "varying": ["a\nb"]}],
+            "not a line of text",
+        ),
     ],
 )
-def test_a_wrong_value_is_named(path: tuple[str | int, ...], value: object, said: str) -> None:
+def test_a_wrong_value_is_named(
+    path: tuple[str | int, ...], value: object, said: str
+) -> None:
     with pytest.raises(MalformedBinary, match=said):
         program_facts(changed(NAMED["program"], *path, to=value))
 
@@ -106,7 +148,11 @@ def test_the_workers_error_is_passed_on_as_one_line(read: Any) -> None:
 
 
 PLACES: list[tuple[str | int, ...]] = [(key,) for key in NAMED["program"]]
-PLACES += [(key, 0) for key, value in NAMED["program"].items() if value and isinstance(value, list)]
+PLACES += [
+    (key, 0)
+    for key, value in NAMED["program"].items()
+    if value and isinstance(value, list)
+]
 
 
 @given(
@@ -176,24 +222,47 @@ def asked(worker: Child, home: Path, *parts: str) -> Interface:
 
 
 @pytest.mark.compiler
-def test_a_plain_function_its_parameters_and_its_target(worker: Child, tmp_path: Path) -> None:
+def test_a_plain_function_its_parameters_and_its_target(
+    worker: Child, tmp_path: Path
+) -> None:
     found = asked(worker, tmp_path, DEVICE, PLAIN)
     (main,) = found.functions
     assert main.name == "main"
-    assert main.arguments == ("tensor<4xf32>", "i32", "tensor<7xi8>", "tensor<2xui8>"), "as imported, else as declared"
+    assert main.arguments == (
+        "tensor<4xf32>",
+        "i32",
+        "tensor<7xi8>",
+        "tensor<2xui8>",
+    ), "as imported, else as declared"
     assert main.results == ("tensor<4xf32>", "i32", "tensor<2xui8>")
     named = [(each.scope, each.key, each.type) for each in found.parameters]
-    assert named == [("model", "a.weight", "tensor<4x2xf32>"), ("", "bare", "tensor<3xi8>")]
+    assert named == [
+        ("model", "a.weight", "tensor<4x2xf32>"),
+        ("", "bare", "tensor<3xi8>"),
+    ]
     (target,) = found.targets
-    assert (target.backend, target.format, target.features) == ("llvm-cpu", "embedded-elf-x86_64", ("+avx", "+avx2"))
+    assert (target.backend, target.format, target.features) == (
+        "llvm-cpu",
+        "embedded-elf-x86_64",
+        ("+avx", "+avx2"),
+    )
 
 
 @pytest.mark.compiler
-def test_a_function_that_waits_for_another_has_the_other_s_types(worker: Child, tmp_path: Path) -> None:
+def test_a_function_that_waits_for_another_has_the_other_s_types(
+    worker: Child, tmp_path: Path
+) -> None:
     (main,) = asked(worker, tmp_path, FENCED, SYNC).functions
-    assert (main.name, main.arguments, main.results) == ("main", ("tensor<1x?xi32>",), ("tensor<1x?xi32>",))
+    assert (main.name, main.arguments, main.results) == (
+        "main",
+        ("tensor<1x?xi32>",),
+        ("tensor<1x?xi32>",),
+    )
     (alone,) = asked(worker, tmp_path, FENCED).functions
-    assert alone.name == "main$async" and alone.arguments[1:] == ("!hal.fence", "!hal.fence")
+    assert alone.name == "main$async" and alone.arguments[1:] == (
+        "!hal.fence",
+        "!hal.fence",
+    )
     with pytest.raises(MalformedBinary):
         asked(worker, tmp_path, "nonsense")
 
@@ -204,7 +273,10 @@ def test_every_target_of_a_device_is_told(worker: Child, tmp_path: Path) -> None
       #hal.executable.target<"vmvx", "vmvx-bytecode-fb">,
       #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64", {cpu_features = "+neon"}>]> : !hal.device\n"""
     told = asked(worker, tmp_path, device).targets
-    assert [(each.backend, each.features) for each in told] == [("vmvx", ()), ("llvm-cpu", ("+neon",))]
+    assert [(each.backend, each.features) for each in told] == [
+        ("vmvx", ()),
+        ("llvm-cpu", ("+neon",)),
+    ]
 
 
 def test_an_answer_of_another_form_is_refused() -> None:
@@ -228,14 +300,24 @@ def test_an_answer_of_another_form_is_refused() -> None:
         ("i32", Tensor((), "i32", is_scalar=True), 4),
     ],
 )
-def test_types_are_taken_apart(text: str, tensor: Tensor, size_bytes: int | None) -> None:
+def test_types_are_taken_apart(
+    text: str, tensor: Tensor, size_bytes: int | None
+) -> None:
     found = parsed(text)
     assert found == tensor and found.size_bytes == size_bytes
 
 
 @pytest.mark.parametrize(
     "text",
-    ["!hal.fence", "!hal.buffer_view", "tensor<4xcomplex<f32>>", "tensor<4xf32, #e>", "tensor<*xf32>", "", "x:y"],
+    [
+        "!hal.fence",
+        "!hal.buffer_view",
+        "tensor<4xcomplex<f32>>",
+        "tensor<4xf32, #e>",
+        "tensor<*xf32>",
+        "",
+        "x:y",
+    ],
 )
 def test_what_is_no_tensor_and_no_number_is_not_taken_for_one(text: str) -> None:
     assert parsed(text) is None

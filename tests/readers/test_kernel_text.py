@@ -36,9 +36,12 @@ def test_static_shared_arrays_count_for_the_kernels_that_name_them() -> None:
 .visible .entry third() { mov.u32 %r1, tile_of_another_name; }
 """
     )
-    sizes = {entry.name: entry.workgroup_bytes for entry in read_ptx(module).entry_points}
+    sizes = {
+        entry.name: entry.workgroup_bytes for entry in read_ptx(module).entry_points
+    }
     assert [entry.stack_bytes for entry in read_ptx(module).entry_points] == [0, 0, 0]
-    # A comment may name an array, too: counted, because kernels are searched as they are.
+    # A comment may name an array, too: counted, because kernels are searched as they
+    # are.
     assert sizes == {"first": 2048, "second": 2048 + 256 + 16, "third": 0}
 
 
@@ -46,27 +49,54 @@ def test_static_shared_arrays_count_for_the_kernels_that_name_them() -> None:
 def test_more_memory_than_a_snapshot_can_state_is_refused(space: bytes) -> None:
     body = b".visible .entry k() { .%b .b8 x%b; mov x; }"
     assert only(HEAD + body % (space, b"[4503599627][2000000]"))
-    for extents in (b"[9999999999][9999999999]", b"[4294967296][2097153]", b"[9999999999]" * 8):
-        with pytest.raises(MalformedBinary, match=r"^k: (stack|workgroup) bytes out of range"):
+    for extents in (
+        b"[9999999999][9999999999]",
+        b"[4294967296][2097153]",
+        b"[9999999999]" * 8,
+    ):
+        with pytest.raises(
+            MalformedBinary, match=r"^k: (stack|workgroup) bytes out of range"
+        ):
             read_ptx(HEAD + body % (space, extents))
 
 
 def test_frames_functions_and_braces() -> None:
-    body = b".visible .entry k() { .local .align 8 .b8 __local_depot0[16]; .local .b64 x; ld.local.b32 %r1, [%SP]; }"
+    body = (
+        b".visible .entry k() { .local .align 8 .b8 __local_depot0[16]; .local .b64 x;"
+        b" ld.local.b32 %r1, [%SP]; }"
+    )
     assert only(HEAD + body).stack_bytes == 24, "the sum of all local variables"
     body = b'{ // }\n /* } */ "}\\"}" .local .b8 x[4]; }'
-    entry = only(HEAD + b".entry declared(); .entry k() " + body + b" /* .entry open() {")
-    assert (entry.name, entry.stack_bytes, entry.code_bytes) == ("k", 4, len(b".entry k() " + body))
-    function = b".func (.param .b32 out) helper(.param .b32 in)\n{ .local .b8 frame[8]; ret; }"
+    entry = only(
+        HEAD + b".entry declared(); .entry k() " + body + b" /* .entry open() {"
+    )
+    assert (entry.name, entry.stack_bytes, entry.code_bytes) == (
+        "k",
+        4,
+        len(b".entry k() " + body),
+    )
+    function = (
+        b".func (.param .b32 out) helper(.param .b32 in)\n{ .local .b8 frame[8]; ret; }"
+    )
     declaration = b".func (.param .b32 out) declared(.param .b32 in);\n"
     reading = read_ptx(HEAD + declaration + function + b"\n.entry k() { call helper; }")
     assert reading.parts["functions"] == len(function)
-    assert [(entry.name, entry.stack_bytes) for entry in reading.entry_points] == [("k", 0)]
+    assert [(entry.name, entry.stack_bytes) for entry in reading.entry_points] == [
+        ("k", 0)
+    ]
 
 
-def test_the_code_of_a_real_kernel_has_no_names_and_no_ordinals_and_each_byte_counts_for_it_alone() -> None:
-    moved = SHARED.replace(b"main_dispatch_1_reduction_48x96_f32", b"main_dispatch_12_other").replace(b"BB1_", b"BB34_")
-    assert moved.count(b"BB34_") > 2 and codes(moved) == codes(SHARED) and len(set(codes(SHARED))) == 2
+def test_the_code_of_a_real_kernel_has_no_names_and_no_ordinals_and_each_byte_counts_for_it_alone() -> (
+    None
+):
+    moved = SHARED.replace(
+        b"main_dispatch_1_reduction_48x96_f32", b"main_dispatch_12_other"
+    ).replace(b"BB1_", b"BB34_")
+    assert (
+        moved.count(b"BB34_") > 2
+        and codes(moved) == codes(SHARED)
+        and len(set(codes(SHARED))) == 2
+    )
     at = SHARED.rindex(b"st.global")
     matmul, reduction = codes(SHARED[:at] + b"ld" + SHARED[at + 2 :])
     assert matmul == codes(SHARED)[0] and reduction != codes(SHARED)[1]
@@ -76,7 +106,13 @@ def test_the_code_of_a_real_kernel_has_no_names_and_no_ordinals_and_each_byte_co
     ("module", "same"),
     [
         (b".const .b8 c7[2] = {1, 2}; .entry k() { mov c7; }", True),
-        (b".const .b8 other[4] = {9}; .const .b8 x[2] = {1, 2}; .entry l() { mov x; }", True),
+        (
+            (
+                b".const .b8 other[4] = {9}; .const .b8 x[2] = {1, 2}; .entry l() { mov"
+                b" x; }"
+            ),
+            True,
+        ),
         (b".const .b8 c[2] = {1, 3}; .entry k() { mov c; }", False),
         (b".const .b8 c[2] = {1, 2}; .entry k() { add c; }", False),
         (b".global .b8 c[2] = {1, 2}; .entry k() { mov c; }", False),
@@ -89,10 +125,18 @@ def test_a_constant_counts_by_its_content(module: bytes, same: bool) -> None:
 
 
 def test_what_a_kernel_calls_counts() -> None:
-    inner, outer, kernel = b".func in() { %s; }", b".func out() { call in; }", b".entry k() { call out; }"
-    first, second = (codes(HEAD + inner % body + outer + kernel) for body in (b"ret", b"trap"))
+    inner, outer, kernel = (
+        b".func in() { %s; }",
+        b".func out() { call in; }",
+        b".entry k() { call out; }",
+    )
+    first, second = (
+        codes(HEAD + inner % body + outer + kernel) for body in (b"ret", b"trap")
+    )
     assert first != second
-    assert first == codes(HEAD + (inner % b"ret" + outer + kernel).replace(b"out", b"far"))
+    assert first == codes(
+        HEAD + (inner % b"ret" + outer + kernel).replace(b"out", b"far")
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,8 +157,30 @@ def test_what_is_no_ptx_is_refused(text: bytes, message: str) -> None:
 
 WORDS = [
     *"(){};=k,",
-    *(".visible ", ".entry ", ".func ", ".local ", ".shared ", ".align 8 ", ".b8 ", ".v4 ", ".f32 ", "x", "[4]", "[]"),
-    *("kernel ", "void ", "struct ", "s ", "threadgroup ", "float ", "spvUnsafeArray<", "half, 3>"),
+    *(
+        ".visible ",
+        ".entry ",
+        ".func ",
+        ".local ",
+        ".shared ",
+        ".align 8 ",
+        ".b8 ",
+        ".v4 ",
+        ".f32 ",
+        "x",
+        "[4]",
+        "[]",
+    ),
+    *(
+        "kernel ",
+        "void ",
+        "struct ",
+        "s ",
+        "threadgroup ",
+        "float ",
+        "spvUnsafeArray<",
+        "half, 3>",
+    ),
     *("//", "\n", "/*", "*/", '"', "[[threadgroup(0)]]", "\0", "\x7f"),
 ]
 
@@ -127,14 +193,21 @@ def test_any_arrangement_of_words(pieces: list[str]) -> None:
 
 # Metal.
 
-MATMUL, REDUCTION = fixture("dense.metal-spirv.0.metal"), fixture("dense.metal-spirv.1.metal")
+MATMUL, REDUCTION = (
+    fixture("dense.metal-spirv.0.metal"),
+    fixture("dense.metal-spirv.1.metal"),
+)
 TOP = b"#include <metal_stdlib>\nusing namespace metal;\n"
 
 
 @pytest.mark.parametrize("text", [MATMUL, REDUCTION], ids=["matmul", "reduction"])
-def test_code_is_the_kernel_to_the_end_of_the_source_all_but_its_name(text: bytes) -> None:
+def test_code_is_the_kernel_to_the_end_of_the_source_all_but_its_name(
+    text: bytes,
+) -> None:
     (entry,) = METAL.read(text).entry_points
-    (renamed,) = METAL.read(text.replace(entry.name.encode(), b"main_dispatch_7")).entry_points
+    (renamed,) = METAL.read(
+        text.replace(entry.name.encode(), b"main_dispatch_7")
+    ).entry_points
     assert (renamed.name, renamed.code) == ("main_dispatch_7", entry.code)
     for at in (text.rindex(b";") - 1, text.index(b"namespace metal")):
         (changed,) = METAL.read(text[:at] + b"_" + text[at + 1 :]).entry_points
@@ -158,11 +231,21 @@ def test_only_the_kernels_own_declarations_count() -> None:
     kernel void two() { }
     """
     )
-    entries = METAL.read(text.replace(b"      threadgroup float* pointer = tile[0];\n", b"")).entry_points
-    assert [(entry.name, entry.workgroup_bytes) for entry in entries] == [("one", 256 + 16), ("two", 0)]
-    assert b"spvUnsafeArray<float, 3> _m0;" in REDUCTION and b"threadgroup _2 _workgroup_mem" in REDUCTION
+    entries = METAL.read(
+        text.replace(b"      threadgroup float* pointer = tile[0];\n", b"")
+    ).entry_points
+    assert [(entry.name, entry.workgroup_bytes) for entry in entries] == [
+        ("one", 256 + 16),
+        ("two", 0),
+    ]
+    assert (
+        b"spvUnsafeArray<float, 3> _m0;" in REDUCTION
+        and b"threadgroup _2 _workgroup_mem" in REDUCTION
+    )
     assert METAL.read(REDUCTION).entry_points[0].workgroup_bytes == 12
-    first, second = METAL.read(TOP + b"kernel void a() { x = 1; } kernel void b() { x = 2; }").entry_points
+    first, second = METAL.read(
+        TOP + b"kernel void a() { x = 1; } kernel void b() { x = 2; }"
+    ).entry_points
     assert first.code != second.code
 
 

@@ -1,4 +1,7 @@
-"""The passes of a directory of dumps, and the pipeline that runs them again; the regions of a program."""
+"""The passes of a directory of dumps, and the pipeline that runs them again.
+
+The regions of a program.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +26,42 @@ def dump(home: Path, folder: str, name: str, header: str) -> None:
     """Write one dump as the compiler does."""
     place = home / MODULE / folder
     place.mkdir(parents=True, exist_ok=True)
-    (place / name).write_text(f"// -----// IR Dump After {header} //----- //\n", encoding="utf-8")
+    (place / name).write_text(
+        f"// -----// IR Dump After {header} //----- //\n", encoding="utf-8"
+    )
 
 
 def test_passes_over_functions_are_nested_once(tmp_path: Path) -> None:
     """Two functions are compiled by the same passes; wrappers and options without a value go."""
-    dump(tmp_path, "", "0_first.mlir", "FirstPass: first{target-registry=unknown keep=true}")
+    dump(
+        tmp_path,
+        "",
+        "0_first.mlir",
+        "FirstPass: first{target-registry=unknown keep=true}",
+    )
     for function in ("util_func_main", "util_func_main$async"):
         dump(tmp_path, function, "0_0_cse.mlir", "CSEPass: cse")
         dump(tmp_path, function, "0_1_fold.mlir", "FoldPass: fold{deep={a,b} most=3}")
-    dump(tmp_path, "", "1_iree-op-pipeline-adaptor.mlir", "a::OpPipelineAdaptorPass: iree-op-pipeline-adaptor")
+    dump(
+        tmp_path,
+        "",
+        "1_iree-op-pipeline-adaptor.mlir",
+        "a::OpPipelineAdaptorPass: iree-op-pipeline-adaptor",
+    )
     dump(tmp_path, "", "2_last.mlir", "LastPass (last)")
     runs = pass_runs(tmp_path)
     assert [run.name for run in runs] == ["first", "cse", "fold", "last"]
-    assert [run.class_name for run in runs] == ["FirstPass", "CSEPass", "FoldPass", "LastPass"]
-    assert pipeline_of(runs) == "builtin.module(first{ keep=true},util.func(cse,fold{deep={a,b} most=3}),last)"
+    assert [run.class_name for run in runs] == [
+        "FirstPass",
+        "CSEPass",
+        "FoldPass",
+        "LastPass",
+    ]
+    assert (
+        pipeline_of(runs)
+        == "builtin.module(first{ keep=true},util.func(cse,fold{deep={a,b}"
+        " most=3}),last)"
+    )
     assert pipeline_of([]) == "builtin.module()"
 
 
@@ -60,4 +84,7 @@ def test_regions_are_compared_without_their_numbers() -> None:
     assert distance(twice, regions_of(renumbered + site.format(7, 7))) == 1
     assert distance(regions_of(first), regions_of(first + other)) == 1
     assert distance(regions_of(first), regions_of(other)) == 2
-    assert named_regions(first)["main_dispatch_0"] == named_regions(renumbered)["main_dispatch_7"]
+    assert (
+        named_regions(first)["main_dispatch_0"]
+        == named_regions(renumbered)["main_dispatch_7"]
+    )

@@ -32,7 +32,9 @@ THREADED = """\
 """
 
 
-def test_passes_have_their_wall_times_the_longest_first_and_pipelines_have_none() -> None:
+def test_passes_have_their_wall_times_the_longest_first_and_pipelines_have_none() -> (
+    None
+):
     assert list(pass_times_us(REPORT).items()) == [
         ("SerializeTargetExecutablesPass", 132_800),
         ("CanonicalizerPass", 21_500),
@@ -43,7 +45,10 @@ def test_with_threads_the_wall_time_is_read_and_not_that_of_all_threads() -> Non
     assert pass_times_us(THREADED) == {"CSEPass": 1_100_000}
 
 
-@pytest.mark.parametrize("text", ["", "error: no\n", "Execution time report", REPORT.replace("Wall Time", "Time")])
+@pytest.mark.parametrize(
+    "text",
+    ["", "error: no\n", "Execution time report", REPORT.replace("Wall Time", "Time")],
+)
 def test_without_a_report_there_are_no_times(text: str) -> None:
     assert pass_times_us(text) == {}
 

@@ -53,13 +53,25 @@ def read(text: str, size: int = 1 << 16) -> DispatchTrace:
     [
         "// -----// IR Dump After LLVMCPUPeelPass (iree-llvmcpu-peel) //----- //",
         "// -----// IR Dump After LLVMCPUPeelPass: iree-llvmcpu-peel //----- //",
-        "// -----// IR Dump After LLVMCPUPeelPass: iree-llvmcpu-peel{a=b c={d}} //----- //",
+        (
+            "// -----// IR Dump After LLVMCPUPeelPass: iree-llvmcpu-peel{a=b c={d}}"
+            " //----- //"
+        ),
     ],
 )
 def test_operations_of_one_function_are_counted_with_their_types(header: str) -> None:
     (state,) = read(f"{header}\nbuiltin.module {{\n{OTHER}{FUNCTION}}}\n").states()
-    assert (state.name, state.class_name, state.level) == ("iree-llvmcpu-peel", "LLVMCPUPeelPass", MLIR)
-    assert state.operations == {"arith.constant": 1, "vector.load": 1, "scf.if": 1, "custom.op": 1}
+    assert (state.name, state.class_name, state.level) == (
+        "iree-llvmcpu-peel",
+        "LLVMCPUPeelPass",
+        MLIR,
+    )
+    assert state.operations == {
+        "arith.constant": 1,
+        "vector.load": 1,
+        "scf.if": 1,
+        "custom.op": 1,
+    }
     assert state.typed["arith.constant index"] == 1
 
 
@@ -72,9 +84,17 @@ def test_a_pass_that_changes_no_operation_is_no_step() -> None:
     assert [state.total for state in trace.states()] == [4, 5]
 
 
-def test_instructions_of_the_machine_are_counted_without_flags_and_what_becomes_no_code() -> None:
-    (state,) = read(f"# *** IR Dump After Greedy Register Allocator (greedy) ***:\n{INSTRUCTIONS}").states()
-    assert (state.name, state.class_name, state.level) == ("greedy", "Greedy Register Allocator", MACHINE)
+def test_instructions_of_the_machine_are_counted_without_flags_and_what_becomes_no_code() -> (
+    None
+):
+    (state,) = read(
+        f"# *** IR Dump After Greedy Register Allocator (greedy) ***:\n{INSTRUCTIONS}"
+    ).states()
+    assert (state.name, state.class_name, state.level) == (
+        "greedy",
+        "Greedy Register Allocator",
+        MACHINE,
+    )
     assert state.operations == {"COPY": 1, "FADDSrr": 1, "VLE32_V": 1, "STPXi": 1}
 
 
@@ -89,7 +109,10 @@ def test_each_level_begins_anew() -> None:
     texts = (
         f"// -----// IR Dump After P (p) //----- //\n{FUNCTION}",
         f"*** IR Dump After GVNPass on f ***\n{LLVM_IR}",
-        f"*** IR Dump After AArch64 Instruction Selection (aarch64-isel) on f ***\n{INSTRUCTIONS}",
+        (
+            "*** IR Dump After AArch64 Instruction Selection (aarch64-isel) on f"
+            f" ***\n{INSTRUCTIONS}"
+        ),
     )
     trace = read("".join(texts))
     assert [step.level for step in trace.steps] == [MLIR, LLVM, MACHINE]
@@ -105,7 +128,14 @@ def test_where_the_stream_is_cut_makes_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\0\xff" * 999, "// -----// IR Dump After\n", "// -----//\nfunc.func @f() {\n", "*** \n"]
+    "text",
+    [
+        "",
+        "\0\xff" * 999,
+        "// -----// IR Dump After\n",
+        "// -----//\nfunc.func @f() {\n",
+        "*** \n",
+    ],
 )
 def test_what_is_no_dump_has_no_steps(text: str) -> None:
     assert read(text).steps == ()

@@ -24,7 +24,10 @@ ADDED = (
   }} -> tensor<4xf32>{AT.format(3)}
 """
 )
-SUMMED = f"  %2 = linalg.fill ins(%c : f32) outs(%a : tensor<4xf32>) -> tensor<4xf32>{AT.format(9)}\n"
+SUMMED = (
+    "  %2 = linalg.fill ins(%c : f32) outs(%a : tensor<4xf32>) ->"
+    f" tensor<4xf32>{AT.format(9)}\n"
+)
 END = '  util.return %2 : !hal.buffer_view loc("<stdin>":1:1)\n} loc("<stdin>":1:1)\n'
 REGION_OF = "  %r = flow.dispatch.region -> (tensor<4xf32>) {{\n{}  }}{}\n"
 EXECUTABLE = """  flow.executable private @main_dispatch_{0} {{
@@ -40,17 +43,35 @@ EXECUTABLE = """  flow.executable private @main_dispatch_{0} {{
 
 def program(directory: Path, release: str, *, fused: bool) -> ProgramReader:
     """Two operations that become one dispatch or two."""
-    own = [REGION_OF.format(text, AT.format(place)) for text, place in ((ADDED, 3), (SUMMED, 9))]
+    own = [
+        REGION_OF.format(text, AT.format(place))
+        for text, place in ((ADDED, 3), (SUMMED, 9))
+    ]
     regions = REGION_OF.format(ADDED + SUMMED, AT.format(9)) if fused else "".join(own)
     parts = [(ADDED + SUMMED, 9)] if fused else [(ADDED, 3), (SUMMED, 9)]
-    executables = "".join(EXECUTABLE.format(at, text, AT.format(place)) for at, (text, place) in enumerate(parts))
+    executables = "".join(
+        EXECUTABLE.format(at, text, AT.format(place))
+        for at, (text, place) in enumerate(parts)
+    )
     files = {
-        "m/1_inline.mlir": ("inline", f"module {{\n{HOST}{ADDED}{SUMMED}{END}}} loc(unknown)\n"),
+        "m/1_inline.mlir": (
+            "inline",
+            f"module {{\n{HOST}{ADDED}{SUMMED}{END}}} loc(unknown)\n",
+        ),
         "m/util_func_main/1_10_cse.mlir": ("cse", HOST + regions + END),
         "m/util_func_main/1_9_form.mlir": ("form", HOST + regions + END),
-        "m/util_initializer_no-symbol-name/1_9_form.mlir": ("form", "util.initializer {\n" + regions + "}\n"),
-        "m/2_outline.mlir": ("outline", f"module {{\n{executables}{HOST}{END}}} loc(unknown)\n"),
-        "m/3_last.mlir": ("iree-flow-deduplicate-executables", f"module {{\n{HOST}{END}}} loc(unknown)\n"),
+        "m/util_initializer_no-symbol-name/1_9_form.mlir": (
+            "form",
+            "util.initializer {\n" + regions + "}\n",
+        ),
+        "m/2_outline.mlir": (
+            "outline",
+            f"module {{\n{executables}{HOST}{END}}} loc(unknown)\n",
+        ),
+        "m/3_last.mlir": (
+            "iree-flow-deduplicate-executables",
+            f"module {{\n{HOST}{END}}} loc(unknown)\n",
+        ),
     }
     for name, (told, text) in files.items():
         path = directory / name
@@ -60,21 +81,41 @@ def program(directory: Path, release: str, *, fused: bool) -> ProgramReader:
 
 
 @pytest.mark.parametrize("release", HEADERS)
-def test_operations_are_counted_by_place_before_and_after_they_are_dispatches(tmp_path: Path, release: str) -> None:
+def test_operations_are_counted_by_place_before_and_after_they_are_dispatches(
+    tmp_path: Path, release: str
+) -> None:
     """In the order of the numbers, without what runs when the module is loaded, until dispatches are folded."""
-    one, two = program(tmp_path / "1", release, fused=True), program(tmp_path / "2", release, fused=False)
+    one, two = (
+        program(tmp_path / "1", release, fused=True),
+        program(tmp_path / "2", release, fused=False),
+    )
     assert one.names == {"main_dispatch_0": "main_dispatch_0_f32"}
     places = joint_places([one, two], ["main_dispatch_0", ""])
     assert places == {f'"<stdin>":{line}:8'.encode() for line in (3, 9)}
     assert places == joint_places([one, two], ["", "main_dispatch_1"])
     for reader, regions in ((one, 1), (two, 2)):
         steps = reader.steps(places)
-        assert [step.name for step in steps] == ["inline", "form"], "outlining makes them no others"
-        (_, state) = DispatchTrace(steps).states()
-        assert state.operations == {"linalg.generic": 1, "arith.addf": 1, "linalg.fill": 1, REGION: regions}
+        assert [step.name for step in steps] == [
+            "inline",
+            "form",
+        ], "outlining makes them no others"
+        _, state = DispatchTrace(steps).states()
+        assert state.operations == {
+            "linalg.generic": 1,
+            "arith.addf": 1,
+            "linalg.fill": 1,
+            REGION: regions,
+        }
     assert joint_places([one, two], ["", "main_dispatch_7"]) == frozenset()
 
 
 def test_locations_of_a_model_are_taken_from_it_but_not_their_definitions() -> None:
-    text = b'#loc1 = loc("a.b"("f.py":1:2))\n%0 = x.y %a : f32 loc(#loc1)\n%1 = x.y %a : f32 loc("n":3:4) // loc\n'
-    assert LOCATION.sub(b"", text) == b'#loc1 = loc("a.b"("f.py":1:2))\n%0 = x.y %a : f32\n%1 = x.y %a : f32 // loc\n'
+    text = (
+        b'#loc1 = loc("a.b"("f.py":1:2))\n%0 = x.y %a : f32 loc(#loc1)\n%1 = x.y %a :'
+        b' f32 loc("n":3:4) // loc\n'
+    )
+    assert (
+        LOCATION.sub(b"", text)
+        == b'#loc1 = loc("a.b"("f.py":1:2))\n%0 = x.y %a : f32\n%1 = x.y %a : f32 //'
+        b" loc\n"
+    )

@@ -1,4 +1,7 @@
-"""What holds of every reader: real binaries beside their goldens; damage is refused; time is linear in any file."""
+"""What holds of every reader: real binaries beside their goldens.
+
+Damage is refused; time is linear in any file.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,15 @@ from elf_files import (
 from growth import LINEAR, cpu_growth
 from hypothesis import given
 from hypothesis import strategies as st
-from reader_checks import BINARIES, Read, check_flips, check_golden, check_truncations, fixture, outcome
+from reader_checks import (
+    BINARIES,
+    Read,
+    check_flips,
+    check_golden,
+    check_truncations,
+    fixture,
+    outcome,
+)
 from test_artifact import PAYLOADS, containers, table, vector
 from test_spirv import TYPES, V1_3, VARIABLE, WORKGROUP, entry, function, module
 
@@ -53,7 +64,10 @@ from bot.readers.kernel_text import METAL, METAL_MAGIC, PTX
 from bot.readers.spirv import SPIRV
 
 GOLDENS: dict[Callable[[bytes], Any], tuple[str, ...]] = {
-    ELF.read: tuple(f"dense.llvm-cpu-{name}" for name in ("x86_64.so", "aarch64.so", "riscv64.so", "aarch64.o")),
+    ELF.read: tuple(
+        f"dense.llvm-cpu-{name}"
+        for name in ("x86_64.so", "aarch64.so", "riscv64.so", "aarch64.o")
+    ),
     CODE_OBJECT.read: ("dense.rocm.hsaco",),
     CUBIN.read: ("dense.cuda.cubin",),
     PTX.read: ("dense.cuda.ptx", "pointwise.cuda.ptx"),
@@ -64,16 +78,24 @@ GOLDENS: dict[Callable[[bytes], Any], tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("read", "name"), [(read, name) for read, names in GOLDENS.items() for name in names])
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [(read, name) for read, names in GOLDENS.items() for name in names],
+)
 def test_golden(read: Callable[[bytes], Any], name: str) -> None:
-    """And the reader is the one that accepts it, where an artifact has such bytes; code objects are ELF, too."""
+    """And the reader is the one that accepts it, where an artifact has such bytes.
+
+    Code objects are ELF, too.
+    """
     reading = read(fixture(name))
     check_golden(name, reading)
     if read not in (read_artifact, CUBIN.read):
         assert read_executable(fixture(name)).format == reading.format
         accepting = [reader for reader in READERS if reader.accepts(fixture(name))]
         assert len(accepting) == (2 if read == CODE_OBJECT.read else 1)
-        assert is_executable(fixture(name)) == (accepting[0] in EMBEDDED), "other modules may be constants"
+        assert is_executable(fixture(name)) == (accepting[0] in EMBEDDED), (
+            "other modules may be constants"
+        )
 
 
 class Damaged(NamedTuple):
@@ -88,9 +110,17 @@ class Damaged(NamedTuple):
 
 CONTAINERS = {target: next(containers(target)) for target in PAYLOADS}
 SHADER, WORDS, KERNEL_TEXT = (
-    fixture(name) for name in ("dense.metal-spirv.0.metal", "dense.vulkan-spirv.1.spv", "pointwise.cuda.ptx")
+    fixture(name)
+    for name in (
+        "dense.metal-spirv.0.metal",
+        "dense.vulkan-spirv.1.spv",
+        "pointwise.cuda.ptx",
+    )
 )
-LIBRARY, HSACO, VM = (fixture(name) for name in ("dense.llvm-cpu-aarch64.so", "dense.rocm.hsaco", "dense.vmvx.module"))
+LIBRARY, HSACO, VM = (
+    fixture(name)
+    for name in ("dense.llvm-cpu-aarch64.so", "dense.rocm.hsaco", "dense.vmvx.module")
+)
 ASSEMBLED, ARTIFACT = fixture("dense.cuda.cubin"), fixture("dense.vmvx.vmfb")
 
 
@@ -104,34 +134,66 @@ DAMAGED = {
     "library": Damaged(ELF.read, LIBRARY, len(LIBRARY), 21),
     "object of 64 bits": Damaged(ELF.read, tiny_object(64, "<"), 0, 0),
     "object of 32 bits": Damaged(ELF.read, tiny_object(32, ">"), 0, 0),
-    "codes of an object": Damaged(read_object, fixture("dense.llvm-cpu-x86_64.o"), 0, 5, 500),
-    "codes of another": Damaged(read_object, fixture("dense.llvm-cpu-riscv64.o"), 0, 5, 300),
+    "codes of an object": Damaged(
+        read_object, fixture("dense.llvm-cpu-x86_64.o"), 0, 5, 500
+    ),
+    "codes of another": Damaged(
+        read_object, fixture("dense.llvm-cpu-riscv64.o"), 0, 5, 300
+    ),
     "cubin": Damaged(CUBIN.read, ASSEMBLED, len(ASSEMBLED) / 2, 5, 300),
-    "artifact": Damaged(read_artifact, ARTIFACT, max(each.end for each in parse_module(ARTIFACT).segments), 5, 500),
-    "artifact of aarch64": Damaged(read_artifact, fixture("dense.llvm-cpu-aarch64.vmfb"), 0, 5, 500),
-    "artifact of cuda": Damaged(read_artifact, fixture("pointwise.cuda.vmfb"), 0, 5, 500),
+    "artifact": Damaged(
+        read_artifact,
+        ARTIFACT,
+        max(each.end for each in parse_module(ARTIFACT).segments),
+        5,
+        500,
+    ),
+    "artifact of aarch64": Damaged(
+        read_artifact, fixture("dense.llvm-cpu-aarch64.vmfb"), 0, 5, 500
+    ),
+    "artifact of cuda": Damaged(
+        read_artifact, fixture("pointwise.cuda.vmfb"), 0, 5, 500
+    ),
     "code object": Damaged(CODE_OBJECT.read, HSACO, len(HSACO), 21),
     "VM module": Damaged(VM_MODULE.read, VM, 4 + int.from_bytes(VM[:4], "little"), 21),
     "SPIR-V": Damaged(SPIRV.read, WORDS, len(WORDS) * 0.7, 21),
     "PTX": Damaged(PTX.read, KERNEL_TEXT, len(KERNEL_TEXT) * 0.8, 0),
-    "Metal": Damaged(METAL.read, SHADER, len(SHADER) - SHADER.index(b"kernel void ") - 99, 0),
-    **{target: Damaged(CONTAINER.read, data, 0, 11, 500) for target, data in CONTAINERS.items()},
-    "metal-spirv": Damaged(CONTAINER.read, CONTAINERS["metal-spirv"], len(CONTAINERS["metal-spirv"]), 11, 500),
+    "Metal": Damaged(
+        METAL.read, SHADER, len(SHADER) - SHADER.index(b"kernel void ") - 99, 0
+    ),
+    **{
+        target: Damaged(CONTAINER.read, data, 0, 11, 500)
+        for target, data in CONTAINERS.items()
+    },
+    "metal-spirv": Damaged(
+        CONTAINER.read,
+        CONTAINERS["metal-spirv"],
+        len(CONTAINERS["metal-spirv"]),
+        11,
+        500,
+    ),
 }
 
 
 @pytest.mark.parametrize("what", DAMAGED)
 def test_damage_is_refused_or_read_and_nothing_else(what: str) -> None:
     damaged = DAMAGED[what]
-    assert not damaged.cuts or check_truncations(damaged.read, damaged.data) >= damaged.cuts
+    assert (
+        not damaged.cuts
+        or check_truncations(damaged.read, damaged.data) >= damaged.cuts
+    )
     assert check_flips(damaged.read, damaged.data, damaged.rounds) >= damaged.flips
 
 
-@pytest.mark.parametrize("data", [b"", b"hello", b"CDA1", bytes(100), b"\xff" * 100], ids=len)
+@pytest.mark.parametrize(
+    "data", [b"", b"hello", b"CDA1", bytes(100), b"\xff" * 100], ids=len
+)
 def test_unknown_bytes_are_refused_with_their_beginning(data: bytes) -> None:
     """Constants of zeros are common; they are no container of an identifier of zeros."""
     assert not is_executable(data)
-    with pytest.raises(MalformedBinary, match=f"{len(data)} bytes of an unknown format"):
+    with pytest.raises(
+        MalformedBinary, match=f"{len(data)} bytes of an unknown format"
+    ):
         read_executable(data)
     for reader in READERS:
         assert data or not reader.accepts(data)
@@ -142,42 +204,80 @@ def test_unknown_bytes_are_refused_with_their_beginning(data: bytes) -> None:
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
     sized = (len(data) + 8).to_bytes(4, "little") + b"\x08\0\0\0IREE" + data
-    reads: list[Read] = [*(reader.read for reader in READERS), read_executable, read_artifact]
+    reads: list[Read] = [
+        *(reader.read for reader in READERS),
+        read_executable,
+        read_artifact,
+    ]
     for read in reads:
         outcome(read, data)
         outcome(read, sized)
     for magic in (*LAYOUTS, b"ABCD"):
         size = len(data).to_bytes(8, "little")
-        outcome(CONTAINER.read, magic + bytes(4) + size + bytes(48) + b"\x08\0\0\0" + magic + data)
+        outcome(
+            CONTAINER.read,
+            magic + bytes(4) + size + bytes(48) + b"\x08\0\0\0" + magic + data,
+        )
 
 
-# Files made to cost much: twice the file takes about twice the time, or is refused for what it claims.
+# Files made to cost much: twice the file takes about twice the time, or is refused for
+# what it claims.
 
 
 NAMES = b"\0kernel\0kernel.kd\0constant\0"
-KERNEL, DESCRIPTOR, CONSTANT = (NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant"))
+KERNEL, DESCRIPTOR, CONSTANT = (
+    NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant")
+)
 
 
 def constants_of_one_place(count: int) -> bytes:
     """One function that refers `count` times to a constant of as many bytes, and half as many times into it."""
-    places = b"".join(relocation(4 * at, 2) + relocation(4 * at + 2, 3, at) for at in range(count))
+    places = b"".join(
+        relocation(4 * at, 2) + relocation(4 * at + 2, 3, at) for at in range(count)
+    )
     symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, 4 * count)
     symbols += symbol(CONSTANT, OBJECT, 2, 0, 8 * count) + symbol(0, 3, 2, 0, 0)
-    code, data = Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE), Part(PROGBITS, bytes(8 * count), ALLOC)
-    return elf_file([code, data, Part(RELA, places, 0, 4, 1), Part(SYMTAB, symbols, 0, 5, 1), Part(STRTAB, NAMES)])
+    code, data = (
+        Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
+        Part(PROGBITS, bytes(8 * count), ALLOC),
+    )
+    return elf_file(
+        [
+            code,
+            data,
+            Part(RELA, places, 0, 4, 1),
+            Part(SYMTAB, symbols, 0, 5, 1),
+            Part(STRTAB, NAMES),
+        ]
+    )
 
 
 def constants_that_overlap(count: int) -> bytes:
     """Constants of `count` names, each of them from its own place to the end of one section."""
     places = b"".join(relocation(4 * at, 2 + at) for at in range(count))
     symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, 4 * count)
-    symbols += b"".join(symbol(CONSTANT, OBJECT, 2, at, 400 * count - at) for at in range(count))
-    code, data = Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE), Part(PROGBITS, bytes(400 * count), ALLOC)
-    return elf_file([code, data, Part(RELA, places, 0, 4, 1), Part(SYMTAB, symbols, 0, 5, 1), Part(STRTAB, NAMES)])
+    symbols += b"".join(
+        symbol(CONSTANT, OBJECT, 2, at, 400 * count - at) for at in range(count)
+    )
+    code, data = (
+        Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
+        Part(PROGBITS, bytes(400 * count), ALLOC),
+    )
+    return elf_file(
+        [
+            code,
+            data,
+            Part(RELA, places, 0, 4, 1),
+            Part(SYMTAB, symbols, 0, 5, 1),
+            Part(STRTAB, NAMES),
+        ]
+    )
 
 
 def functions_that_overlap(count: int) -> bytes:
-    symbols = b"".join(symbol(KERNEL, FUNCTION, 1, 0, 400 * count) for _ in range(count))
+    symbols = b"".join(
+        symbol(KERNEL, FUNCTION, 1, 0, 400 * count) for _ in range(count)
+    )
     code = Part(PROGBITS, bytes(400 * count), ALLOC | EXECUTE)
     return elf_file([code, Part(SYMTAB, symbols, 0, 3, 0), Part(STRTAB, NAMES)])
 
@@ -197,12 +297,21 @@ def sections_of_one_place(count: int) -> bytes:
 
 
 def kernels(count: int, sections: int, code_bytes: int) -> bytes:
-    """A code object whose metadata has `count` kernels, all of one name; its code is in the last section."""
+    """A code object whose metadata has `count` kernels, all of one name.
+
+    Its code is in the last section.
+    """
     packed = msgpack.packb({"amdhsa.kernels": [{".name": "kernel"}] * count})
-    note = len(b"AMDGPU\0").to_bytes(4, "little") + len(packed).to_bytes(4, "little") + (32).to_bytes(4, "little")
+    note = (
+        len(b"AMDGPU\0").to_bytes(4, "little")
+        + len(packed).to_bytes(4, "little")
+        + (32).to_bytes(4, "little")
+    )
     note += b"AMDGPU\0\0" + packed
     own = 4 + sections
-    symbols = symbol(KERNEL, FUNCTION, own, 0, code_bytes) + symbol(DESCRIPTOR, OBJECT, own, 0, 64)
+    symbols = symbol(KERNEL, FUNCTION, own, 0, code_bytes) + symbol(
+        DESCRIPTOR, OBJECT, own, 0, 64
+    )
     head = [Part(NOTE, note), Part(SYMTAB, symbols, 0, 3, 0), Part(STRTAB, NAMES)]
     others = [Part(PROGBITS, b"\0", ALLOC) for _ in range(sections)]
     code = Part(PROGBITS, bytes(max(code_bytes, 64)), ALLOC | EXECUTE)
@@ -213,10 +322,16 @@ def exports_of_one_function(count: int) -> bytes:
     builder = flatbuffers.Builder(1024)
     exports = vector(builder, [table(builder, {0: builder.CreateString("f")})] * count)
     code = builder.CreateByteVector(bytes(400 * count))
-    descriptors = builder.CreateByteVector((0).to_bytes(4, "little") + (400 * count).to_bytes(4, "little") + bytes(12))
-    builder.Finish(table(builder, {7: exports, 12: descriptors, 14: code}), file_identifier=b"IREE")
+    descriptors = builder.CreateByteVector(
+        (0).to_bytes(4, "little") + (400 * count).to_bytes(4, "little") + bytes(12)
+    )
+    builder.Finish(
+        table(builder, {7: exports, 12: descriptors, 14: code}), file_identifier=b"IREE"
+    )
     data = bytearray(builder.Output())
-    at = data.index((20).to_bytes(4, "little") + bytes(4) + (400 * count).to_bytes(4, "little"))
+    at = data.index(
+        (20).to_bytes(4, "little") + bytes(4) + (400 * count).to_bytes(4, "little")
+    )
     data[at : at + 4] = (1).to_bytes(4, "little")  # one descriptor of 20 bytes
     return len(data).to_bytes(4, "little") + bytes(data)
 
@@ -225,7 +340,11 @@ def code_of_one_function(count: int) -> bytes:
     """Ten bytes of code each: `movabs rax, …`."""
     code = bytes.fromhex("48b80102030405060708") * count
     symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, len(code))
-    parts = [Part(PROGBITS, code, ALLOC | EXECUTE), Part(SYMTAB, symbols, 0, 3, 1), Part(STRTAB, NAMES)]
+    parts = [
+        Part(PROGBITS, code, ALLOC | EXECUTE),
+        Part(SYMTAB, symbols, 0, 3, 1),
+        Part(STRTAB, NAMES),
+    ]
     return elf_file(parts)
 
 
@@ -259,14 +378,32 @@ def entries_of_one_function(size: int) -> bytes:
 
 
 def declared(size: int, piece: str) -> bytes:
-    return metal(b"threadgroup " + b"spvUnsafeArray<" * (size // 4) + piece.encode() * size + b";")
+    return metal(
+        b"threadgroup "
+        + b"spvUnsafeArray<" * (size // 4)
+        + piece.encode() * size
+        + b";"
+    )
 
 
 PIECES = (
-    *(b".func (", b".entry k(){}", b".shared .b8 x[4];", b".const x =", b".global x[", b".func f(){a}.entry k(){f}"),
+    *(
+        b".func (",
+        b".entry k(){}",
+        b".shared .b8 x[4];",
+        b".const x =",
+        b".global x[",
+        b".func f(){a}.entry k(){f}",
+    ),
     *(b".local", b".visible ", b".entry a {x.shared .b8 y;}"),
 )
-METAL_PIECES = (b"kernel void k(){}", b"threadgroup ", b"struct a{float x;};", b"kernel  ", b"threadgroup float x;")
+METAL_PIECES = (
+    b"kernel void k(){}",
+    b"threadgroup ",
+    b"struct a{float x;};",
+    b"kernel  ",
+    b"threadgroup float x;",
+)
 DECLARED = ("spvUnsafeArray<", "float<x,1> ", "a ", "[1]", "<,1", "::", "=", ", 1")
 Hostile = tuple[Callable[[int], bytes], Callable[[bytes], object], int]
 HOSTILE: dict[str, Hostile] = {
@@ -283,25 +420,82 @@ HOSTILE: dict[str, Hostile] = {
     "entry points and variables": (many_of_spirv, SPIRV.read, 2000),
     "entry points of one function": (entries_of_one_function, SPIRV.read, 2000),
     "kernels and arrays": (many_of_ptx, PTX.read, 2000),
-    "an extent without its end": (lambda n: ptx(b".shared .b8 x[" + b" " * n + b";"), PTX.read, 2000),
+    "an extent without its end": (
+        lambda n: ptx(b".shared .b8 x[" + b" " * n + b";"),
+        PTX.read,
+        2000,
+    ),
     "blanks between words of PTX": (
-        *(lambda n: ptx(b".shared" + b" " * n + b".align" + b" " * n + b"; .visible" + b" " * n), PTX.read, 20_000),
+        *(
+            lambda n: ptx(
+                b".shared" + b" " * n + b".align" + b" " * n + b"; .visible" + b" " * n
+            ),
+            PTX.read,
+            20_000,
+        ),
     ),
     "a long name in PTX": (
-        *(lambda n: ptx(b"").replace(b"k()", b"a" * n + b"()").replace(b"{", b"{" + b"a" * n * 3), PTX.read, 20_000),
+        *(
+            lambda n: (
+                ptx(b"")
+                .replace(b"k()", b"a" * n + b"()")
+                .replace(b"{", b"{" + b"a" * n * 3)
+            ),
+            PTX.read,
+            20_000,
+        ),
     ),
     "statements of PTX": (lambda n: ptx(STATEMENT * n), PTX.read, 2000),
-    "labels without their end": (lambda n: ptx(b"a" * n + b" " * n + b"\n" * n + b"9" * n), PTX.read, 20_000),
-    "suffixes of one opcode": (lambda n: ptx(b"ld" + b".v4" * n + b":" * n + b"@%p " * n), PTX.read, 20_000),
-    "threadgroup and blanks": (lambda n: metal(b"threadgroup" + b" " * n), METAL.read, 450),
-    "threadgroup and words": (lambda n: metal(b"threadgroup x " * n), METAL.read, 10_000),
-    "brackets and blanks": (lambda n: metal((b"[[" + b" " * 50) * (n // 50) + b"[[" + b" " * n), METAL.read, 10_000),
-    **{f"PTX of {each!r}": (repeated(each, b".version 7.6\n".__add__), PTX.read, 50_000) for each in PIECES},
-    **{f"Metal of {each!r}": (repeated(each, metal), METAL.read, 50_000) for each in METAL_PIECES},
-    **{f"Metal around {each!r}": (repeated(each, (METAL_MAGIC + b"\n").__add__), METAL.read, 50_000)
-       for each in METAL_PIECES},
-    **{f"a declaration of {each!r}": (partial(declared, piece=each), METAL.read, 20) for each in DECLARED},
-}  # fmt: skip
+    "labels without their end": (
+        lambda n: ptx(b"a" * n + b" " * n + b"\n" * n + b"9" * n),
+        PTX.read,
+        20_000,
+    ),
+    "suffixes of one opcode": (
+        lambda n: ptx(b"ld" + b".v4" * n + b":" * n + b"@%p " * n),
+        PTX.read,
+        20_000,
+    ),
+    "threadgroup and blanks": (
+        lambda n: metal(b"threadgroup" + b" " * n),
+        METAL.read,
+        450,
+    ),
+    "threadgroup and words": (
+        lambda n: metal(b"threadgroup x " * n),
+        METAL.read,
+        10_000,
+    ),
+    "brackets and blanks": (
+        lambda n: metal((b"[[" + b" " * 50) * (n // 50) + b"[[" + b" " * n),
+        METAL.read,
+        10_000,
+    ),
+    **{
+        f"PTX of {each!r}": (
+            repeated(each, b".version 7.6\n".__add__),
+            PTX.read,
+            50_000,
+        )
+        for each in PIECES
+    },
+    **{
+        f"Metal of {each!r}": (repeated(each, metal), METAL.read, 50_000)
+        for each in METAL_PIECES
+    },
+    **{
+        f"Metal around {each!r}": (
+            repeated(each, (METAL_MAGIC + b"\n").__add__),
+            METAL.read,
+            50_000,
+        )
+        for each in METAL_PIECES
+    },
+    **{
+        f"a declaration of {each!r}": (partial(declared, piece=each), METAL.read, 20)
+        for each in DECLARED
+    },
+}
 """What the file is made of → how to make one of a size, its reader, and the size to begin with."""
 
 
@@ -310,7 +504,9 @@ def test_twice_the_file_takes_about_twice_the_time(what: str) -> None:
     make, read, size = HOSTILE[what]
 
     def reading(data: bytes) -> None:
-        re.purge()  # a pattern of each name is compiled every time: of a small file all would fit into the cache
+        # a pattern of each name is compiled every time: of a small file all would fit
+        # into the cache
+        re.purge()
         with contextlib.suppress(MalformedBinary):
             read(data)
 
@@ -318,7 +514,12 @@ def test_twice_the_file_takes_about_twice_the_time(what: str) -> None:
 
 
 REPEATED = (
-    *("constants that overlap", "functions that overlap", "kernels of one name", "exports of one function"),
+    *(
+        "constants that overlap",
+        "functions that overlap",
+        "kernels of one name",
+        "exports of one function",
+    ),
     "entry points of one function",
 )
 
@@ -326,7 +527,9 @@ REPEATED = (
 @pytest.mark.parametrize("what", REPEATED)
 def test_bytes_that_are_named_over_and_over_are_refused(what: str) -> None:
     make, read, size = HOSTILE[what]
-    with pytest.raises(MalformedBinary, match="its tables name the same bytes several times"):
+    with pytest.raises(
+        MalformedBinary, match="its tables name the same bytes several times"
+    ):
         read(make(size))
     assert read(make(20))
 
@@ -341,7 +544,11 @@ def test_a_constant_that_many_relocations_name_is_read_once() -> None:
         ELF.read(sections_of_one_place(1))
 
 
-@pytest.mark.parametrize("path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name)
-def test_real_objects_stay_far_below_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "path", sorted(BINARIES.glob("*.o")), ids=lambda path: path.name
+)
+def test_real_objects_stay_far_below_the_budget(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("bot.readers.binary.WORK_PER_BYTE", 4)
     assert function_codes(path.read_bytes())

@@ -18,7 +18,17 @@ MATMUL, REDUCTION = "dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"
 V1_3, V1_4 = 0x00010300, 0x00010400
 
 ENTRY, FUNCTION, FUNCTION_END, VARIABLE, DECORATE = 15, 54, 56, 59, 71
-BOOL, INT, FLOAT, VECTOR, MATRIX, ARRAY, RUNTIME_ARRAY, STRUCT, POINTER = 20, 21, 22, 23, 24, 28, 29, 30, 32
+BOOL, INT, FLOAT, VECTOR, MATRIX, ARRAY, RUNTIME_ARRAY, STRUCT, POINTER = (
+    20,
+    21,
+    22,
+    23,
+    24,
+    28,
+    29,
+    30,
+    32,
+)
 CONSTANT, MEMBER_DECORATE = 43, 72
 WORKGROUP, FUNCTION_STORAGE = 4, 7
 TYPES = (
@@ -45,7 +55,13 @@ def module(version: int, *instructions: tuple[int, ...]) -> bytes:
 def entry(function_id: int, name: str, *interface: int) -> tuple[int, ...]:
     raw = name.encode() + b"\0"
     raw += bytes(-len(raw) % 4)
-    return (ENTRY, 5, function_id, *struct.unpack(f"<{len(raw) // 4}I", raw), *interface)
+    return (
+        ENTRY,
+        5,
+        function_id,
+        *struct.unpack(f"<{len(raw) // 4}I", raw),
+        *interface,
+    )
 
 
 def function(function_id: int, *body: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -53,31 +69,59 @@ def function(function_id: int, *body: tuple[int, ...]) -> tuple[tuple[int, ...],
 
 
 def test_memory_of_variables() -> None:
-    body = function(20, (VARIABLE, 5, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
-    reading = READ(module(V1_4, entry(20, "k", 30), *TYPES, (VARIABLE, 4, 30, WORKGROUP), *body))
+    body = function(
+        20, (VARIABLE, 5, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE)
+    )
+    reading = READ(
+        module(V1_4, entry(20, "k", 30), *TYPES, (VARIABLE, 4, 30, WORKGROUP), *body)
+    )
     (only,) = reading.entry_points
     assert (only.name, only.stack_bytes, only.workgroup_bytes) == ("k", 128, 64)
     assert only.code_bytes == 4 * (5 + 4 + 4 + 1)
-    body = function(20, (VARIABLE, 7, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE))
+    body = function(
+        20, (VARIABLE, 7, 21, FUNCTION_STORAGE), (VARIABLE, 5, 22, FUNCTION_STORAGE)
+    )
     (only,) = READ(module(V1_4, entry(20, "k"), *TYPES, *body)).entry_points
     assert (only.stack_bytes, only.workgroup_bytes) == (None, 0)
 
 
 @pytest.mark.parametrize(("version", "expected"), [(V1_4, [64, 4]), (V1_3, [68, 68])])
-def test_several_entry_points_use_what_their_interface_lists(version: int, expected: list[int]) -> None:
+def test_several_entry_points_use_what_their_interface_lists(
+    version: int, expected: list[int]
+) -> None:
     variables = ((VARIABLE, 4, 30, WORKGROUP), (VARIABLE, 8, 31, WORKGROUP))
     entries = (entry(20, "first", 30), entry(40, "second", 31))
-    reading = READ(module(version, *entries, *TYPES, *variables, *function(20), *function(40)))
+    reading = READ(
+        module(version, *entries, *TYPES, *variables, *function(20), *function(40))
+    )
     assert [only.workgroup_bytes for only in reading.entry_points] == expected
-    other = READ(module(version, *entries, *TYPES, *variables, *function(20), *function(40, (1, 2))))
-    same = [one.code == two.code for one, two in zip(reading.entry_points, other.entry_points, strict=True)]
+    other = READ(
+        module(
+            version, *entries, *TYPES, *variables, *function(20), *function(40, (1, 2))
+        )
+    )
+    same = [
+        one.code == two.code
+        for one, two in zip(reading.entry_points, other.entry_points, strict=True)
+    ]
     assert same == [True, False], "entry points of one module differ by their functions"
 
 
 def test_aliased_variables_share_memory() -> None:
     decorations = ((DECORATE, 30, 20), (DECORATE, 31, 20))
-    variables = ((VARIABLE, 4, 30, WORKGROUP), (VARIABLE, 4, 31, WORKGROUP), (VARIABLE, 8, 32, WORKGROUP))
-    data = module(V1_4, entry(20, "k", 30, 31, 32), *decorations, *TYPES, *variables, *function(20))
+    variables = (
+        (VARIABLE, 4, 30, WORKGROUP),
+        (VARIABLE, 4, 31, WORKGROUP),
+        (VARIABLE, 8, 32, WORKGROUP),
+    )
+    data = module(
+        V1_4,
+        entry(20, "k", 30, 31, 32),
+        *decorations,
+        *TYPES,
+        *variables,
+        *function(20),
+    )
     assert READ(data).entry_points[0].workgroup_bytes == 64 + 4
 
 
@@ -85,10 +129,20 @@ def test_names_may_end_at_a_word_boundary() -> None:
     names = ["", "abc", "abcd", "main$async_dispatch_0"]
     entries = [entry(20, name, 30) for name in names]
     data = module(V1_4, *entries, *TYPES, (VARIABLE, 4, 30, WORKGROUP), *function(20))
-    assert [(only.name, only.workgroup_bytes) for only in READ(data).entry_points] == [(name, 64) for name in names]
+    assert [(only.name, only.workgroup_bytes) for only in READ(data).entry_points] == [
+        (name, 64) for name in names
+    ]
 
 
-NAMES = ((5, 20, 0x6261), (6, 3, 0, 0x6261), (7, 33, 0x6261), (3, 2, 600), (8, 33, 4, 2), (317,), (330, 0x6261))
+NAMES = (
+    (5, 20, 0x6261),
+    (6, 3, 0, 0x6261),
+    (7, 33, 0x6261),
+    (3, 2, 600),
+    (8, 33, 4, 2),
+    (317,),
+    (330, 0x6261),
+)
 """OpName, OpMemberName, OpString, OpSource, OpLine, OpNoLine, OpModuleProcessed."""
 NON_SEMANTIC = struct.unpack("<4I", b"NonSemantic.D\0\0\0")
 
@@ -97,9 +151,14 @@ def test_names_and_debug_information_do_not_count() -> None:
     body = function(20, (VARIABLE, 5, 21, FUNCTION_STORAGE))
     described = (body[0], (8, 33, 4, 2), body[1], (12, 1, 34, 35, 9), (317,), body[2])
     plain = code(module(V1_4, entry(20, "main$async_dispatch_9_k"), *TYPES, *body))
-    assert code(module(V1_4, entry(20, "main$async_dispatch_10_k"), *NAMES, *TYPES, *body)) == plain
+    assert (
+        code(module(V1_4, entry(20, "main$async_dispatch_10_k"), *NAMES, *TYPES, *body))
+        == plain
+    )
     link = (DECORATE, 20, 41, 0x6261, 0)
-    noted = module(V1_4, (11, 35, *NON_SEMANTIC), entry(20, "k"), *NAMES, link, *TYPES, *described)
+    noted = module(
+        V1_4, (11, 35, *NON_SEMANTIC), entry(20, "k"), *NAMES, link, *TYPES, *described
+    )
     assert code(noted) == plain
 
 
@@ -109,13 +168,17 @@ def test_names_and_debug_information_do_not_count() -> None:
         module(V1_3, entry(20, "k", 30), *TYPES, *function(20, (1, 2))),
         module(V1_4, entry(20, "k", 31), *TYPES, *function(20, (1, 2))),
         module(V1_4, entry(20, "k", 30), *TYPES[1:], *function(20, (1, 2))),
-        module(V1_4, entry(20, "k", 30), (DECORATE, 1, 2), *TYPES, *function(20, (1, 2))),
+        module(
+            V1_4, entry(20, "k", 30), (DECORATE, 1, 2), *TYPES, *function(20, (1, 2))
+        ),
         module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 3))),
         module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 2)), *function(21)),
     ],
 )
 def test_everything_else_counts(changed: bytes) -> None:
-    assert code(changed) != code(module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 2))))
+    assert code(changed) != code(
+        module(V1_4, entry(20, "k", 30), *TYPES, *function(20, (1, 2)))
+    )
 
 
 @pytest.mark.parametrize("name", [MATMUL, REDUCTION])
@@ -125,7 +188,10 @@ def test_every_word_of_a_real_function_counts(name: str) -> None:
     at = data.rindex(struct.pack("<I", 1 << 16 | FUNCTION_END)) - 4
     (after,) = READ(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).entry_points
     (renamed,) = READ(data.replace(b"main_dispatch_", b"some_dispatch_")).entry_points
-    assert (renamed.code, renamed.name) == (before.code, before.name.replace("main", "some"))
+    assert (renamed.code, renamed.name) == (
+        before.code,
+        before.name.replace("main", "some"),
+    )
     assert after.code != before.code
 
 
@@ -133,13 +199,18 @@ def test_every_word_of_a_real_function_counts(name: str) -> None:
     ("instructions", "message"),
     [
         ([entry(20, "k")], "entry point 'k' names no function"),
-        ([(FUNCTION, 1, 20, 0, 2), (FUNCTION, 1, 21, 0, 2)], "a function inside another"),
+        (
+            [(FUNCTION, 1, 20, 0, 2), (FUNCTION, 1, 21, 0, 2)],
+            "a function inside another",
+        ),
         ([(FUNCTION, 1, 20, 0, 2)], "a function without its end"),
         ([(VARIABLE, 1, 2)], "instruction 59 of 3 words"),
         ([(ENTRY, 5, 20, 0x41414141)], "without the end of its name"),
     ],
 )
-def test_what_is_no_module_is_refused(instructions: list[tuple[int, ...]], message: str) -> None:
+def test_what_is_no_module_is_refused(
+    instructions: list[tuple[int, ...]], message: str
+) -> None:
     with pytest.raises(MalformedBinary, match=message):
         READ(module(V1_4, *instructions))
     for word in (0x00000013, 0xFFFF0013):
@@ -147,11 +218,16 @@ def test_what_is_no_module_is_refused(instructions: list[tuple[int, ...]], messa
             READ(module(V1_4) + struct.pack("<I", word))
 
 
-@given(st.lists(st.lists(st.integers(0, 40), max_size=5).flatmap(
-    lambda operands: st.sampled_from((15, 20, 21, 22, 23, 24, 28, 30, 32, 43, 50, 54, 56, 59, 71, 72)).map(
-        lambda opcode: (opcode, *operands)
+@given(
+    st.lists(
+        st.lists(st.integers(0, 40), max_size=5).flatmap(
+            lambda operands: st.sampled_from(
+                (15, 20, 21, 22, 23, 24, 28, 30, 32, 43, 50, 54, 56, 59, 71, 72)
+            ).map(lambda opcode: (opcode, *operands))
+        ),
+        max_size=30,
     )
-), max_size=30))  # fmt: skip
+)
 def test_any_instructions(instructions: list[tuple[int, ...]]) -> None:
     outcome(READ, module(V1_4, *instructions))
 
@@ -164,7 +240,12 @@ def code(data: bytes) -> str | None:
 def table(*declarations: tuple[int, ...]) -> Module:
     """Declarations as opcode and operands, after: 1 = u32, 2 = f16, 3 = the constant 5."""
     types = Module(array("I"))
-    for opcode, *operands in ((INT, 1, 32, 0), (FLOAT, 2, 16), (CONSTANT, 1, 3, 5), *declarations):
+    for opcode, *operands in (
+        (INT, 1, 32, 0),
+        (FLOAT, 2, 16),
+        (CONSTANT, 1, 3, 5),
+        *declarations,
+    ):
         types.visit(opcode, array("I", [0, *operands]))
     return types
 
@@ -192,7 +273,9 @@ def table(*declarations: tuple[int, ...]) -> Module:
         ([(VECTOR, 10, 99, 4)], None),
     ],
 )
-def test_sizes(declarations: list[tuple[int, ...]], expected: tuple[int, int] | None) -> None:
+def test_sizes(
+    declarations: list[tuple[int, ...]], expected: tuple[int, int] | None
+) -> None:
     assert table(*declarations).sizes.get(10) == expected
 
 

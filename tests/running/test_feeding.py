@@ -16,11 +16,22 @@ from bot.running import feeding
 from bot.running.feeding import Feed, feed, not_called
 from bot.system.processes import Cancel
 
-KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "ui8": np.uint8, "i16": np.int16,
-         "i32": np.int32, "si64": np.int64, "i1": np.uint8}  # fmt: skip
+KINDS = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "f64": np.float64,
+    "i8": np.int8,
+    "ui8": np.uint8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "si64": np.int64,
+    "i1": np.uint8,
+}
 
 
-def program(*arguments: str, parameters: tuple[Parameter, ...] = (), picks: bool = False) -> Interface:
+def program(
+    *arguments: str, parameters: tuple[Parameter, ...] = (), picks: bool = False
+) -> Interface:
     function = Function("main", arguments, ("tensor<4xf32>", "i32", "!hal.buffer"))
     return Interface((function,), parameters, (), remembers=False, picks=picks)
 
@@ -37,7 +48,10 @@ def files(found: Feed | str, kind: str, draw: int = 0) -> list[Path]:
     """Those that a draw is told of."""
     assert not isinstance(found, str), found
     flags = [flag for flag in found.draws[draw] if flag.startswith(f"--{kind}=")]
-    return [found.directory / flag.partition("@" if kind == "input" else "model=")[2] for flag in flags]
+    return [
+        found.directory / flag.partition("@" if kind == "input" else "model=")[2]
+        for flag in flags
+    ]
 
 
 def tensors(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -60,23 +74,48 @@ def values(home: Path, kind: str) -> np.ndarray[tuple[int], np.dtype[np.float64]
 
 def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
     asked = program(
-        "tensor<2x?xf32>", "i32", "tensor<f64>", "!hal.buffer_view", "f32",
+        "tensor<2x?xf32>",
+        "i32",
+        "tensor<f64>",
+        "!hal.buffer_view",
+        "f32",
         parameters=(parameter("a", "tensor<3xf32>"), parameter("b", "tensor<f32>", "")),
-    )  # fmt: skip
+    )
     found = fed(asked, tmp_path)
     assert not isinstance(found, str)
-    assert found.results == ("f32", "i32", "") and (found.dynamic, found.random) == (5, "input")
+    assert found.results == ("f32", "i32", "") and (found.dynamic, found.random) == (
+        5,
+        "input",
+    )
     first, second = found.draws
     function, model, bare, *inputs = (flag.partition("=")[2] for flag in first)
-    assert function == "main" and model.startswith("model=parameters-") and bare.startswith("parameters-")
-    assert [each.partition("@")[0] for each in inputs][::2] == ["2x5xf32=", "f64=", inputs[4]]
-    assert inputs[1] in ("0", "1") and inputs[3] == "1xi8=0" and abs(float(inputs[4])) < 2
-    assert first[:3] == second[:3] and first[3] != second[3], "other inputs, the same parameters"
+    assert (
+        function == "main"
+        and model.startswith("model=parameters-")
+        and bare.startswith("parameters-")
+    )
+    assert [each.partition("@")[0] for each in inputs][::2] == [
+        "2x5xf32=",
+        "f64=",
+        inputs[4],
+    ]
+    assert (
+        inputs[1] in ("0", "1") and inputs[3] == "1xi8=0" and abs(float(inputs[4])) < 2
+    )
+    assert first[:3] == second[:3] and first[3] != second[3], (
+        "other inputs, the same parameters"
+    )
     assert files(found, "input")[0].stat().st_size == 2 * 5 * 4
 
 
 def test_the_same_every_time_and_written_once(tmp_path: Path) -> None:
-    asked = program("tensor<9xf32>", parameters=(parameter("a", "tensor<300xf32>"), parameter("b", "tensor<300xf32>")))
+    asked = program(
+        "tensor<9xf32>",
+        parameters=(
+            parameter("a", "tensor<300xf32>"),
+            parameter("b", "tensor<300xf32>"),
+        ),
+    )
     first = fed(asked, tmp_path / "one")
     other = fed(asked, tmp_path / "other")
     for kind in ("input", "parameters"):
@@ -86,34 +125,64 @@ def test_the_same_every_time_and_written_once(tmp_path: Path) -> None:
     before = kept.stat().st_mtime_ns
     fed(asked, tmp_path / "one")
     assert kept.stat().st_mtime_ns == before
-    assert len(dict(tensors(kept))) == len({data for _, data in tensors(kept)}) == 2, "no tensor is another's"
-    assert {path.suffix for path in (tmp_path / "one").iterdir()} == {".bin", ".safetensors"}
+    assert len(dict(tensors(kept))) == len({data for _, data in tensors(kept)}) == 2, (
+        "no tensor is another's"
+    )
+    assert {path.suffix for path in (tmp_path / "one").iterdir()} == {
+        ".bin",
+        ".safetensors",
+    }
 
 
 @pytest.mark.parametrize("kind", ["i32", "si64"])
-def test_integers_are_0_or_1_then_all_there_are_and_0_or_1_where_they_may_be_places(tmp_path: Path, kind: str) -> None:
+def test_integers_are_0_or_1_then_all_there_are_and_0_or_1_where_they_may_be_places(
+    tmp_path: Path, kind: str
+) -> None:
     def drawn(*, picks: bool) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
         found = fed(program(f"tensor<50x20x{kind}>", picks=picks), tmp_path, draws=3)
-        return [np.fromfile(files(found, "input", draw)[0], KINDS[kind]).astype(np.int64) for draw in range(3)]
+        return [
+            np.fromfile(files(found, "input", draw)[0], KINDS[kind]).astype(np.int64)
+            for draw in range(3)
+        ]
 
     few, every, again = drawn(picks=False)
-    assert set(few) == set(again) == {0, 1} and {-1, 0, 1} < set(every) and any(5 < each < 100 for each in every)
+    assert (
+        set(few) == set(again) == {0, 1}
+        and {-1, 0, 1} < set(every)
+        and any(5 < each < 100 for each in every)
+    )
     assert max(abs(every)) > 1 << (np.dtype(KINDS[kind]).itemsize * 8 - 3)
     assert all(set(each) == {0, 1} for each in drawn(picks=True))
 
 
 def test_floats_are_of_many_magnitudes(tmp_path: Path) -> None:
     found = fed(program("tensor<100x100xf32>"), tmp_path)
-    small, wide = (abs(np.fromfile(files(found, "input", draw)[0], np.float32)) for draw in range(2))
+    small, wide = (
+        abs(np.fromfile(files(found, "input", draw)[0], np.float32))
+        for draw in range(2)
+    )
     assert 0.15 < np.median(small) < 0.2 and np.quantile(small, 0.99) < 1
-    assert np.quantile(wide, 0.1) < 0.005 and np.quantile(wide, 0.9) > 5 and wide.max() < 400
+    assert (
+        np.quantile(wide, 0.1) < 0.005
+        and np.quantile(wide, 0.9) > 5
+        and wide.max() < 400
+    )
 
 
 def test_a_parameter_that_may_be_anything_is_so_in_one_run(tmp_path: Path) -> None:
-    found = fed(program("tensor<4xf32>", parameters=(parameter("any", "tensor<400xi64>"),)), tmp_path, draws=3)
+    found = fed(
+        program("tensor<4xf32>", parameters=(parameter("any", "tensor<400xi64>"),)),
+        tmp_path,
+        draws=3,
+    )
     assert not isinstance(found, str) and len(found.draws) == 4
     told = [dict(tensors(files(found, "parameters", draw)[0])) for draw in range(4)]
-    assert [set(np.frombuffer(each["any"], np.int64)) == {0, 1} for each in told] == [True, False, True, True]
+    assert [set(np.frombuffer(each["any"], np.int64)) == {0, 1} for each in told] == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_numbers_are_drawn_as_tensors_are(tmp_path: Path) -> None:
@@ -127,46 +196,76 @@ def test_numbers_are_drawn_as_tensors_are(tmp_path: Path) -> None:
     assert {int(draw[1].partition("=")[2]) for draw in places.draws} == {0, 1}
 
 
-@pytest.mark.parametrize(("kind", "low", "high"), [("i8", -128, 127), ("ui8", 0, 255), ("i1", 0, 1)])
-def test_small_integers_take_all_their_values(tmp_path: Path, kind: str, low: int, high: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("i8", -128, 127), ("ui8", 0, 255), ("i1", 0, 1)]
+)
+def test_small_integers_take_all_their_values(
+    tmp_path: Path, kind: str, low: int, high: int
+) -> None:
     assert set(values(tmp_path, f"tensor<100x100x{kind}>")) == set(range(low, high + 1))
 
 
 @pytest.mark.parametrize("kind", ["f32", "f16", "f64"])
-def test_weights_keep_the_size_of_what_they_are_multiplied_with(tmp_path: Path, kind: str) -> None:
+def test_weights_keep_the_size_of_what_they_are_multiplied_with(
+    tmp_path: Path, kind: str
+) -> None:
     found = values(tmp_path, f"tensor<64x8x3x3x{kind}>")
-    assert abs(found.mean()) < 0.02 and found.std() == pytest.approx((2 / 72) ** 0.5, rel=0.1)
+    assert abs(found.mean()) < 0.02 and found.std() == pytest.approx(
+        (2 / 72) ** 0.5, rel=0.1
+    )
     scales = values(tmp_path, f"tensor<5000x{kind}>")  # and variances: positive
     assert scales.min() >= 0.5 and scales.max() <= 1.5 and scales.std() > 0.2
     many = values(tmp_path, f"tensor<1500001x{kind}>")
     assert many.size == 1500001 and (
-        kind == "f16" or len(set(many[:1000]) & set(many[1 << 20 : (1 << 20) + 1000])) < 10
+        kind == "f16"
+        or len(set(many[:1000]) & set(many[1 << 20 : (1 << 20) + 1000])) < 10
     )
 
 
 def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None:
-    asked = (parameter("w", "tensor<4x4xi8>"), parameter("bias", "tensor<400xi32>"), parameter("i", "tensor<4x4xi32>"))
+    asked = (
+        parameter("w", "tensor<4x4xi8>"),
+        parameter("bias", "tensor<400xi32>"),
+        parameter("i", "tensor<4x4xi32>"),
+    )
     found = fed(program("tensor<4xi8>", parameters=asked), tmp_path)
-    (narrow,), (wide,), (last,) = (files(found, "parameters", draw) for draw in range(3))
+    (narrow,), (wide,), (last,) = (
+        files(found, "parameters", draw) for draw in range(3)
+    )
     assert narrow == last != wide
     first, second = dict(tensors(narrow)), dict(tensors(wide))
     assert first["w"] == second["w"] and first["i"] == second["i"]
     assert set(np.frombuffer(first["bias"], np.int32)) == {0, 1}
-    assert np.frombuffer(second["bias"], np.int32).std() == pytest.approx(1 << 17, rel=0.2)
+    assert np.frombuffer(second["bias"], np.int32).std() == pytest.approx(
+        1 << 17, rel=0.2
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "key", "said"),
     [
-        ("tensor<?xf32>", "a", "the parameter 'a' is a tensor<?xf32>, and the bot makes no random values of this type"),
+        (
+            "tensor<?xf32>",
+            "a",
+            (
+                "the parameter 'a' is a tensor<?xf32>, and the bot makes no random"
+                " values of this type"
+            ),
+        ),
         ("tensor<3xcomplex<f32>>", "a", "is a tensor<3xcomplex<f32>>"),
-        ("tensor<3x!quant.any>", "a", "and the bot makes no random values of this type"),
+        (
+            "tensor<3x!quant.any>",
+            "a",
+            "and the bot makes no random values of this type",
+        ),
         ("tensor<3xf32>", 'a"b', "has a name that a file of parameters cannot have"),
         ("tensor<3xf32>", "a\nb", "has a name that a file of parameters cannot have"),
         ("tensor<999999999999x999999xf32>", "a", "the random data need "),
     ],
 )
-def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, said: str) -> None:
+def test_parameters_that_cannot_be_made(
+    tmp_path: Path, kind: str, key: str, said: str
+) -> None:
     found = fed(program(parameters=(parameter(key, kind),)), tmp_path)
     assert isinstance(found, str) and said in found
     two = (parameter("a", "tensor<3xf32>"), parameter("a", "tensor<4xf32>"))
@@ -177,18 +276,30 @@ def test_parameters_that_cannot_be_made(tmp_path: Path, kind: str, key: str, sai
 
 
 def test_programs_that_nobody_knows_how_to_call() -> None:
-    for text in ("tensor<3xcomplex<f32>>", "!hal.fence", "!hal.buffer", "tensor<2x!hal.buffer>"):
+    for text in (
+        "tensor<3xcomplex<f32>>",
+        "!hal.fence",
+        "!hal.buffer",
+        "tensor<2x!hal.buffer>",
+    ):
         assert (
             not_called(program("i32", text))
-            == f"argument 1 of main is a {text}, and the bot makes no random values of this type"
+            == f"argument 1 of main is a {text}, and the bot makes no random values of"
+            " this type"
         )
     for names, said in {
         ("a\0b",): "the runtime cannot take the name of the program's function",
         (): "the bot does not know which of 0 public functions to run",
-        ("main", "step"): "the bot does not know which of 2 public functions to run: main, step",
+        (
+            "main",
+            "step",
+        ): "the bot does not know which of 2 public functions to run: main, step",
     }.items():
         functions = tuple(Function(name, (), ()) for name in names)
-        assert not_called(Interface(functions, (), (), remembers=False, picks=False)) == said
+        assert (
+            not_called(Interface(functions, (), (), remembers=False, picks=False))
+            == said
+        )
     assert not_called(program("tensor<1x?xi32>", "!hal.buffer_view")) is None
 
 
@@ -201,4 +312,8 @@ def test_a_full_disk_and_too_little_memory_are_told_before_anything_is_written(
         assert not list(disk.iterdir())
     monkeypatch.setattr(feeding, "memory_kib", lambda: 1 << 10)
     found = fed(program(parameters=(parameter("a", "tensor<1000000xf32>"),)), tmp_path)
-    assert found == "on this machine: a run needs about 7 MiB of memory, but the machine has 1 MiB"
+    assert (
+        found
+        == "on this machine: a run needs about 7 MiB of memory, but the machine has"
+        " 1 MiB"
+    )

@@ -89,19 +89,27 @@ WRITES = "--input=*) given=$each;;\n--output=@*) echo $given > ${each#*@}"
 def fake_runtime(home: Path, program: str, *cases: str, after: str = "") -> Runtime:
     """A runtime of which one program is a script that looks at its arguments, each by itself."""
     path = home / program
-    path.write_text("#!/bin/sh\nfor each; do case $each in\n" + ";;\n".join(cases) + f";;\nesac; done\n{after}\n")
+    path.write_text(
+        "#!/bin/sh\nfor each; do case $each in\n"
+        + ";;\n".join(cases)
+        + f";;\nesac; done\n{after}\n"
+    )
     path.chmod(0o755)
     return Runtime(home, "1.2.3")
 
 
 @pytest.fixture(scope="module")
-def programs(compiler_root: Path, worker: Child, tmp_path_factory: pytest.TempPathFactory) -> SmallPrograms:
+def programs(
+    compiler_root: Path, worker: Child, tmp_path_factory: pytest.TempPathFactory
+) -> SmallPrograms:
     return SmallPrograms(compiler_root, worker, tmp_path_factory.mktemp("programs"))
 
 
 @pytest.fixture
 def runner(runtime: Runtime, tmp_path: Path) -> Callable[[Interface], Runner]:
-    return lambda interface: Runner(runtime, interface, tmp_path / "data", Cancel(), timeout_seconds=60)
+    return lambda interface: Runner(
+        runtime, interface, tmp_path / "data", Cancel(), timeout_seconds=60
+    )
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +119,10 @@ def integers(programs: SmallPrograms) -> tuple[Interface, Path]:
 
 
 def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_directory(
-    programs: SmallPrograms, runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs: SmallPrograms,
+    runtime: Runtime,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = """
       util.global private @w = #flow.parameter.named<"größe"::"weights/a b.ü"> : tensor<4xf32>
@@ -121,10 +132,16 @@ def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_dire
         return %0 : tensor<4xf32>
       }
     """
-    artifact, told = programs.artifact("named", source), programs.interface("named", source)
+    artifact, told = (
+        programs.artifact("named", source),
+        programs.interface("named", source),
+    )
     monkeypatch.chdir(tmp_path)
     running = Runner(runtime, told, Path("a=b ü"), Cancel())
-    assert running.outputs_equal(artifact, artifact) == (True, "bit-equal on 1 random set of parameters")
+    assert running.outputs_equal(artifact, artifact) == (
+        True,
+        "bit-equal on 1 random set of parameters",
+    )
     assert not isinstance(running.price(artifact, artifact, 6), str)
 
 
@@ -146,28 +163,47 @@ def test_floats_may_differ_in_their_last_bits_only(
     programs: SmallPrograms, runner: Callable[[Interface], Runner]
 ) -> None:
     def made(name: str, operation: str, factor: str) -> Path:
-        return programs.artifact(name, FLOATS.format(operation=operation, factor=factor))
+        return programs.artifact(
+            name, FLOATS.format(operation=operation, factor=factor)
+        )
 
     before = made("divided", "arith.divf", "3.0")
-    running = runner(programs.interface("divided", FLOATS.format(operation="arith.divf", factor="3.0")))
-    equal, note = running.outputs_equal(before, made("multiplied", "arith.mulf", "0.33333334"))
+    running = runner(
+        programs.interface(
+            "divided", FLOATS.format(operation="arith.divf", factor="3.0")
+        )
+    )
+    equal, note = running.outputs_equal(
+        before, made("multiplied", "arith.mulf", "0.33333334")
+    )
     assert equal is True and note.startswith("largest difference ")
-    assert note.endswith("of the largest magnitude (0.0001 is allowed), "
-                         f"on {THREE}, with dynamic dimensions of 16")  # fmt: skip
+    assert note.endswith(
+        "of the largest magnitude (0.0001 is allowed), "
+        f"on {THREE}, with dynamic dimensions of 16"
+    )
     equal, note = running.outputs_equal(before, made("wrong", "arith.mulf", "0.334"))
-    assert equal is False and "by up to 0.002 of its largest magnitude (0.0001 is allowed)" in note
+    assert (
+        equal is False
+        and "by up to 0.002 of its largest magnitude (0.0001 is allowed)" in note
+    )
 
 
 def test_equal_constants_prove_nothing_and_different_ones_do(
     programs: SmallPrograms, runner: Callable[[Interface], Runner]
 ) -> None:
-    one, other = (programs.artifact(f"constant{value}", CONSTANT.format(value=value)) for value in (2.0, 3.0))
+    one, other = (
+        programs.artifact(f"constant{value}", CONSTANT.format(value=value))
+        for value in (2.0, 3.0)
+    )
     running = runner(programs.interface("constant", CONSTANT.format(value=2.0)))
     said = f"nothing to compare: all values are the same, on {THREE}"
     assert running.outputs_equal(one, one) == (None, said)
     assert running.outputs_equal(one, other).equal is False
     nan = programs.artifact("nan", CONSTANT.format(value="0x7FC00000"))
-    assert running.outputs_equal(nan, nan) == (None, said.replace("all values are the same", "no value is finite"))
+    assert running.outputs_equal(nan, nan) == (
+        None,
+        said.replace("all values are the same", "no value is finite"),
+    )
 
 
 PLACES = """
@@ -184,7 +220,10 @@ func.func @main(%x: tensor<64x{kind}>, %rows: tensor<16xi32>) -> tensor<64xi32> 
   return %0 : tensor<64xi32>
 }}
 """
-AT = "%at = arith.index_cast %in : {kind} to index\n      %r = tensor.extract %rows[%at] : tensor<16xi32>"
+AT = (
+    "%at = arith.index_cast %in : {kind} to index\n      %r = tensor.extract %rows[%at]"
+    " : tensor<16xi32>"
+)
 
 
 @pytest.mark.parametrize(
@@ -197,27 +236,44 @@ AT = "%at = arith.index_cast %in : {kind} to index\n      %r = tensor.extract %r
         ("i32", "%r = arith.muli %c5, %in : i32", False),
     ],
 )
-def test_a_program_that_picks_by_integers_says_so(programs: SmallPrograms, kind: str, body: str, picks: bool) -> None:
+def test_a_program_that_picks_by_integers_says_so(
+    programs: SmallPrograms, kind: str, body: str, picks: bool
+) -> None:
     source = PLACES.format(kind=kind, body=body.format(kind=kind))
     assert programs.interface("places", source).picks is picks
 
 
 def test_one_that_never_ends_is_not_equal(
-    programs: SmallPrograms, runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
+    programs: SmallPrograms,
+    runtime: Runtime,
+    integers: tuple[Interface, Path],
+    tmp_path: Path,
 ) -> None:
     interface, before = integers
     running = Runner(runtime, interface, tmp_path, Cancel(), timeout_seconds=5)
     loop = programs.artifact("loop", LOOP)
     equal, note = running.outputs_equal(before, loop)
-    assert equal is False and note == f"the artifact after folding did not end within 5 s, on {ONE}"
+    assert (
+        equal is False
+        and note == f"the artifact after folding did not end within 5 s, on {ONE}"
+    )
     equal, note = running.outputs_equal(loop, before)
-    assert equal is None and note.startswith("the artifact before folding did not end within 5 s")
-    assert running.price(before, loop, 6) == "the artifact after folding did not end within 5 s"
-    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [], "nothing but data is left"
+    assert equal is None and note.startswith(
+        "the artifact before folding did not end within 5 s"
+    )
+    assert (
+        running.price(before, loop, 6)
+        == "the artifact after folding did not end within 5 s"
+    )
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [], (
+        "nothing but data is left"
+    )
 
 
 def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
-    runner: Callable[[Interface], Runner], integers: tuple[Interface, Path], tmp_path: Path
+    runner: Callable[[Interface], Runner],
+    integers: tuple[Interface, Path],
+    tmp_path: Path,
 ) -> None:
     interface, good = integers
     broken = tmp_path / "broken.vmfb"
@@ -225,7 +281,9 @@ def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
     equal, note = runner(interface).outputs_equal(good, broken)
     assert (
         equal is False
-        and note.startswith("the artifact after folding was refused by iree-base-runtime ")
+        and note.startswith(
+            "the artifact after folding was refused by iree-base-runtime "
+        )
         and "\n" not in note
     )
     assert runner(interface).outputs_equal(broken, good).equal is None
@@ -240,25 +298,48 @@ def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
     ],
 )
 def test_what_this_machine_cannot_run_is_not_run(
-    programs: SmallPrograms, runner: Callable[[Interface], Runner], target: str, said: str
+    programs: SmallPrograms,
+    runner: Callable[[Interface], Runner],
+    target: str,
+    said: str,
 ) -> None:
     source = INTEGERS.format(offset=0)
     running = runner(programs.interface("elsewhere", source, target))
     artifact = programs.home / "never looked at"
     equal, note = running.outputs_equal(artifact, artifact)
-    assert (equal, note) == (None, running.reason) == (None, running.price(artifact, artifact, 6))
+    assert (
+        (equal, note)
+        == (None, running.reason)
+        == (None, running.price(artifact, artifact, 6))
+    )
     assert said in note and is_local(note)
 
 
 BEFORE, AFTER = "the artifact before folding", "the artifact after folding"
 ENDS: tuple[tuple[tuple[str, ...], bool | None, str], ...] = (
-    ((WRITES, "*bad*) kill -SEGV $$"), False, f"{AFTER} was ended by SIGSEGV, on {ONE}"),
+    (
+        (WRITES, "*bad*) kill -SEGV $$"),
+        False,
+        f"{AFTER} was ended by SIGSEGV, on {ONE}",
+    ),
     # One that is merely slower than a slow one may be equal.
-    ((WRITES, "*good*) sleep 1", "*bad*) sleep 60"), None, f"{AFTER} did not end within 5 s, on {ONE}"),
+    (
+        (WRITES, "*good*) sleep 1", "*bad*) sleep 60"),
+        None,
+        f"{AFTER} did not end within 5 s, on {ONE}",
+    ),
     (("*bad*) exit 0", WRITES), False, f"{AFTER} did not give output 0, on {ONE}"),
     # What the machine cannot do says nothing of the artifact.
-    ((WRITES, "*bad*) kill -ILL $$"), None, "was ended by SIGILL: this processor lacks an instruction"),
-    ((WRITES, "*bad*) kill -KILL $$"), None, "was ended by SIGKILL: memory ran out, most likely"),
+    (
+        (WRITES, "*bad*) kill -ILL $$"),
+        None,
+        "was ended by SIGILL: this processor lacks an instruction",
+    ),
+    (
+        (WRITES, "*bad*) kill -KILL $$"),
+        None,
+        "was ended by SIGKILL: memory ran out, most likely",
+    ),
     (
         (WRITES, "*bad*) echo 'x.c:1: RESOURCE_EXHAUSTED; no'; exit 1"),
         *(None, "was refused by iree-base-runtime 1.2.3: RESOURCE_EXHAUSTED; no"),
@@ -268,10 +349,20 @@ ENDS: tuple[tuple[tuple[str, ...], bool | None, str], ...] = (
 
 @pytest.mark.parametrize(("cases", "equal", "said"), ENDS)
 def test_how_one_of_two_ends(
-    integers: tuple[Interface, Path], tmp_path: Path, cases: tuple[str, ...], equal: bool | None, said: str
+    integers: tuple[Interface, Path],
+    tmp_path: Path,
+    cases: tuple[str, ...],
+    equal: bool | None,
+    said: str,
 ) -> None:
-    runtime, good, bad = fake_runtime(tmp_path, "iree-run-module", *cases), tmp_path / "good", tmp_path / "bad"
-    running = Runner(runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5)
+    runtime, good, bad = (
+        fake_runtime(tmp_path, "iree-run-module", *cases),
+        tmp_path / "good",
+        tmp_path / "bad",
+    )
+    running = Runner(
+        runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5
+    )
     result = running.outputs_equal(good, bad)
     assert result.equal is equal and said in result.equal_note
     if "SEGV" in cases[1]:
@@ -280,11 +371,18 @@ def test_how_one_of_two_ends(
 
 
 def test_the_price_is_of_pairs(
-    runner: Callable[[Interface], Runner], runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
+    runner: Callable[[Interface], Runner],
+    runtime: Runtime,
+    integers: tuple[Interface, Path],
+    tmp_path: Path,
 ) -> None:
     interface, artifact = integers
     price = runner(interface).price(artifact, artifact, 6)
-    assert not isinstance(price, str) and price.pairs == 6 and price.low <= price.ratio <= price.high
+    assert (
+        not isinstance(price, str)
+        and price.pairs == 6
+        and price.low <= price.ratio <= price.high
+    )
     cancel = Cancel()
     running = Runner(runtime, interface, tmp_path, cancel)
     cancel.set()
@@ -295,12 +393,26 @@ def test_the_price_is_of_pairs(
 def test_pairs_alternate_and_the_first_only_warms_up(
     integers: tuple[Interface, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = 'echo "{\\"benchmarks\\": [{\\"cpu_time\\": $(wc -l < ../ran), \\"time_unit\\": \\"ms\\"}]}"'
-    runtime = fake_runtime(tmp_path, "iree-benchmark-module", "--module=*) echo ${each##*/} >> ../ran", after=counted)
+    counted = (
+        'echo "{\\"benchmarks\\": [{\\"cpu_time\\": $(wc -l < ../ran), \\"time_unit\\":'
+        ' \\"ms\\"}]}"'
+    )
+    runtime = fake_runtime(
+        tmp_path,
+        "iree-benchmark-module",
+        "--module=*) echo ${each##*/} >> ../ran",
+        after=counted,
+    )
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
     price, ran = running.price(tmp_path / "a", tmp_path / "b", 9), tmp_path / "ran"
-    assert ran.read_text().split() == ["a", "b", "b", "a"] * 5, "as many pairs on any machine"
-    assert not isinstance(price, str) and (price.pairs, price.before_us, price.after_us) == (9, 12000, 11000)
+    assert ran.read_text().split() == ["a", "b", "b", "a"] * 5, (
+        "as many pairs on any machine"
+    )
+    assert not isinstance(price, str) and (
+        price.pairs,
+        price.before_us,
+        price.after_us,
+    ) == (9, 12000, 11000)
     ran.unlink()
     monkeypatch.setattr(module, "PAIR_SECONDS", 0)
     assert running.price(tmp_path / "a", tmp_path / "b", 9) == TOO_LONG
@@ -310,10 +422,26 @@ def test_pairs_alternate_and_the_first_only_warms_up(
 NO_TIME = '{"benchmarks": [{"cpu_time": 0, "time_unit": "s"}]}'
 
 
-@pytest.mark.parametrize("said", ["nothing", "", "{}", '{"benchmarks": []}', NO_TIME, NO_TIME.replace('"s"', '"days"')])
-def test_a_report_that_is_none_is_a_reason(integers: tuple[Interface, Path], tmp_path: Path, said: str) -> None:
-    runtime = fake_runtime(tmp_path, "iree-benchmark-module", "x) y", after=f"echo '{said}'")
-    price = Runner(runtime, integers[0], tmp_path / "data", Cancel()).price(tmp_path, tmp_path, 6)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "nothing",
+        "",
+        "{}",
+        '{"benchmarks": []}',
+        NO_TIME,
+        NO_TIME.replace('"s"', '"days"'),
+    ],
+)
+def test_a_report_that_is_none_is_a_reason(
+    integers: tuple[Interface, Path], tmp_path: Path, said: str
+) -> None:
+    runtime = fake_runtime(
+        tmp_path, "iree-benchmark-module", "x) y", after=f"echo '{said}'"
+    )
+    price = Runner(runtime, integers[0], tmp_path / "data", Cancel()).price(
+        tmp_path, tmp_path, 6
+    )
     assert isinstance(price, str) and "was not timed: " in price
 
 
@@ -326,16 +454,27 @@ def test_a_program_for_two_targets_is_not_run(
 
 
 def test_without_the_package_and_with_a_runtime_that_cannot_be_started(
-    monkeypatch: pytest.MonkeyPatch, runtime: Runtime, integers: tuple[Interface, Path], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    runtime: Runtime,
+    integers: tuple[Interface, Path],
+    tmp_path: Path,
 ) -> None:
     told = machine(runtime)
-    assert told.endswith(f", {runtime.name}") and "\n" not in told and runtime.name.startswith("iree-base-runtime ")
+    assert (
+        told.endswith(f", {runtime.name}")
+        and "\n" not in told
+        and runtime.name.startswith("iree-base-runtime ")
+    )
     running = Runner(Runtime(tmp_path, "1"), integers[0], tmp_path / "data", Cancel())
     equal, note = running.outputs_equal(tmp_path, tmp_path)
     assert equal is None and is_local(note) and "the runtime cannot be started" in note
     monkeypatch.setattr(module, "PACKAGE", "no-such-package-of-anyone")
     installed.cache_clear()
     try:
-        assert installed() is None and "pip install 'code-size-bot[run]'" in MISSING and is_local(MISSING)
+        assert (
+            installed() is None
+            and "pip install 'code-size-bot[run]'" in MISSING
+            and is_local(MISSING)
+        )
     finally:
         installed.cache_clear()

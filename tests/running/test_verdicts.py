@@ -26,13 +26,22 @@ from bot.running.runner import (
 from bot.system.processes import Cancel
 
 NAN, INF = float("nan"), float("inf")
-KINDS = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i8": np.int8, "i32": np.int32, "": np.uint8}
+KINDS = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i32": np.int32,
+    "": np.uint8,
+}
 
 ALLOWED, ONE_OF_TWO = "of the largest magnitude (", "differs in 1 of 2 values"
 NO_PART = f"{ONE_OF_TWO}, and the difference is not finite"
 
 
-def verdict(home: Path, element: str, *draws: tuple[Sequence[float], Sequence[float]]) -> Equality:
+def verdict(
+    home: Path, element: str, *draws: tuple[Sequence[float], Sequence[float]]
+) -> Equality:
     """Of one output on some inputs."""
     paths = []
     for number, pair in enumerate(draws):
@@ -78,7 +87,12 @@ LARGEST = f"largest difference {{}} {ALLOWED}{{}} is allowed),"
     ],
 )
 def test_the_verdict_on_one_output(
-    tmp_path: Path, element: str, before: Sequence[float], after: Sequence[float], equal: bool | None, note: str
+    tmp_path: Path,
+    element: str,
+    before: Sequence[float],
+    after: Sequence[float],
+    equal: bool | None,
+    note: str,
 ) -> None:
     said = {
         True: f"{note} on these",
@@ -89,21 +103,32 @@ def test_the_verdict_on_one_output(
 
 
 def test_several_inputs_and_outputs(tmp_path: Path) -> None:
-    assert verdict(tmp_path, "f32", ((7,), (7,)), ((8,), (8,))) == (True, "bit-equal on these"), "no constant"
+    assert verdict(tmp_path, "f32", ((7,), (7,)), ((8,), (8,))) == (
+        True,
+        "bit-equal on these",
+    ), "no constant"
     assert verdict(tmp_path, "i8", ((7, 1), (7, 1)), ((8, 1), (8, 2))).equal is False
     for name, values in {"dead": (3, 3), "alive": (3, 4)}.items():
         np.array(values, np.int8).tofile(tmp_path / name)
-    asked = [{"element": "i8", "draws": [[str(tmp_path / name)] * 2]} for name in ("dead", "alive")]
+    asked = [
+        {"element": "i8", "draws": [[str(tmp_path / name)] * 2]}
+        for name in ("dead", "alive")
+    ]
     compared = compare(asked, tmp_path, Cancel())
     assert not isinstance(compared, str)
     said = "bit-equal on these; 1 of 2 outputs prove nothing: all values are the same"
     assert judged(compared, ["i8", "i8"], "on these") == (True, said)
-    assert judged([], [], "on these") == (None, "nothing to compare: the program has no output, on these")
+    assert judged([], [], "on these") == (
+        None,
+        "nothing to compare: the program has no output, on these",
+    )
 
 
 def test_brain_floats_are_read_as_such(tmp_path: Path) -> None:
     def written(name: str, values: Sequence[float]) -> str:
-        (np.array(values, np.float32).view(np.uint32) >> 16).astype(np.uint16).tofile(tmp_path / name)
+        (np.array(values, np.float32).view(np.uint32) >> 16).astype(np.uint16).tofile(
+            tmp_path / name
+        )
         return str(tmp_path / name)
 
     draws = [[written("before", (1, 2)), written("after", (1.0078125, 2))]]
@@ -118,18 +143,26 @@ def test_files_that_are_not_there_are_a_reason(tmp_path: Path) -> None:
         compare([{"element": "f32", "draws": [["none", "none"]]}], tmp_path, Cancel()),
         fill([{"path": "none/none", "head": "", "tensors": []}], tmp_path, Cancel()),
     ):
-        assert isinstance(said, str) and "FileNotFoundError" in said and "\n" not in said
+        assert (
+            isinstance(said, str) and "FileNotFoundError" in said and "\n" not in said
+        )
 
 
 def covered(count: int, low: int) -> float:
     """How often the interval from the value of this rank to its mirror holds the median: by adding up all the cases."""
-    return math.fsum(math.comb(count, below) / 2.0**count for below in range(low + 1, count - low))
+    return math.fsum(
+        math.comb(count, below) / 2.0**count for below in range(low + 1, count - low)
+    )
 
 
 @pytest.mark.parametrize("count", range(FEWEST_PAIRS, 60))
-def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(count: int) -> None:
+def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(
+    count: int,
+) -> None:
     ratios = [1 + number / 100 for number in range(count)]
-    price = price_of([(1000.0, 1000 * ratio) for ratio in random.Random(count).sample(ratios, count)])
+    price = price_of(
+        [(1000.0, 1000 * ratio) for ratio in random.Random(count).sample(ratios, count)]
+    )
     low, high = ratios.index(price.low), ratios.index(price.high)
     assert low + high == count - 1
     assert covered(count, low) >= 0.95 > covered(count, low + 1)
@@ -142,33 +175,55 @@ def test_prices() -> None:
     with pytest.raises(ValueError, match="only 5 pairs of runs, and 6 are needed"):
         price_of([(1.0, 1.0)] * 5)
     steady = [(100.0, 102.0)] * 19
-    assert price_of([*steady, (100.0, 9000.0)]) == price_of([*steady, (100.0, 102.0)]), "an outlier moves nothing"
+    assert price_of([*steady, (100.0, 9000.0)]) == price_of(
+        [*steady, (100.0, 102.0)]
+    ), "an outlier moves nothing"
     price = price_of([(100.0 * load, 110.0 * load) for load in (1, 2, 3, 5, 8, 13)])
-    assert price.ratio == price.low == price.high == pytest.approx(1.1), "what slows both of a pair is no price"
+    assert price.ratio == price.low == price.high == pytest.approx(1.1), (
+        "what slows both of a pair is no price"
+    )
     assert (price.before_us, price.after_us, price.pairs) == (400, 440, 6)
 
 
 @pytest.mark.parametrize(
     ("low", "high", "answer"),
-    [(0.9, 0.95, True), (0.99, 1.01, True), (0.99, 1.02, None), (1.005, 1.3, None), (1.02, 1.3, False)],
+    [
+        (0.9, 0.95, True),
+        (0.99, 1.01, True),
+        (0.99, 1.02, None),
+        (1.005, 1.3, None),
+        (1.02, 1.3, False),
+    ],
 )
 def test_whether_it_is_worth_it(low: float, high: float, answer: bool | None) -> None:
     assert within(Price(1, 1, 6, 1.0, low, high), 0.01) is answer
 
 
-@pytest.mark.parametrize(("unit", "time"), [("ns", 0.002), ("us", 2), ("ms", 2000), ("s", 2000000)])
+@pytest.mark.parametrize(
+    ("unit", "time"), [("ns", 0.002), ("us", 2), ("ms", 2000), ("s", 2000000)]
+)
 def test_times_have_units(unit: str, time: float) -> None:
-    text = f'{{"context": {{}}, "benchmarks": [{{"name": "x", "cpu_time": 2.0e0, "time_unit": "{unit}"}}]}}'
+    text = (
+        '{"context": {}, "benchmarks": [{"name": "x", "cpu_time": 2.0e0,'
+        f' "time_unit": "{unit}"}}]}}'
+    )
     assert microseconds(text.encode()) == pytest.approx(time)
     assert isinstance(microseconds(b"\xff"), str)
 
 
-SAID = "iree/vm/module.c:12: INVALID_ARGUMENT; bytecode version mismatch; loading module at '/tmp/fold-x1/4.vmfb'; a/b"
+SAID = (
+    "iree/vm/module.c:12: INVALID_ARGUMENT; bytecode version mismatch; loading module"
+    " at '/tmp/fold-x1/4.vmfb'; a/b"
+)
 
 
-def test_what_a_runtime_says_is_told_without_the_places_of_this_machine(tmp_path: Path) -> None:
+def test_what_a_runtime_says_is_told_without_the_places_of_this_machine(
+    tmp_path: Path,
+) -> None:
     fed = Feed(tmp_path, ((),), "", (), None)
     argv = ["/bin/sh", "-c", f'echo "{SAID}"; exit 1']
     ended = started(Runtime(tmp_path, "3.13.0"), argv, fed, Cancel(), 20)
     why = "INVALID_ARGUMENT; bytecode version mismatch; loading module at '4.vmfb'; a/b"
-    assert ended == Stopped(f"was refused by iree-base-runtime 3.13.0: {why}", is_own=True)
+    assert ended == Stopped(
+        f"was refused by iree-base-runtime 3.13.0: {why}", is_own=True
+    )

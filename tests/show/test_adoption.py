@@ -23,21 +23,43 @@ from bot.show.renderers import length
 from bot.study.comparison import adopting
 
 RULES = load_config(None, models=False)
-MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa", "vit_l4_f32_224")
+MODELS = (
+    "bert_l4_f32_s128",
+    "mobilenet_v1_f32_224",
+    "mobilenet_v1_int8_tosa",
+    "vit_l4_f32_224",
+)
 
 
 def _head(key: CellKey, found: Cell) -> Cell:
     if key == CellKey("vit_l4_f32_224", "rocm"):
-        return make.failed(found, "error: uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
-    return make.over(found, 73_728) if key == CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64") else found
+        return make.failed(
+            found,
+            "error: uses 81920 bytes of shared memory; exceeded the limit of 65536"
+            " bytes",
+        )
+    return (
+        make.over(found, 73_728)
+        if key == CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64")
+        else found
+    )
 
 
 def adopted(head: Snapshot) -> Report:
     """The report of a change that brings the configuration for a head."""
-    base = Snapshot(CompilerInfo("", "", ""), SourceInfo("b" * 40), (), targets=head.targets)
+    base = Snapshot(
+        CompilerInfo("", "", ""), SourceInfo("b" * 40), (), targets=head.targets
+    )
     deltas = diff(base, head)
     verdict = judge(deltas, RULES.thresholds, RULES.states)
-    made = Report(base, head, Baseline("first parent of the merge commit", "b" * 40), deltas, verdict, links=RUN)
+    made = Report(
+        base,
+        head,
+        Baseline("first parent of the merge commit", "b" * 40),
+        deltas,
+        verdict,
+        links=RUN,
+    )
     return adopting(made, Adoption("code-size.yml"))
 
 
@@ -47,7 +69,9 @@ def first() -> Report:
 
 def first_hostile() -> Report:
     models = tuple(words for words in make.HOSTILE if words)
-    found = make.snapshot("3.13.0", models=models, targets=dict.fromkeys(models[:3], "cuda"))
+    found = make.snapshot(
+        "3.13.0", models=models, targets=dict.fromkeys(models[:3], "cuda")
+    )
     return replace(adopted(found), adoption=Adoption(models[0]), links=())
 
 
@@ -62,38 +86,78 @@ def test_its_headline_counts_what_is_measured() -> None:
     limits = "2 of 32 builds failing · 30 new"
     assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
     for text in (render_summary(report), render_html(report), printed(report, 4_000)):
-        assert told in text and "which the base commit does not have. Nothing was compared" in text
-        assert not re.search("What changed:|No artifact to compare|look through it", text)
+        assert (
+            told in text
+            and "which the base commit does not have. Nothing was compared" in text
+        )
+        assert not re.search(
+            "What changed:|No artifact to compare|look through it", text
+        )
     assert check_run(report, config_path="", model_paths={}).conclusion == "neutral"
     assert wants_comment(report, None, always=False)
 
 
 def test_nothing_is_called_newly_broken_as_nothing_was_before() -> None:
     report = first()
-    assert Counter(delta.state for delta in report.deltas) == {"new": 30, "newly-broken": 2}
-    check = check_run(report, config_path="", model_paths={"vit_l4_f32_224": "vit.mlir"})
+    assert Counter(delta.state for delta in report.deltas) == {
+        "new": 30,
+        "newly-broken": 2,
+    }
+    check = check_run(
+        report, config_path="", model_paths={"vit_l4_f32_224": "vit.mlir"}
+    )
     said = [f"{one.title}; {one.message}" for one in check.annotations]
-    assert said == ["Code size: failing; vit_l4_f32_224 on rocm: failing: does not compile (exit code 1)"]
+    assert said == [
+        "Code size: failing; vit_l4_f32_224 on rocm: failing: does not compile (exit"
+        " code 1)"
+    ]
     # The page has the state's name in attributes, and as what the rule forbids.
-    page = render_html(report).replace('newly-broken"', "").replace("<code>newly-broken</code>", "")
-    for text in (page, render_comment(report), render_summary(report), printed(report, 4_000)):
-        assert "Failing" in text and not re.search("newly.failing", text + check.title, re.IGNORECASE)
+    page = (
+        render_html(report)
+        .replace('newly-broken"', "")
+        .replace("<code>newly-broken</code>", "")
+    )
+    for text in (
+        page,
+        render_comment(report),
+        render_summary(report),
+        printed(report, 4_000),
+    ):
+        assert "Failing" in text and not re.search(
+            "newly.failing", text + check.title, re.IGNORECASE
+        )
 
 
 def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() -> None:
     head = make.snapshot("3.13.0", models=MODELS)
     inline = make.unsupported(head)
     cells = (
-        replace(one, metrics={"artifact_bytes": 9}) if one.status == "unsupported" else one for one in inline.cells
+        (
+            replace(one, metrics={"artifact_bytes": 9})
+            if one.status == "unsupported"
+            else one
+        )
+        for one in inline.cells
     )
-    alone, beside = (render_comment(adopted(one)) for one in (head, replace(inline, cells=tuple(cells))))
-    assert "4 models on 8 targets, " in beside and "vmvx-inline" not in beside.partition("What was compared")[0]
-    assert beside.partition("What was compared")[0] == alone.partition("What was compared")[0]
+    alone, beside = (
+        render_comment(adopted(one))
+        for one in (head, replace(inline, cells=tuple(cells)))
+    )
+    assert (
+        "4 models on 8 targets, " in beside
+        and "vmvx-inline" not in beside.partition("What was compared")[0]
+    )
+    assert (
+        beside.partition("What was compared")[0]
+        == alone.partition("What was compared")[0]
+    )
 
 
 def test_no_finding_fails_it() -> None:
     report = first()
-    assert report.verdict.status == "warn" and {one.level for one in report.verdict.findings} == {"warn"}
+    assert report.verdict.status == "warn" and {
+        one.level for one in report.verdict.findings
+    } == {"warn"}
 
 
 def test_whatever_is_in_it_is_harmless() -> None:

@@ -29,19 +29,31 @@ from bot.show.failures import trimmed, unmeasured
 ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
 
 MANY = make.many()
-MODELS, TARGETS = ("bert", "gpt2", "vit"), {"cuda": "cuda", "llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
+MODELS, TARGETS = (
+    ("bert", "gpt2", "vit"),
+    {
+        "cuda": "cuda",
+        "llvm-cpu-x86_64": "llvm-cpu",
+        "vmvx": "vmvx",
+    },
+)
 KEY = CellKey("bert", "vmvx")
 
 
 def of(base: make.Edit, head: make.Edit) -> Report:
-    return make.report(make.snapshot("1", base, MODELS, TARGETS), make.snapshot("2", head, MODELS, TARGETS))
+    return make.report(
+        make.snapshot("1", base, MODELS, TARGETS),
+        make.snapshot("2", head, MODELS, TARGETS),
+    )
 
 
 def same(_key: CellKey, found: Cell) -> Cell:
     return found
 
 
-CHANGED = of(same, lambda _key, found: replace(make.grown(found, artifact_bytes=8), compiles=2))
+CHANGED = of(
+    same, lambda _key, found: replace(make.grown(found, artifact_bytes=8), compiles=2)
+)
 
 
 def told(report: Report, limits: Limits = ROOMY) -> list[Alarm]:
@@ -60,8 +72,27 @@ def with_(*findings: Finding, report: Report = CHANGED) -> Report:
     return replace(report, verdict=Verdict("fail", findings))
 
 
-GROWN = Finding(KEY, "fail", "artifact_bytes", "r", "change", "4KiB and 5%", "+", 50_438, 83_990, allowed=4_096)
-OVER = replace(GROWN, metric="stack_max_bytes", kind="limit", limit="8KiB", base=8_000, head=9_011, allowed=8_192)
+GROWN = Finding(
+    KEY,
+    "fail",
+    "artifact_bytes",
+    "r",
+    "change",
+    "4KiB and 5%",
+    "+",
+    50_438,
+    83_990,
+    allowed=4_096,
+)
+OVER = replace(
+    GROWN,
+    metric="stack_max_bytes",
+    kind="limit",
+    limit="8KiB",
+    base=8_000,
+    head=9_011,
+    allowed=8_192,
+)
 
 
 # One line for one metric and one root cause.
@@ -76,15 +107,23 @@ ARTIFACT = "code size, bert on vmvx: 50,438 → 83,990 B (+66.5 %); limit"
         (replace(GROWN, limit="1.5%", allowed=756), f"❌ {ARTIFACT} 51,194 B"),
         (replace(GROWN, accepted="a"), f"☑️ {ARTIFACT} 54,534 B"),
         (OVER, "❌ stack frame, bert on vmvx: 8,000 → 9,011 B (+12.6 %); limit 8 KiB"),
-        (replace(OVER, base=None), "❌ stack frame, bert on vmvx: 9,011 B; limit 8 KiB"),
-        (replace(GROWN, level="warn", head=None), "⚠️ code size, bert on vmvx: 50,438 B on base, unknown on head"),
+        (
+            replace(OVER, base=None),
+            "❌ stack frame, bert on vmvx: 9,011 B; limit 8 KiB",
+        ),
+        (
+            replace(GROWN, level="warn", head=None),
+            "⚠️ code size, bert on vmvx: 50,438 B on base, unknown on head",
+        ),
         (
             replace(GROWN, metric="executables", base=0, head=2, limit="0", allowed=0),
             "❌ executables, bert on vmvx: 0 → 2 (new); limit 0",
         ),
     ],
 )
-def test_a_line_says_what_where_how_much_and_what_is_allowed(finding: Finding, line: str) -> None:
+def test_a_line_says_what_where_how_much_and_what_is_allowed(
+    finding: Finding, line: str
+) -> None:
     assert lines(with_(finding)) == [line]
 
 
@@ -92,8 +131,9 @@ def test_cells_of_one_metric_and_cause_are_one_line() -> None:
     alike = [replace(GROWN, key=CellKey(model, "vmvx")) for model in MODELS]
     apart = [replace(one, head=83_990 + number) for number, one in enumerate(alike)]
     assert lines(with_(*apart)) == [
-        "❌ code size, 3 builds: bert on vmvx 50,438 → 83,990 B (+66.5 %), gpt2 on vmvx 50,438 → 83,991 B (+66.5 %), "
-        "vit on vmvx 50,438 → 83,992 B (+66.5 %); limit: the larger of +4 KiB and +5 %"
+        "❌ code size, 3 builds: bert on vmvx 50,438 → 83,990 B (+66.5 %), gpt2 on vmvx"
+        " 50,438 → 83,991 B (+66.5 %), vit on vmvx 50,438 → 83,992 B (+66.5 %); limit:"
+        " the larger of +4 KiB and +5 %"
     ]
     (line_of_all,) = told(with_(*apart))
     assert line_of_all.cells == tuple(finding.key for finding in apart)
@@ -102,23 +142,33 @@ def test_cells_of_one_metric_and_cause_are_one_line() -> None:
 def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
     part = replace(GROWN, metric="vm_bytes")
     assert len(lines(with_(part, GROWN))) == 1
-    assert lines(with_(part, replace(GROWN, level="warn")))[0].startswith("❌ VM bytecode, ")
+    assert lines(with_(part, replace(GROWN, level="warn")))[0].startswith(
+        "❌ VM bytecode, "
+    )
     accepted = replace(GROWN, accepted="a")
-    assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), "what fails is told before what is accepted"
+    assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), (
+        "what fails is told before what is accepted"
+    )
 
 
 def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
     def title(report: Report) -> str:
         return plain(findings(build_facts(report), TIERS[0]).title)
 
-    assert title(with_(replace(GROWN, metric="vm_bytes"), GROWN)) == (
-        "Findings: 1 of this change, 1 of parts of the same artifacts"
+    assert (
+        title(with_(replace(GROWN, metric="vm_bytes"), GROWN))
+        == "Findings: 1 of this change, 1 of parts of the same artifacts"
     )
     twice = make.usual()
     broken_warn: Mapping[str, Status] = {**DEFAULT_STATES, "broken": "warn"}
     for states in (DEFAULT_STATES, broken_warn):
-        verdict = judge(twice.deltas, load_config(None, models=False).thresholds, states)
-        assert title(replace(twice, verdict=verdict)) == "Findings: 9 that base had, 3 already failing on base"
+        verdict = judge(
+            twice.deltas, load_config(None, models=False).thresholds, states
+        )
+        assert (
+            title(replace(twice, verdict=verdict))
+            == "Findings: 9 that base had, 3 already failing on base"
+        )
 
 
 # Newly broken cells.
@@ -127,7 +177,11 @@ def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
 def failing(**messages: Failure) -> make.Edit:
     def edit(key: CellKey, found: Cell) -> Cell:
         failure = messages.get(key.model)
-        return found if failure is None else Cell(key, "failed", failure=failure, command=found.command, compiles=2)
+        return (
+            found
+            if failure is None
+            else Cell(key, "failed", failure=failure, command=found.command, compiles=2)
+        )
 
     return edit
 
@@ -140,14 +194,19 @@ def test_alike_are_told_once_and_only_what_is_true_of_all() -> None:
     alike = Failure("compile", "error: uses 81920 bytes", 1)
     more = replace(alike, message="error: uses 90000 bytes")
     said = "💥 every model on every target: does not compile (exit code 1)"
-    assert newly(of(same, failing(bert=alike, gpt2=alike, vit=alike))) == [f"{said}: error: uses 81920 bytes"]
+    assert newly(of(same, failing(bert=alike, gpt2=alike, vit=alike))) == [
+        f"{said}: error: uses 81920 bytes"
+    ]
     assert newly(of(same, failing(bert=alike, gpt2=alike, vit=more))) == [
         f"{said}, for example: error: uses 81920 bytes"
     ]
 
 
 def test_a_crash_is_not_told_with_a_refusal() -> None:
-    refused, crashed = Failure("compile", "error: no", 1), Failure("compile", "error: no", None, "SIGSEGV")
+    refused, crashed = (
+        Failure("compile", "error: no", 1),
+        Failure("compile", "error: no", None, "SIGSEGV"),
+    )
     assert newly(of(same, failing(bert=refused, vit=crashed))) == [
         "💥 bert on every target: does not compile (exit code 1): error: no",
         "💥 vit on every target: compiler crashed (SIGSEGV): error: no",
@@ -156,10 +215,16 @@ def test_a_crash_is_not_told_with_a_refusal() -> None:
 
 def test_figures_of_several_cells_are_a_range() -> None:
     needs = {"bert": 40_000, "gpt2": 73_728, "vit": 50_000}
-    report = of(same, lambda key, found: make.over(found, needs[key.model]) if "x86" in key.target else found)
+    report = of(
+        same,
+        lambda key, found: (
+            make.over(found, needs[key.model]) if "x86" in key.target else found
+        ),
+    )
     (line,) = newly(report)
     assert line.startswith(
-        "💥 every model on x86_64: above the compiler's stack limit: a function needs 40,000 B to 73,728 B"
+        "💥 every model on x86_64: above the compiler's stack limit: a function needs"
+        " 40,000 B to 73,728 B"
     )
 
 
@@ -167,32 +232,55 @@ def test_cells_of_which_some_are_accepted_are_not_called_accepted() -> None:
     report = of(same, failing(bert=Failure("compile", "error: no", 1)))
     first, *rest = judge(report.deltas, []).findings
     taken = replace(first, accepted="a")
-    assert [(one.mark, one.level) for one in told(with_(taken, *rest, report=report))] == [("💥", "fail")]
-    every = with_(*(replace(one, accepted="a") for one in (first, *rest)), report=report)
+    assert [
+        (one.mark, one.level) for one in told(with_(taken, *rest, report=report))
+    ] == [("💥", "fail")]
+    every = with_(
+        *(replace(one, accepted="a") for one in (first, *rest)), report=report
+    )
     assert [(one.mark, one.level) for one in told(every)] == [("☑️", "warn")]
 
 
 def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> None:
     report = of(
-        same, lambda key, found: make.over(make.grown(found, artifact_bytes=90_000), 40_000) if key == KEY else found
+        same,
+        lambda key, found: (
+            make.over(make.grown(found, artifact_bytes=90_000), 40_000)
+            if key == KEY
+            else found
+        ),
     )
     broken = judge(report.deltas, []).findings
-    shown = groups(with_(*broken, GROWN, replace(OVER, metric="stack_alloca_bytes"), report=report))
-    assert [(title, group.cells) for title, group in shown.items()] == [(BROKEN, 1)]
-    assert len(lines(with_(replace(OVER, metric="stack_alloca_bytes"), report=report))) == 1, (
-        "where the state is allowed, what the metrics broke is told"
+    shown = groups(
+        with_(*broken, GROWN, replace(OVER, metric="stack_alloca_bytes"), report=report)
     )
+    assert [(title, group.cells) for title, group in shown.items()] == [(BROKEN, 1)]
+    assert (
+        len(lines(with_(replace(OVER, metric="stack_alloca_bytes"), report=report)))
+        == 1
+    ), "where the state is allowed, what the metrics broke is told"
 
 
 @given(snapshots(), snapshots())
-def test_every_alarming_cell_has_a_line_where_there_is_room(base: Snapshot, head: Snapshot) -> None:
+def test_every_alarming_cell_has_a_line_where_there_is_room(
+    base: Snapshot, head: Snapshot
+) -> None:
     report = make.report(base, head)
-    for group in alarms(build_facts(replace(report, verdict=judge(report.deltas, []))), ROOMY):
-        assert group.lines.more == 0 and len({key for line in group.lines for key in line.cells}) == group.cells
+    for group in alarms(
+        build_facts(replace(report, verdict=judge(report.deltas, []))), ROOMY
+    ):
+        assert (
+            group.lines.more == 0
+            and len({key for line in group.lines for key in line.cells}) == group.cells
+        )
 
 
 def test_diagnostics_are_trimmed_and_lose_absolute_paths() -> None:
-    message = '/home/me/work/m.mlir:1:2: error: x\n\n"C:\\Users\\me\\m.mlir"\n--opt=/opt/a/b.so and/or 1/2 https://a.b/c/d\nmore'
+    message = (
+        "/home/me/work/m.mlir:1:2: error:"
+        ' x\n\n"C:\\Users\\me\\m.mlir"\n--opt=/opt/a/b.so and/or 1/2'
+        " https://a.b/c/d\nmore"
+    )
     assert trimmed(message, 3) == (
         'm.mlir:1:2: error: x\n"m.mlir"\n--opt=b.so and/or 1/2 https://a.b/c/d',
         1,
@@ -205,7 +293,10 @@ def test_diagnostics_are_trimmed_and_lose_absolute_paths() -> None:
 def test_an_alarm_names_the_root_cause_that_holds_most_of_each_of_its_cells() -> None:
     report = make.why()
     facts = build_facts(report)
-    matches = [(one.cells, re.search(r" cause (\d+) \(([^)]*)\)", plain(one.said))) for one in told(report)]
+    matches = [
+        (one.cells, re.search(r" cause (\d+) \(([^)]*)\)", plain(one.said)))
+        for one in told(report)
+    ]
     named = [(cells, int(match[1]), match[2]) for cells, match in matches if match]
     assert named
     for cells, cause, share in named:
@@ -215,19 +306,31 @@ def test_an_alarm_names_the_root_cause_that_holds_most_of_each_of_its_cells() ->
             unexplained = sum(root.by_cell.get(key, 0) for root in facts.unexplained)
             assert sizes[cause - 1] == max(*sizes, unexplained)
             shares.append(round(100 * max(sizes) / (sum(sizes) + unexplained)))
-        assert share == (f"{min(shares)} %" if len(set(shares)) == 1 else f"{min(shares)} to {max(shares)} %")
+        assert share == (
+            f"{min(shares)} %"
+            if len(set(shares)) == 1
+            else f"{min(shares)} to {max(shares)} %"
+        )
 
 
 def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
     report = make.why()
     assert not any(" cause " in line for line in lines(replace(report, root_causes=())))
-    assert not re.search(r" cause \d", " ".join(lines(report, replace(TIERS[0], causes=0))))
-    assert {*re.findall(r" cause (\d+)", " ".join(lines(report, replace(TIERS[0], causes=1))))} <= {"1"}
+    assert not re.search(
+        r" cause \d", " ".join(lines(report, replace(TIERS[0], causes=0)))
+    )
+    assert {
+        *re.findall(
+            r" cause (\d+)", " ".join(lines(report, replace(TIERS[0], causes=1)))
+        )
+    } <= {"1"}
 
 
 def test_an_alarm_that_was_not_repeated_says_so() -> None:
     once = of(same, lambda _key, found: make.grown(found, artifact_bytes=8))
-    assert lines(with_(GROWN, report=once))[0].endswith("limit 54,534 B · not confirmed by a second compile")
+    assert lines(with_(GROWN, report=once))[0].endswith(
+        "limit 54,534 B · not confirmed by a second compile"
+    )
     assert "once" not in lines(with_(GROWN))[0]
 
 
@@ -251,9 +354,15 @@ def commands_of(facts: Facts) -> dict[str, str]:
     }
 
 
-def test_missing_builds_are_in_one_place_without_those_that_are_never_measured() -> None:
+def test_missing_builds_are_in_one_place_without_those_that_are_never_measured() -> (
+    None
+):
     facts = build_facts(make.partly())
-    assert not alarms(facts, ROOMY) and not commands_of(facts) and len(facts.report.verdict.news) == 7
+    assert (
+        not alarms(facts, ROOMY)
+        and not commands_of(facts)
+        and len(facts.report.verdict.news) == 7
+    )
     assert any(delta.excused for delta in facts.states["unmeasured"])
     (line,) = map(plain, unmeasured(facts, TIERS[0]))
     assert ": not measured on head" in line
@@ -272,13 +381,22 @@ def test_both_commands_where_they_differ() -> None:
     )
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), max_size=30), st.integers(0, 30))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), max_size=30),
+    st.integers(0, 30),
+)
 def test_fair_takes_turns(items: list[tuple[str, int]], limit: int) -> None:
     taken = fair(items, lambda item: item[0], limit)
-    counts, available = Counter(name for name, _ in taken), Counter(name for name, _ in items)
+    counts, available = (
+        Counter(name for name, _ in taken),
+        Counter(name for name, _ in items),
+    )
     assert len(taken) == min(limit, len(items))
     for name in available:
-        assert all(counts[name] == available[name] or counts[name] >= counts[other] - 1 for other in available)
+        assert all(
+            counts[name] == available[name] or counts[name] >= counts[other] - 1
+            for other in available
+        )
     assert sorted(taken) == sorted(fair_in_order(items, lambda item: item[0], limit))
 
 
@@ -289,16 +407,27 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
     spans = cells_phrase(facts, keys, limit)
     told = 0
     for part in plain(spans).split("; "):
-        models, _, targets = part.replace("every model", "," * 12).replace("every target", "," * 7).partition(" on ")
+        models, _, targets = (
+            part.replace("every model", "," * 12)
+            .replace("every target", "," * 7)
+            .partition(" on ")
+        )
         rest = re.match(r"(\d+) more build", part)
-        told += int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
+        told += (
+            int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
+        )
     assert told == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
 
 
-# What a change consists of: compilers as they were typed, flags by target and model, edited models, targets.
+# What a change consists of: compilers as they were typed, flags by target and model,
+# edited models, targets.
 
-ON_THREE = {"cuda": "cuda", "llvm-cpu-aarch64": "llvm-cpu", "llvm-cpu-x86_64": "llvm-cpu"}
+ON_THREE = {
+    "cuda": "cuda",
+    "llvm-cpu-aarch64": "llvm-cpu",
+    "llvm-cpu-x86_64": "llvm-cpu",
+}
 V3, V4 = "--iree-llvmcpu-target-cpu=x86-64-v3", "--iree-llvmcpu-target-cpu=x86-64-v4"
 Flags = Callable[[CellKey], str]
 
@@ -307,7 +436,9 @@ def said_changes(base: Snapshot, head: Snapshot) -> list[str]:
     return [plain(one) for one in changes(build_facts(make.report(base, head)))]
 
 
-def side(flags: Flags = lambda _key: "", edit: make.Edit = lambda _key, found: found) -> Snapshot:
+def side(
+    flags: Flags = lambda _key: "", edit: make.Edit = lambda _key, found: found
+) -> Snapshot:
     """A side of one compiler, with these words more in the commands."""
 
     def edited(key: CellKey, found: Cell) -> Cell | None:
@@ -331,13 +462,28 @@ def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None
         (x86, x86, []),
         (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 for every model on x86_64"]),
         (on("", "--a --b"), on("", "--b --a"), ["flags in another order"]),
-        (on("cuda", "", "--x"), on("", "--x"), ["flag --x added for every model on cuda"]),
-        (on("!", ""), lambda key: "--x" if key.model == bert else "", ["flag --x added for bert on every target"]),
-        (on("!", ""), lambda key: "--x" if key == cuda else "", ["flag --x added for vit on cuda"]),
+        (
+            on("cuda", "", "--x"),
+            on("", "--x"),
+            ["flag --x added for every model on cuda"],
+        ),
+        (
+            on("!", ""),
+            lambda key: "--x" if key.model == bert else "",
+            ["flag --x added for bert on every target"],
+        ),
+        (
+            on("!", ""),
+            lambda key: "--x" if key == cuda else "",
+            ["flag --x added for vit on cuda"],
+        ),
         (
             on("cuda", "--sm=80", "--cpu=a"),
             on("cuda", "--sm=90", "--cpu=b"),
-            ["flag --sm=80 → 90 for every model on cuda", "flag --cpu=a → b for every model on aarch64, x86_64"],
+            [
+                "flag --sm=80 → 90 for every model on cuda",
+                "flag --cpu=a → b for every model on aarch64, x86_64",
+            ],
         ),
     ):
         assert said_changes(side(base), side(head)) == words
@@ -353,7 +499,11 @@ def test_flags_that_came_went_and_changed_everywhere() -> None:
         ("--old=1", "--new=1", "flags --old=1 removed, --new=1 added"),
         ("--a=1 --b", "--a=2 --c", "flags --a=1 → 2, --b removed, --c added"),
         ("--a=1", "--a", "flag --a=1 → --a"),
-        ("", "--a --b --c --d --e --f", "flags --a added, --b added, --c added, --d added and 2 more"),
+        (
+            "",
+            "--a --b --c --d --e --f",
+            "flags --a added, --b added, --c added, --d added and 2 more",
+        ),
         ("--x=a --x=b", "--x=c", "flags --x=a removed, --x=b removed, --x=c added"),
         ("--x=a --x=b", "", "flags --x=a removed, --x=b removed"),
         ("--x --x", "--x", "flag --x removed"),
@@ -366,7 +516,11 @@ def test_flags_that_came_went_and_changed_everywhere() -> None:
 def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
     def refused(key: CellKey, found: Cell) -> Cell:
         lifted = found.command.replace("--common", f"--common {LIFTED_LIMIT_FLAG}")
-        return replace(make.over(found, 40_000), command=lifted) if key.model == "bert" else found
+        return (
+            replace(make.over(found, 40_000), command=lifted)
+            if key.model == "bert"
+            else found
+        )
 
     assert said_changes(side(), side(edit=refused)) == []
     assert said_changes(side(edit=refused), side()) == []
@@ -378,7 +532,10 @@ def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
     def refused(_key: CellKey, found: Cell) -> Cell:
         return make.over(found, 200_000)
 
-    mine, more = side(lambda _: f"{limit}=65536"), side(lambda _: f"{limit}=131072", refused)
+    mine, more = (
+        side(lambda _: f"{limit}=65536"),
+        side(lambda _: f"{limit}=131072", refused),
+    )
     assert said_changes(mine, more) == [f"flag {limit}=65536 → 131072"]
     assert said_changes(mine, side(lambda _: f"{limit}=65536", refused)) == []
 
@@ -388,10 +545,20 @@ def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
     def edit(key: CellKey, found: Cell) -> Cell:
         return replace(found, command=command) if key.target == "cuda" else found
 
-    unread, gone = side(edit=edit), side(edit=lambda key, found: None if key.target == "cuda" else found)
+    unread, gone = (
+        side(edit=edit),
+        side(edit=lambda key, found: None if key.target == "cuda" else found),
+    )
     assert said_changes(gone, side()) == []
-    assert said_changes(unread, side()) == said_changes(side(), unread) == said_changes(unread, unread) == []
-    assert said_changes(unread, side(lambda _: "--x")) == ["flag --x added"], "of those that can be compared it is all"
+    assert (
+        said_changes(unread, side())
+        == said_changes(side(), unread)
+        == said_changes(unread, unread)
+        == []
+    )
+    assert said_changes(unread, side(lambda _: "--x")) == ["flag --x added"], (
+        "of those that can be compared it is all"
+    )
 
 
 # Compilers.
@@ -405,7 +572,11 @@ def test_a_compiler_is_named_as_it_was_typed() -> None:
         ("3.13.0rc20261016", "wheels/x.whl", "IREE 3.13.0rc20261016 (wheels/x.whl)"),
         ("3.13.0.dev0+abc", "../build", "IREE 3.13.0.dev0+abc (../build)"),
         ("3.13.0rc1", "", "IREE 3.13.0rc1"),
-        ("3.14.0", "nightly = iree-base-compiler==3.14.0rc20261101", "IREE 3.14.0rc20261101 (nightly)"),
+        (
+            "3.14.0",
+            "nightly = iree-base-compiler==3.14.0rc20261101",
+            "IREE 3.14.0rc20261101 (nightly)",
+        ),
         ("3.13.0", "mine = 3.12.0", "IREE 3.13.0 (mine = 3.12.0)"),
         ("", "", "not known"),
     ):
@@ -417,11 +588,18 @@ def compilers(base: CompilerInfo, head: CompilerInfo) -> list[str]:
 
 
 def test_compilers_differ_where_their_code_does() -> None:
-    old, new = CompilerInfo("3.12.0rc1", "", "d", "3.12.0"), CompilerInfo("3.13.0rc1", "", "e", "3.13.0")
+    old, new = (
+        CompilerInfo("3.12.0rc1", "", "d", "3.12.0"),
+        CompilerInfo("3.13.0rc1", "", "e", "3.13.0"),
+    )
     assert compilers(old, new) == ["compiler IREE 3.12.0 → IREE 3.13.0"]
     assert compilers(old, replace(old, spec="iree-base-compiler==3.12.0")) == []
-    assert compilers(old, replace(old, digest="f")) == ["compiler IREE 3.12.0, another build on head"]
-    assert compilers(CompilerInfo("", "", ""), new) == ["compiler not known → IREE 3.13.0"]
+    assert compilers(old, replace(old, digest="f")) == [
+        "compiler IREE 3.12.0, another build on head"
+    ]
+    assert compilers(CompilerInfo("", "", ""), new) == [
+        "compiler not known → IREE 3.13.0"
+    ]
 
 
 # Models and targets.
@@ -441,18 +619,32 @@ def test_models_and_targets_that_were_edited_came_or_went() -> None:
     ]
     assert said_changes(changed, base)[-1] == "target vmvx removed"
     many = replace(head, models=dict.fromkeys("abcdef", ""))
-    assert said_changes(replace(base, models={}), many) == ["models a, b, c and 3 more new"]
+    assert said_changes(replace(base, models={}), many) == [
+        "models a, b, c and 3 more new"
+    ]
 
 
-FLAG_WORDS = st.lists(st.lists(st.sampled_from(["--a", "--b=1", "--b=2", "x"]), max_size=3), min_size=3, max_size=3)
+FLAG_WORDS = st.lists(
+    st.lists(st.sampled_from(["--a", "--b=1", "--b=2", "x"]), max_size=3),
+    min_size=3,
+    max_size=3,
+)
 
 
 @given(FLAG_WORDS, FLAG_WORDS)
-def test_every_target_whose_flags_differ_is_told_and_no_other(base: list[list[str]], head: list[list[str]]) -> None:
+def test_every_target_whose_flags_differ_is_told_and_no_other(
+    base: list[list[str]], head: list[list[str]]
+) -> None:
     flags = [dict(zip(ON_THREE, each, strict=True)) for each in (base, head)]
     sides = [side(lambda key, told=told: " ".join(told[key.target])) for told in flags]  # type: ignore[misc]
     told = said_changes(*sides)
     for target, name in zip(ON_THREE, ("cuda", "aarch64", "x86_64"), strict=True):
-        left, right = ([word for word in one[target] if word.startswith("--")] for one in flags)
-        lines = [line for line in told if " on " not in line or name in line.partition(" on ")[2].split(", ")]
+        left, right = (
+            [word for word in one[target] if word.startswith("--")] for one in flags
+        )
+        lines = [
+            line
+            for line in told
+            if " on " not in line or name in line.partition(" on ")[2].split(", ")
+        ]
         assert bool(lines) == (left != right)

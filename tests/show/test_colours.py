@@ -24,4 +24,7 @@ def test_every_text_is_readable_on_its_background(theme: str) -> None:
         for paper in ("paper", "soft"):
             assert contrast(found[ink], found[paper]) >= READABLE, (ink, paper)
     for direction in ("up", "down"):
-        assert contrast(found[f"on-fill-{direction}"], found[f"fill-{direction}"]) >= READABLE
+        assert (
+            contrast(found[f"on-fill-{direction}"], found[f"fill-{direction}"])
+            >= READABLE
+        )

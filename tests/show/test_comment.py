@@ -18,7 +18,15 @@ from strategies import snapshots
 from test_escape import _LINKS
 
 from bot.core.policy import Verdict, judge
-from bot.core.publication import Acceptance, CheckRun, CommentState, accept, decode, encode, seen
+from bot.core.publication import (
+    Acceptance,
+    CheckRun,
+    CommentState,
+    accept,
+    decode,
+    encode,
+    seen,
+)
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError
@@ -52,17 +60,36 @@ def _leaves(markdown: str) -> list[Token]:
 
 
 def assert_harmless(markdown: str) -> None:
-    """Only our own tags and headings; no link, image, mention or reference; tables as wide as their headers."""
+    """Only our own tags and headings.
+
+    No link, image, mention or reference; tables as wide as their headers.
+    """
     leaves = _leaves(markdown)
-    assert not {token.type for token in leaves} & {"link_open", "image", "s_open", "hr", "code_block"}
-    markup = "".join(token.content for token in leaves if token.type in ("html_block", "html_inline"))
+    assert not {token.type for token in leaves} & {
+        "link_open",
+        "image",
+        "s_open",
+        "hr",
+        "code_block",
+    }
+    markup = "".join(
+        token.content for token in leaves if token.type in ("html_block", "html_inline")
+    )
     ours = _OUR_TAGS.sub("", markup.replace(MARKER, "", 1))
     assert "<" not in ours
-    assert ours.isprintable() or set(ours) - set("\n") <= set(filter(str.isprintable, ours))
-    assert markup.count("<details>") == markup.count("</details>") == markup.count("<summary>")
+    assert ours.isprintable() or set(ours) - set("\n") <= set(
+        filter(str.isprintable, ours)
+    )
+    assert (
+        markup.count("<details>")
+        == markup.count("</details>")
+        == markup.count("<summary>")
+    )
     text = "\n".join(token.content for token in leaves if token.type == "text")
     assert not _LINKS.search(text)
-    assert not {token.type for token in leaves} & {"heading_open"}, "parts have bold titles"
+    assert not {token.type for token in leaves} & {"heading_open"}, (
+        "parts have bold titles"
+    )
 
 
 def assert_sound(report: Report, text: str) -> None:
@@ -70,12 +97,25 @@ def assert_sound(report: Report, text: str) -> None:
     assert length(text) <= COMMENT_LIMIT
     assert text.count(marker(report.report_id)) == 1
     assert text.startswith(marker(report.report_id))
-    assert re.search(rf"^{_ICONS[report.verdict.status]} \*\*Code size: ", text, re.MULTILINE)
+    assert re.search(
+        rf"^{_ICONS[report.verdict.status]} \*\*Code size: ", text, re.MULTILINE
+    )
     assert text.encode()
 
 
 @pytest.mark.parametrize(
-    "name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why", "explained_small"]
+    "name",
+    [
+        "small",
+        "many",
+        "none",
+        "usual",
+        "broken",
+        "broken_on_both",
+        "hostile",
+        "why",
+        "explained_small",
+    ],
 )
 def test_golden(name: str) -> None:
     report = getattr(make, name)()
@@ -88,7 +128,9 @@ def test_golden(name: str) -> None:
 # On a pull request.
 
 RUN = (("workflow run", "https://github.com/octo/repo/actions/runs/7"),)
-STATE = "<!-- code-size-bot-state:1:eNqLLikqTdWJjtXJK83JiQUAJ6cFRA== -->"  # another zlib gives other bytes
+STATE = (  # another zlib gives other bytes
+    "<!-- code-size-bot-state:1:eNqLLikqTdWJjtXJK83JiQUAJ6cFRA== -->"
+)
 
 
 def pulled(report: Report) -> Report:
@@ -96,7 +138,9 @@ def pulled(report: Report) -> Report:
     base = replace(report.base, source=SourceInfo("1" * 40, "refs/heads/main"))
     head = replace(report.head, source=SourceInfo("2" * 40, "refs/pull/7/merge"))
     rule = Baseline("first parent of the merge commit", "1" * 40, 0)
-    return replace(report, base=base, head=head, baseline=rule, state_line=STATE, links=RUN)
+    return replace(
+        report, base=base, head=head, baseline=rule, state_line=STATE, links=RUN
+    )
 
 
 def accepted(report: Report, count: int, who: str = "octocat") -> Report:
@@ -109,9 +153,17 @@ PULLS = {
     "fail": pulled(make.small()),
     "partly_accepted": accepted(pulled(make.small()), 1),
     "accepted": accepted(pulled(make.small()), 2),
-    "resolved": replace(pulled(make.none()), resolved=True, baseline=Baseline("first parent", "3" * 40, 3)),
+    "resolved": replace(
+        pulled(make.none()),
+        resolved=True,
+        baseline=Baseline("first parent", "3" * 40, 3),
+    ),
     "fork": replace(pulled(make.small()), untrusted=True),
-    "broke": replace(pulled(make.none()), broke="the runner of shard 2/4 was lost", verdict=Verdict("unknown")),
+    "broke": replace(
+        pulled(make.none()),
+        broke="the runner of shard 2/4 was lost",
+        verdict=Verdict("unknown"),
+    ),
 }
 
 
@@ -133,8 +185,12 @@ def test_golden_of_a_pull_request(name: str) -> None:
 
 def test_the_words_of_people_are_harmless() -> None:
     for word in make.HOSTILE:
-        report = replace(accepted(pulled(make.small()), 2, word), broke=word, links=((word, word),))
-        text = render_comment(replace(report, baseline=Baseline(word, word, 3), state_line=""))
+        report = replace(
+            accepted(pulled(make.small()), 2, word), broke=word, links=((word, word),)
+        )
+        text = render_comment(
+            replace(report, baseline=Baseline(word, word, 3), state_line="")
+        )
         assert_sound(report, text)
         assert_harmless(text)
 
@@ -162,7 +218,9 @@ def test_other_urls_are_no_links(url: str) -> None:
     assert_harmless(text.replace(STATE, ""))
 
 
-@pytest.mark.parametrize("page", ["http://pages.example/report.html", "http://127.0.0.1.example/report.html"])
+@pytest.mark.parametrize(
+    "page", ["http://pages.example/report.html", "http://127.0.0.1.example/report.html"]
+)
 def test_a_page_without_encryption_is_no_link(page: str) -> None:
     """Whoever is between could show another report."""
     report = make.why()
@@ -177,11 +235,10 @@ def test_a_name_cannot_leave_an_attribute_of_a_user_s_template(tmp_path: Path) -
     write(
         tmp_path,
         "comment.md.j2",
-        "{{ marker }}\n"
-        "{% for one in blocks if one.kind == 'fold' %}{% for row in one.blocks if row.kind == 'table' %}"
-        "{% for cells in row.texts %}{% for cell in cells %}{% for span in cell %}"
-        '<b title="{{ span.text|html }}">x</b>'
-        "{% endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
+        "{{ marker }}\n{% for one in blocks if one.kind == 'fold' %}{% for row in"
+        " one.blocks if row.kind == 'table' %}{% for cells in row.texts %}{% for cell"
+        ' in cells %}{% for span in cell %}<b title="{{ span.text|html }}">x</b>{%'
+        " endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
     )
     name = "bert\" onclick='alert(1)' x=\""
     side = make.snapshot("3.13.0", models=(name,))
@@ -193,26 +250,32 @@ def test_a_name_cannot_leave_an_attribute_of_a_user_s_template(tmp_path: Path) -
 
 
 def test_a_state_line_cannot_break_out() -> None:
-    report = replace(make.none(), state_line="<!-- code-size-bot-state:1:AA --> <img> -->")
+    report = replace(
+        make.none(), state_line="<!-- code-size-bot-state:1:AA --> <img> -->"
+    )
     assert render_comment(report) == render_comment(make.none())
 
 
 def test_a_huge_report_with_a_long_state_fits() -> None:
     report = pulled(make.huge())
     findings = seen(report.verdict.findings)
-    text = render_comment(replace(report, state_line=encode(CommentState(True, findings))))
+    text = render_comment(
+        replace(report, state_line=encode(CommentState(True, findings)))
+    )
     assert length(text) <= COMMENT_LIMIT
     found = decode(text)
     assert found is not None and len(found.findings) > 100
 
 
 def test_an_analysis_that_broke_at_once_says_so() -> None:
-    text = render_broken("default", BotError("models/a.mlir: no MLIR\n@octocat <b> `x`"), RUN, STATE)
+    text = render_broken(
+        "default", BotError("models/a.mlir: no MLIR\n@octocat <b> `x`"), RUN, STATE
+    )
     assert text == (
-        f"{MARKER}\n{STATE}\n"
-        "⚠️ **Code size: unknown** — the analysis broke: ``models/a.mlir: no MLIR @octocat <b> `x` ``\n\n"
-        "Nothing was compared, so the result is unknown.\n\n"
-        "<sub>[workflow run](<https://github.com/octo/repo/actions/runs/7>)</sub>\n"
+        f"{MARKER}\n{STATE}\n⚠️ **Code size: unknown** — the analysis broke:"
+        " ``models/a.mlir: no MLIR @octocat <b> `x` ``\n\nNothing was compared, so the"
+        " result is unknown.\n\n<sub>[workflow"
+        " run](<https://github.com/octo/repo/actions/runs/7>)</sub>\n"
     ).replace("``models", "`` models")
     assert "`no reason is known`" in render_broken("nightly", BotError(""), ())
     assert length(render_broken("default", BotError("@" * 100_000), ())) < 2_000
@@ -234,7 +297,8 @@ def test_many_cells_fit_and_say_what_is_missing(cells: int) -> None:
 
 def test_the_budget_holds_for_long_hostile_text() -> None:
     words = tuple(
-        f"{index}{word * 300}" for index, word in enumerate(("`", "|", "\\|", "😀", "<!--", "&", "@a ", "#1 "))
+        f"{index}{word * 300}"
+        for index, word in enumerate(("`", "|", "\\|", "😀", "<!--", "&", "@a ", "#1 "))
     )
     report = make.hostile(words)
     text = render_comment(report)
@@ -244,7 +308,9 @@ def test_the_budget_holds_for_long_hostile_text() -> None:
 
 @settings(max_examples=25)
 @given(snapshots(), snapshots(), st.text(max_size=60))
-def test_any_report_fits_and_is_harmless(base: Snapshot, head: Snapshot, note: str) -> None:
+def test_any_report_fits_and_is_harmless(
+    base: Snapshot, head: Snapshot, note: str
+) -> None:
     report = make.report(base, head, (note,))
     text = render_comment(report)
     assert_sound(report, text)
@@ -260,7 +326,9 @@ def test_any_words_fit_and_are_harmless(words: list[str]) -> None:
     assert_harmless(text)
 
 
-@pytest.mark.parametrize("report_id", ["", "a b", "x-->", "a--b", "-a", "é", "x" * 65, "a\n"])
+@pytest.mark.parametrize(
+    "report_id", ["", "a b", "x-->", "a--b", "-a", "é", "x" * 65, "a\n"]
+)
 def test_a_report_id_cannot_break_out_of_the_marker(report_id: str) -> None:
     with pytest.raises(InputError, match="is not a report id"):
         render_comment(replace(make.small(), report_id=report_id))
@@ -272,9 +340,15 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 
 def test_a_user_can_replace_the_template(tmp_path: Path) -> None:
-    write(tmp_path, "comment.md.j2", "{{ marker }}\nMine: {{ blocks[0].blocks[1].said|phrase }}")
-    assert render_comment(make.none(), tmp_path) == (
-        f"{MARKER}\nMine: ✅ **Code size: nothing changed** · 104 of 104 builds bit-identical\n"
+    write(
+        tmp_path,
+        "comment.md.j2",
+        "{{ marker }}\nMine: {{ blocks[0].blocks[1].said|phrase }}",
+    )
+    assert (
+        render_comment(make.none(), tmp_path)
+        == f"{MARKER}\nMine: ✅ **Code size: nothing changed** · 104 of 104 builds"
+        " bit-identical\n"
     )
 
 
@@ -290,10 +364,11 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
     write(
         tmp_path,
         "comment.md.j2",
-        "{{ marker }}\n{% for span in blocks[0].blocks[1].said %}{{ span.text }}{% endfor %}"
-        "{% for one in blocks if one.kind == 'fold' %}{% for row in one.blocks if row.kind == 'table' %}"
-        "{% for cells in row.texts %}\n{% for cell in cells %}{% for span in cell %}{{ span.text }} "
-        "{% endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
+        "{{ marker }}\n{% for span in blocks[0].blocks[1].said %}{{ span.text }}{%"
+        " endfor %}{% for one in blocks if one.kind == 'fold' %}{% for row in"
+        " one.blocks if row.kind == 'table' %}{% for cells in row.texts %}\n{% for cell"
+        " in cells %}{% for span in cell %}{{ span.text }} {% endfor %}{% endfor %}{%"
+        " endfor %}{% endfor %}{% endfor %}",
     )
     text = render_comment(make.hostile(), tmp_path)
     assert "octocat" in text
@@ -303,20 +378,61 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("comment", b"{{ marker }}\n{% if %}", r"comment\.md\.j2:2: template does not parse"),
-        ("comment", b"{{ marker }}\n\n{{ blocks.nothing }}", r"comment\.md\.j2:3: template failed: .*nothing"),
-        ("comment", b"{{ marker }}\n{{ 1 / 0 }}", r"comment\.md\.j2:2: template failed: ZeroDivisionError"),
-        ("comment", b"{{ marker }}\n{{ blocks.__class__.__mro__ }}", r"comment\.md\.j2:2: template failed: .*unsafe"),
-        ("comment", b"{{ marker }}\n{% include 'gone.j2' %}", r"comment\.md\.j2:2: template failed: .*gone\.j2"),
-        ("comment", b"{{ marker }}\n{% include '../../etc/passwd' %}", r"comment\.md\.j2:2: template failed"),
-        ("comment", b"{{ marker }}{{ 'x'|amount }}", r"comment\.md\.j2:1: template failed: ValueError"),
-        ("comment", b"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", r"comment\.md\.j2:1: .*: RecursionError"),
-        ("comment", b"no marker", r"comment\.md\.j2: the comment does not begin with its hidden marker \(print"),
+        (
+            "comment",
+            b"{{ marker }}\n{% if %}",
+            r"comment\.md\.j2:2: template does not parse",
+        ),
+        (
+            "comment",
+            b"{{ marker }}\n\n{{ blocks.nothing }}",
+            r"comment\.md\.j2:3: template failed: .*nothing",
+        ),
+        (
+            "comment",
+            b"{{ marker }}\n{{ 1 / 0 }}",
+            r"comment\.md\.j2:2: template failed: ZeroDivisionError",
+        ),
+        (
+            "comment",
+            b"{{ marker }}\n{{ blocks.__class__.__mro__ }}",
+            r"comment\.md\.j2:2: template failed: .*unsafe",
+        ),
+        (
+            "comment",
+            b"{{ marker }}\n{% include 'gone.j2' %}",
+            r"comment\.md\.j2:2: template failed: .*gone\.j2",
+        ),
+        (
+            "comment",
+            b"{{ marker }}\n{% include '../../etc/passwd' %}",
+            r"comment\.md\.j2:2: template failed",
+        ),
+        (
+            "comment",
+            b"{{ marker }}{{ 'x'|amount }}",
+            r"comment\.md\.j2:1: template failed: ValueError",
+        ),
+        (
+            "comment",
+            b"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+            r"comment\.md\.j2:1: .*: RecursionError",
+        ),
+        (
+            "comment",
+            b"no marker",
+            (
+                r"comment\.md\.j2: the comment does not begin with its hidden marker"
+                r" \(print"
+            ),
+        ),
         ("comment", b"\xff\xfe\x00", "template cannot be read"),
         ("report.verdict", b"\n\n{% nonsense %}", r"report\.verdict\.md\.j2:3"),
     ],
 )
-def test_a_broken_template_is_named_with_its_line(tmp_path: Path, name: str, text: bytes, said: str) -> None:
+def test_a_broken_template_is_named_with_its_line(
+    tmp_path: Path, name: str, text: bytes, said: str
+) -> None:
     (tmp_path / f"{name}.md.j2").write_bytes(text)
     with pytest.raises(TemplateError, match=said):
         render_comment(make.small(), tmp_path)
@@ -327,7 +443,9 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         render_comment(make.small(), tmp_path / "gone")
 
 
-def test_a_template_that_never_fits_gives_way_to_the_default_one(tmp_path: Path) -> None:
+def test_a_template_that_never_fits_gives_way_to_the_default_one(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "comment.md.j2", "{{ marker }}{{ '12345' * 20000 }}")
     assert render_comment(make.small(), tmp_path) == render_comment(make.small())
 
@@ -339,7 +457,10 @@ def test_the_cause_of_a_dispatch_is_told_where_it_is_not_the_cells() -> None:
     report = make.explained_small()
     ((key, known),) = report.explanations.items()
     first, *rest = known.dispatches
-    mixed = replace(known, dispatches=(replace(first, cause="codegen", note="8 instructions more"), *rest))
+    mixed = replace(
+        known,
+        dispatches=(replace(first, cause="codegen", note="8 instructions more"), *rest),
+    )
     text = render_comment(replace(report, explanations={key: mixed}))
     assert "| <sub>dispatch</sub> | <sub>cause</sub> | <sub>component</sub> |" in text
     assert "- `main_dispatch_0_matmul_128x768x768_f32`: 8 instructions more" in text
@@ -352,7 +473,9 @@ def test_explanations_give_way_first() -> None:
     assert text.count("the sides first differ in ") <= TIERS[0].whys
     assert "more explained builds" in text
     assert "Not explained: " in text, "causes stay"
-    assert [limits.whys for limits in TIERS[-3:]] == [0, 0, 0] and all(limits.causes for limits in TIERS)
+    assert [limits.whys for limits in TIERS[-3:]] == [0, 0, 0] and all(
+        limits.causes for limits in TIERS
+    )
 
 
 @pytest.mark.parametrize("word", make.HOSTILE)
@@ -387,20 +510,26 @@ def test_it_fits_with_very_many_cells() -> None:
 
 
 def test_it_fits_with_long_hostile_text() -> None:
-    words = tuple(f"{index}{word * 400}" for index, word in enumerate(("`", "|", "\\|", "😀", "&", "@a ", "#1 ") * 6))
+    words = tuple(
+        f"{index}{word * 400}"
+        for index, word in enumerate(("`", "|", "\\|", "😀", "&", "@a ", "#1 ") * 6)
+    )
     text = render_summary(make.hostile(words))
     assert len(text.encode()) <= SUMMARY_LIMIT_BYTES
     assert "\n❌ **Code size: " in f"\n{text}"
 
 
-# The check run: conclusion, title, summary within the limit, annotations on lines that are there.
+# The check run: conclusion, title, summary within the limit, annotations on lines that
+# are there.
 
 CONFIG = "configs/code-size.yml"
 PATHS = {"bert": "models/bert.mlir", "mobilenet": "models/mobilenet.mlir"}
 
 
 def check(report: Report, paths: dict[str, str] | None = None) -> CheckRun:
-    return check_run(report, config_path=CONFIG, model_paths=PATHS if paths is None else paths)
+    return check_run(
+        report, config_path=CONFIG, model_paths=PATHS if paths is None else paths
+    )
 
 
 def test_the_conclusion_is_the_verdict() -> None:
@@ -421,8 +550,10 @@ def test_name_and_title() -> None:
     made = check(make.small())
     assert (made.name, made.title) == (
         "code size",
-        "❌ Code size: 1 of 4 builds newly failing · 1 of 4 builds fails the check · "
-        "+33,552 B (+8.7 %) over the 3 builds compared · 1 larger",
+        (
+            "❌ Code size: 1 of 4 builds newly failing · 1 of 4 builds fails the check"
+            " · +33,552 B (+8.7 %) over the 3 builds compared · 1 larger"
+        ),
     )
     assert check(replace(make.small(), report_id="nightly")).name == "code size nightly"
     assert check(replace(make.none(), broke="it\nbroke")).title.startswith(
@@ -450,18 +581,25 @@ def test_a_finding_is_told_on_its_model() -> None:
     assert (grown.path, grown.title, grown.message) == (
         "models/mobilenet.mlir",
         "Code size rule: code size",
-        "code size, mobilenet on x86_64: 50,438 → 83,990 B (+66.5 %); limit: the larger of +4 KiB and +5 %",
+        (
+            "code size, mobilenet on x86_64: 50,438 → 83,990 B (+66.5 %); limit: the"
+            " larger of +4 KiB and +5 %"
+        ),
     )
 
 
 def test_without_the_model_a_finding_is_told_on_its_rule() -> None:
-    (one,) = check(make.small(), {}).annotations  # the state has no line of the configuration
+    (one,) = check(
+        make.small(), {}
+    ).annotations  # the state has no line of the configuration
     assert (one.path, one.line, one.title) == (CONFIG, 12, "Code size rule: code size")
     assert not check_run(make.small(), config_path="", model_paths={}).annotations
 
 
 def test_a_warning_warns_and_an_accepted_finding_is_silent() -> None:
-    warned = replace(make.small(), verdict=judge(make.small().deltas, [], {"newly-broken": "warn"}))
+    warned = replace(
+        make.small(), verdict=judge(make.small().deltas, [], {"newly-broken": "warn"})
+    )
     assert {one.level for one in check(warned).annotations} == {"warning"}
     assert not check(make.usual(), {}).annotations, "what base had is no news"
     assert not check(accepted(make.small(), 2)).annotations
@@ -471,10 +609,14 @@ def test_a_warning_warns_and_an_accepted_finding_is_silent() -> None:
 def test_cells_that_say_the_same_are_told_together_worst_first() -> None:
     report = make.many()
     notes = check(report, {}).annotations
-    assert [one.level for one in notes] == sorted((one.level for one in notes), key=["failure", "warning"].index)
+    assert [one.level for one in notes] == sorted(
+        (one.level for one in notes), key=["failure", "warning"].index
+    )
     assert len({(one.path, one.line, one.title) for one in notes}) == len(notes)
     told = sum(one.message.count("\n") + 1 for one in notes)
-    assert told <= len(report.verdict.news) < len(report.verdict.findings) and any("\n" in one.message for one in notes)
+    assert told <= len(report.verdict.news) < len(report.verdict.findings) and any(
+        "\n" in one.message for one in notes
+    )
 
 
 def test_very_many_are_capped() -> None:
@@ -493,15 +635,26 @@ def test_hostile_words_are_plain_text_in_single_lines() -> None:
     assert made.annotations and made.title.isprintable() and len(made.title) <= 255
     assert_harmless(made.summary)
     for one in made.annotations:
-        assert one.title.isprintable() and len(one.title) <= 255 and one.path == "m.mlir"
-        assert one.message.replace("\n", "").isprintable() and one.message.count("\n") <= 20
+        assert (
+            one.title.isprintable() and len(one.title) <= 255 and one.path == "m.mlir"
+        )
+        assert (
+            one.message.replace("\n", "").isprintable()
+            and one.message.count("\n") <= 20
+        )
         assert len(one.message.encode()) < 64 * 1024
 
 
 def commanded(command: str) -> Report:
     report = make.small()
-    cells = tuple(replace(cell, command=command) for cell in report.head.cells if cell.key == CellKey("bert", "vmvx"))
-    return replace(report, head=replace(report.head, cells=cells), verdict=Verdict("pass"))
+    cells = tuple(
+        replace(cell, command=command)
+        for cell in report.head.cells
+        if cell.key == CellKey("bert", "vmvx")
+    )
+    return replace(
+        report, head=replace(report.head, cells=cells), verdict=Verdict("pass")
+    )
 
 
 @pytest.mark.parametrize(
@@ -509,7 +662,13 @@ def commanded(command: str) -> Report:
     [
         ("iree-compile - -o bert.vmfb < models/bert.mlir", "models/bert.mlir"),
         ("iree-compile - -o bert.vmfb < 'my models/bert.mlir'", "my models/bert.mlir"),
-        ("iree-import-onnx models/b.onnx -o b.mlir && iree-compile - -o b.vmfb < b.mlir", "models/b.onnx"),
+        (
+            (
+                "iree-import-onnx models/b.onnx -o b.mlir && iree-compile - -o b.vmfb <"
+                " b.mlir"
+            ),
+            "models/b.onnx",
+        ),
         ("iree-compile - < /etc/passwd", None),
         ("iree-compile - < ../bert.mlir", None),
         ("iree-compile - < a/../../bert.mlir", None),
@@ -534,13 +693,34 @@ def test_only_files_inside_the_repository_count(command: str, path: str | None) 
 @given(st.text())
 def test_any_command_is_survived(command: str) -> None:
     for path in model_paths(commanded(command)).values():
-        assert path.isprintable() and not path.startswith("/") and ".." not in path.split("/")
+        assert (
+            path.isprintable()
+            and not path.startswith("/")
+            and ".." not in path.split("/")
+        )
 
 
 def test_the_check_of_an_analysis_that_broke_at_once_fails() -> None:
-    made = broken_check("default", "main", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1])
-    assert (made.name, made.conclusion, made.annotations) == ("code size (main)", "failure", ())
-    assert made.title.startswith("Code size: unknown, the analysis broke: no MLIR @octocatx") and len(made.title) == 255
-    assert made.summary.startswith("⚠️ **Code size: unknown** — the analysis broke: `no MLIR @octocatx")
-    assert f"[workflow run](<{RUN[0][1]}>)" in made.summary and "<!--" not in made.summary
-    assert "workflow run" not in broken_check("nightly", "main", BotError("x"), "").summary
+    made = broken_check(
+        "default", "main", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1]
+    )
+    assert (made.name, made.conclusion, made.annotations) == (
+        "code size (main)",
+        "failure",
+        (),
+    )
+    assert (
+        made.title.startswith(
+            "Code size: unknown, the analysis broke: no MLIR @octocatx"
+        )
+        and len(made.title) == 255
+    )
+    assert made.summary.startswith(
+        "⚠️ **Code size: unknown** — the analysis broke: `no MLIR @octocatx"
+    )
+    assert (
+        f"[workflow run](<{RUN[0][1]}>)" in made.summary and "<!--" not in made.summary
+    )
+    assert (
+        "workflow run" not in broken_check("nightly", "main", BotError("x"), "").summary
+    )

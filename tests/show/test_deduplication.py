@@ -26,7 +26,9 @@ def counted(regions: int | None, executables: int | None, **fields: Any) -> Any:
     """What makes a side of these counts in every build."""
 
     def edit(_key: CellKey, found: Cell) -> Cell:
-        counts = make.with_metrics(found, dispatch_regions=regions, executables=executables)
+        counts = make.with_metrics(
+            found, dispatch_regions=regions, executables=executables
+        )
         return replace(counts, program=Program(), **fields)
 
     return edit
@@ -37,7 +39,11 @@ def side(version: str, edit: Any) -> Snapshot:
 
 
 def line(report: Report) -> str:
-    lines = [one for one in render_comment(report).splitlines() if one.startswith("**Deduplication:**")]
+    lines = [
+        one
+        for one in render_comment(report).splitlines()
+        if one.startswith("**Deduplication:**")
+    ]
     return lines[0] if lines else ""
 
 
@@ -47,18 +53,33 @@ def rows(report: Report, folder: Path) -> list[dict[str, str]]:
     return rows_below(path, "<summary>Deduplication")
 
 
-def test_fewer_folded_regions_are_a_line_and_the_sides_swapped_say_the_opposite() -> None:
+def test_fewer_folded_regions_are_a_line_and_the_sides_swapped_say_the_opposite() -> (
+    None
+):
     base, head = side("3.11.0", counted(100, 32)), side("3.13.0", counted(82, 32))
     said = line(make.report(base, head))
     # A model has the same program on its three targets, which counts once.
-    assert said == "**Deduplication:** 36 fewer regions are folded: 68 % → 61 % in every model on every target."
+    assert (
+        said
+        == "**Deduplication:** 36 fewer regions are folded: 68 % → 61 % in every model"
+        " on every target."
+    )
     opposite = line(make.report(head, base))
-    assert opposite == "**Deduplication:** 36 more regions are folded: 61 % → 68 % in every model on every target."
+    assert (
+        opposite
+        == "**Deduplication:** 36 more regions are folded: 61 % → 68 % in every model"
+        " on every target."
+    )
 
 
 def test_as_many_folded_regions_of_more_are_a_line_too() -> None:
-    report = make.report(side("3.11.0", counted(50, 30)), side("3.13.0", counted(54, 34)))
-    assert "as many regions are folded, of 100 → 108: 40 % → 37 % in every model" in line(report)
+    report = make.report(
+        side("3.11.0", counted(50, 30)), side("3.13.0", counted(54, 34))
+    )
+    assert (
+        "as many regions are folded, of 100 → 108: 40 % → 37 % in every model"
+        in line(report)
+    )
 
 
 def test_programs_that_differ_by_target_count_each() -> None:
@@ -71,15 +92,25 @@ def test_programs_that_differ_by_target_count_each() -> None:
 
 
 def test_no_change_has_no_line_and_one_value_for_both_sides(tmp_path: Path) -> None:
-    report = make.report(side("3.11.0", counted(100, 32)), side("3.13.0", counted(100, 32)))
+    report = make.report(
+        side("3.11.0", counted(100, 32)), side("3.13.0", counted(100, 32))
+    )
     assert not line(report)
     for row in rows(report, tmp_path):
-        assert [row["dispatch regions"], row["executables"], row["regions folded"]] == ["100", "32", "68"]
+        assert [row["dispatch regions"], row["executables"], row["regions folded"]] == [
+            "100",
+            "32",
+            "68",
+        ]
         assert row["share folded"] == "68 %" and row["near-duplicates"] == "0"
 
 
-@pytest.mark.parametrize(("is_base", "shown"), [(True, "n/a¹ → 68"), (False, "68 → n/a¹")])
-def test_a_side_without_the_build_is_not_known_there(tmp_path: Path, is_base: bool, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("is_base", "shown"), [(True, "n/a¹ → 68"), (False, "68 → n/a¹")]
+)
+def test_a_side_without_the_build_is_not_known_there(
+    tmp_path: Path, is_base: bool, shown: str
+) -> None:
     key = CellKey("bert", "vmvx")
     for lost in (None, "error: does not distribute in /srv/somebody/work/model.mlir"):
 
@@ -91,11 +122,17 @@ def test_a_side_without_the_build_is_not_known_there(tmp_path: Path, is_base: bo
 
         lacking, whole = side("3.11.0", edit), side("3.13.0", counted(100, 32))
         report = make.report(lacking, whole) if is_base else make.report(whole, lacking)
-        (row,) = [row for row in rows(report, tmp_path) if (row["model"], row["target"]) == ("bert", "vmvx")]
+        (row,) = [
+            row
+            for row in rows(report, tmp_path)
+            if (row["model"], row["target"]) == ("bert", "vmvx")
+        ]
         assert row["regions folded"] == shown
         text = (tmp_path / "summary.md").read_text(encoding="utf-8")
         assert "/srv/somebody" not in text
-        assert ("error: does not distribute" if lost else "not measured on this side") in text
+        assert (
+            "error: does not distribute" if lost else "not measured on this side"
+        ) in text
         assert not line(report)
 
 
@@ -106,9 +143,17 @@ def test_more_executables_than_regions_have_no_share(tmp_path: Path) -> None:
 
     report = make.report(side("3.11.0", edit), side("3.13.0", counted(4, 2)))
     by_model = {row["model"]: row for row in rows(report, tmp_path)}
-    assert by_model["bert"]["regions folded"] == "n/a¹ → 2" and by_model["bert"]["share folded"] == "n/a → 50 %"
-    assert by_model["vit"]["regions folded"] == "0 → 2" and by_model["vit"]["share folded"] == "– → 50 %"
-    assert "more executables than dispatch regions" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert (
+        by_model["bert"]["regions folded"] == "n/a¹ → 2"
+        and by_model["bert"]["share folded"] == "n/a → 50 %"
+    )
+    assert (
+        by_model["vit"]["regions folded"] == "0 → 2"
+        and by_model["vit"]["share folded"] == "– → 50 %"
+    )
+    assert "more executables than dispatch regions" in (
+        tmp_path / "summary.md"
+    ).read_text(encoding="utf-8")
 
 
 ENTRIES = (("a", 10), ("a", 5), ("b", 40), ("c", 7), ("d", 9), ("e", 100))
@@ -119,13 +164,17 @@ FAMILIES = (Family("constants", ("a", "b", "c")), Family("offsets", ("d", "e")))
 def with_families(**changed: int | None) -> dict[str, Any]:
     """Executables of two families; `changed`: the code of all entry points of one."""
     sizes = [(name, changed.get(name, size)) for name, size in ENTRIES]
-    dispatches = (Dispatch(name, f"{name}_{place}", code_bytes=size) for place, (name, size) in enumerate(sizes))
+    dispatches = (
+        Dispatch(name, f"{name}_{place}", code_bytes=size)
+        for place, (name, size) in enumerate(sizes)
+    )
     return {"families": FAMILIES, "dispatches": tuple(dispatches)}
 
 
 def test_the_code_of_all_but_the_largest_member_is_the_bound(tmp_path: Path) -> None:
     report = make.report(
-        side("3.11.0", counted(9, 5, **with_families())), side("3.13.0", counted(9, 5, **with_families(d=200)))
+        side("3.11.0", counted(9, 5, **with_families())),
+        side("3.13.0", counted(9, 5, **with_families(d=200))),
     )
     for row in rows(report, tmp_path):
         assert row["near-duplicates"] == "3"
@@ -138,12 +187,22 @@ def test_the_code_of_all_but_the_largest_member_is_the_bound(tmp_path: Path) -> 
     ("fields", "why"),
     [
         (with_families(c=None), "the code size of a member is unknown"),
-        ({"families": FAMILIES, "dispatches": ()}, "the code size of a member is unknown"),
-        ({**with_families(), "others": (CompileOutcome("failed", {}, None),)}, "the build is non-deterministic"),
+        (
+            {"families": FAMILIES, "dispatches": ()},
+            "the code size of a member is unknown",
+        ),
+        (
+            {**with_families(), "others": (CompileOutcome("failed", {}, None),)},
+            "the build is non-deterministic",
+        ),
     ],
 )
-def test_a_bound_that_is_not_known_has_its_reason(tmp_path: Path, fields: dict[str, Any], why: str) -> None:
-    report = make.report(side("3.11.0", counted(9, 5, **fields)), side("3.13.0", counted(9, 5, **fields)))
+def test_a_bound_that_is_not_known_has_its_reason(
+    tmp_path: Path, fields: dict[str, Any], why: str
+) -> None:
+    report = make.report(
+        side("3.11.0", counted(9, 5, **fields)), side("3.13.0", counted(9, 5, **fields))
+    )
     for row in rows(report, tmp_path):
         assert (row["near-duplicates"], row["their code, at most"]) == ("3", "n/a¹")
     assert why in (tmp_path / "summary.md").read_text(encoding="utf-8")
@@ -151,19 +210,27 @@ def test_a_bound_that_is_not_known_has_its_reason(tmp_path: Path, fields: dict[s
 
 def test_unknown_families_are_not_none(tmp_path: Path) -> None:
     fields = {"reasons": {"families": "another release writes it otherwise"}}
-    report = make.report(side("3.11.0", counted(9, 5, **fields)), side("3.13.0", counted(9, 5, **fields)))
+    report = make.report(
+        side("3.11.0", counted(9, 5, **fields)), side("3.13.0", counted(9, 5, **fields))
+    )
     assert {row["near-duplicates"] for row in rows(report, tmp_path)} == {"n/a¹"}
-    assert "another release writes it otherwise" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "another release writes it otherwise" in (tmp_path / "summary.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_compilers_without_regions_have_no_table() -> None:
-    report = make.report(side("3.11.0", counted(None, None)), side("3.13.0", counted(None, None)))
+    report = make.report(
+        side("3.11.0", counted(None, None)), side("3.13.0", counted(None, None))
+    )
     assert "Deduplication" not in render_summary(report)
     assert "Deduplication" not in "".join(html_pieces(report))
 
 
 def test_the_page_has_the_line_and_the_table() -> None:
-    report = make.report(side("3.11.0", counted(100, 32)), side("3.13.0", counted(82, 32)))
+    report = make.report(
+        side("3.11.0", counted(100, 32)), side("3.13.0", counted(82, 32))
+    )
     page = "".join(html_pieces(report))
     assert "36 fewer regions are folded" in page and "Deduplication: 6 builds" in page
 
@@ -179,5 +246,7 @@ def test_the_page_has_the_line_and_the_table() -> None:
         ((), []),
     ],
 )
-def test_shares_have_the_digits_that_tell_them_apart(parts: Any, texts: list[str]) -> None:
+def test_shares_have_the_digits_that_tell_them_apart(
+    parts: Any, texts: list[str]
+) -> None:
     assert shares(*(Fraction(*part) for part in parts)) == texts

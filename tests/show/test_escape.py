@@ -1,4 +1,7 @@
-"""Nothing that a model or a compiler says means anything to Markdown, GitHub, HTML or a terminal; numbers."""
+"""Nothing that a model or a compiler says means anything to Markdown, GitHub, HTML or a terminal.
+
+Numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,16 @@ from markdown_it.token import Token
 from report_factory import HOSTILE
 
 from bot.core.record import Spread
-from bot.show.escape import clean, clean_block, clip, html_text, md_cell, md_code, md_fence, md_text
+from bot.show.escape import (
+    clean,
+    clean_block,
+    clip,
+    html_text,
+    md_cell,
+    md_code,
+    md_fence,
+    md_text,
+)
 from bot.show.filters import (
     amount,
     change,
@@ -32,18 +44,28 @@ from bot.show.filters import (
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 JOINER = "\u2060"
-_MARKDOWN = "\" ' `` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
+_MARKDOWN = (
+    "\" ' `` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
+)
 _GITHUB = "@ #1 : :// www. http deadbeef 0123456 GH-1 o/r#2 :tada:"
-_UNSEEN = "\n,\r\n,\t, ,\x1b[31m,\x1b]8;;x\x07,\x9b1m,\u202e,\u200b,\u2028,\ud800,\x00,\x85"
+_UNSEEN = (
+    "\n,\r\n,\t, ,\x1b[31m,\x1b]8;;x\x07,\x9b1m,\u202e,\u200b,\u2028,\ud800,\x00,\x85"
+)
 _PIECES = [*_MARKDOWN.split(), *_GITHUB.split(), *_UNSEEN.split(",")]
 nasty = st.lists(st.sampled_from(_PIECES) | st.characters(), max_size=12).map("".join)
 # What GitHub finds in text that is not code: mentions, issues, commits, links.
-_LINKS = re.compile(r"@\w|#\d|(?i:\bgh-\d)|://\w|(?i:www\.)\w|(?<!\d\+)\b(?=\d*[a-f])[0-9a-f]{7,40}\b")
+_LINKS = re.compile(
+    r"@\w|#\d|(?i:\bgh-\d)|://\w|(?i:www\.)\w|(?<!\d\+)\b(?=\d*[a-f])[0-9a-f]{7,40}\b"
+)
 
 
 def _inline(markdown: str) -> list[Token]:
     tokens = PARSER.parse(markdown)
-    assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], markdown
+    assert [token.type for token in tokens] == [
+        "paragraph_open",
+        "inline",
+        "paragraph_close",
+    ], markdown
     return tokens[1].children or []
 
 
@@ -56,7 +78,10 @@ def _hidden(text: str) -> str:
 @example("a``b`")
 def test_code_is_one_code_span_with_the_text(text: str) -> None:
     (span,) = _inline(md_code(text))
-    assert (span.type, span.content) == ("code_inline", _hidden(clean(text)) or "(empty)")
+    assert (span.type, span.content) == (
+        "code_inline",
+        _hidden(clean(text)) or "(empty)",
+    )
 
 
 @given(nasty)
@@ -64,14 +89,20 @@ def test_code_is_one_code_span_with_the_text(text: str) -> None:
 @example("\\")
 def test_a_cell_stays_in_its_column(text: str) -> None:
     row = f"| {md_cell(text)} | {md_text(text)} | end |"
-    tokens = PARSER.parse(f"| a | b | c |\n|---|---|---|\n{row}\n| next | row | end |\n")
+    tokens = PARSER.parse(
+        f"| a | b | c |\n|---|---|---|\n{row}\n| next | row | end |\n"
+    )
     cells = [token for token in tokens if token.type == "inline"]
     assert len(cells) == 9
     (span,) = cells[3].children or []
     assert span.type == "code_inline"
-    assert span.content.replace("\u2216", "\\") == (_hidden(clean(text)).replace("\u2216", "\\") or "(empty)")
+    assert span.content.replace("\u2216", "\\") == (
+        _hidden(clean(text)).replace("\u2216", "\\") or "(empty)"
+    )
     assert cells[5].content == "end"
-    assert not re.search(r"\\\\\|", md_cell(text)), "parsers disagree about a backslash before an escaped pipe"
+    assert not re.search(r"\\\\\|", md_cell(text)), (
+        "parsers disagree about a backslash before an escaped pipe"
+    )
 
 
 @given(nasty)
@@ -115,7 +146,9 @@ def test_a_version_has_no_invisible_character(version: str) -> None:
     assert md_text(version).replace("\\", "") == version
 
 
-@pytest.mark.parametrize("commit", ["deadbeef", "4f2c1d9a8b77", "at 0123abc.", "(1a2b3c4)", "a@0abc123"])
+@pytest.mark.parametrize(
+    "commit", ["deadbeef", "4f2c1d9a8b77", "at 0123abc.", "(1a2b3c4)", "a@0abc123"]
+)
 def test_a_commit_s_id_in_running_text_is_no_link(commit: str) -> None:
     assert not _LINKS.search(md_text(commit))
     assert JOINER in md_text(commit)
@@ -139,17 +172,26 @@ def test_clean_text_is_visible(text: str) -> None:
 
 
 def test_terminal_sequences_go_with_their_parameters() -> None:
-    assert clean("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x1b\\ \x1b(Bplain") == "red link plain"
+    assert (
+        clean("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x1b\\ \x1b(Bplain")
+        == "red link plain"
+    )
     assert clean_block("a\r\n\x1b[2Kb\tc\rd") == "a\nb   c\nd"
 
 
 def test_an_unfinished_sequence_swallows_nothing() -> None:
-    assert clean("\x1b]0;title and the error that matters") == "0;title and the error that matters"
+    assert (
+        clean("\x1b]0;title and the error that matters")
+        == "0;title and the error that matters"
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_poses_as_the_marker(text: str) -> None:
-    assert not any("<!-- code-size-bot" in escape(text) for escape in (md_code, md_cell, md_fence, md_text, html_text))
+    assert not any(
+        "<!-- code-size-bot" in escape(text)
+        for escape in (md_code, md_cell, md_fence, md_text, html_text)
+    )
 
 
 @given(st.text(max_size=40), st.integers(4, 30))
@@ -165,7 +207,13 @@ counts = st.integers(0, 1 << 53)
 
 
 def test_each_number_is_written_as_people_read_it() -> None:
-    sizes = [(83_990, "82.0 KiB"), (1_023, "1,023 B"), (1_024, "1.0 KiB"), (1_048_575, "1.0 MiB"), (5 << 40, "5.0 TiB")]
+    sizes = [
+        (83_990, "82.0 KiB"),
+        (1_023, "1,023 B"),
+        (1_024, "1.0 KiB"),
+        (1_048_575, "1.0 MiB"),
+        (5 << 40, "5.0 TiB"),
+    ]
     for size, text in [*sizes, (5 << 50, "5,120.0 TiB"), (None, "n/a")]:
         assert human(size) == text
     for value, unit, text in [
@@ -177,17 +225,60 @@ def test_each_number_is_written_as_people_read_it() -> None:
         (None, "bytes", "n/a"),
     ]:
         assert amount(value, unit) == text
-    assert [*map(signed, (33_552, -1_024, 0, None))] == ["+33,552 B", "−1,024 B", "±0", "n/a"]
-    ratios = (33_552 / 50_438, -0.5, 0.0004, -0.0004, 0.0, -1.0, -0.99999, 12.3456, 9.99, None)
-    assert "; ".join(map(percent, ratios)) == (
-        "+66.5 %; −50.0 %; +0.04 %; −0.04 %; 0 %; −100.0 %; −99.9 %; +1,235 %; +999.0 %; –"
+    assert [*map(signed, (33_552, -1_024, 0, None))] == [
+        "+33,552 B",
+        "−1,024 B",
+        "±0",
+        "n/a",
+    ]
+    ratios = (
+        33_552 / 50_438,
+        -0.5,
+        0.0004,
+        -0.0004,
+        0.0,
+        -1.0,
+        -0.99999,
+        12.3456,
+        9.99,
+        None,
+    )
+    assert (
+        "; ".join(map(percent, ratios))
+        == "+66.5 %; −50.0 %; +0.04 %; −0.04 %; 0 %; −100.0 %; −99.9 %; +1,235 %;"
+        " +999.0 %; –"
     )
     narrow = (0.665, 0.0994, 0.0996, -0.031, 0.0001, 25.0)
-    assert [grid_relative(*pair) for pair in ((10, 11), (Spread(0, 10), 20), (0, 5), (5, None))] == ["+10", *"–––"]
-    assert [*map(grid_percent, narrow)] == ["+66", "+9.9", "+10", "−3.1", "+0.01", "+2,500"]
-    assert [grid_relative(1_000, head) for head in (4, 1, 0)] == ["−99.6", "−99.9", "−100"], "less than all is not −100"
-    assert [*map(grid_percent, (-0.99, -0.9951, -0.9999, -1))] == ["−99", "−99.5", "−99.9", "−100"]
-    assert [*map(share, (0.56, 0.994, 0.996, 0.9999, 1))] == ["56 %", "99 %", "99.6 %", "99.9 %", "100 %"]
+    assert [
+        grid_relative(*pair)
+        for pair in ((10, 11), (Spread(0, 10), 20), (0, 5), (5, None))
+    ] == ["+10", *"–––"]
+    assert [*map(grid_percent, narrow)] == [
+        "+66",
+        "+9.9",
+        "+10",
+        "−3.1",
+        "+0.01",
+        "+2,500",
+    ]
+    assert [grid_relative(1_000, head) for head in (4, 1, 0)] == [
+        "−99.6",
+        "−99.9",
+        "−100",
+    ], "less than all is not −100"
+    assert [*map(grid_percent, (-0.99, -0.9951, -0.9999, -1))] == [
+        "−99",
+        "−99.5",
+        "−99.9",
+        "−100",
+    ]
+    assert [*map(share, (0.56, 0.994, 0.996, 0.9999, 1))] == [
+        "56 %",
+        "99 %",
+        "99.6 %",
+        "99.9 %",
+        "100 %",
+    ]
 
 
 def test_both_sides_are_written_with_what_lies_between() -> None:
@@ -200,10 +291,20 @@ def test_both_sides_are_written_with_what_lies_between() -> None:
         (5, None, "5 B → n/a", "–", "n/a"),
         (0, 0, "0 B", "–", "±0"),
         (Spread(0, 48), 24, "0..48 → 24 B", "–", "−24..+24 B (–)"),
-        (Spread(40, 50), 60, "40..50 → 60 B", "+20.0..+50.0 %", "+10..+20 B (+20.0..+50.0 %)"),
+        (
+            Spread(40, 50),
+            60,
+            "40..50 → 60 B",
+            "+20.0..+50.0 %",
+            "+10..+20 B (+20.0..+50.0 %)",
+        ),
         (None, None, "n/a", "–", "n/a"),
     ]:
-        assert (sides(base, head), relative(base, head), change(base, head)) == (told, grown, moved)
+        assert (sides(base, head), relative(base, head), change(base, head)) == (
+            told,
+            grown,
+            moved,
+        )
 
 
 @given(counts.filter(bool), counts)
@@ -215,5 +316,9 @@ def test_a_change_never_reads_as_none(base: int, head: int) -> None:
 
 
 def test_plural_and_superscript() -> None:
-    assert [plural(count, "cell") for count in (0, 1, 1_204)] == ["0 cells", "1 cell", "1,204 cells"]
+    assert [plural(count, "cell") for count in (0, 1, 1_204)] == [
+        "0 cells",
+        "1 cell",
+        "1,204 cells",
+    ]
     assert superscript(120) == "¹²⁰"

@@ -1,4 +1,7 @@
-"""Comments of everyday pull requests, of real compiles; and the order of a first screen, everywhere."""
+"""Comments of everyday pull requests, of real compiles.
+
+And the order of a first screen, everywhere.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,20 @@ from bot.show.comment import COMMENT_LIMIT, render_comment, render_summary
 from bot.show.facts import build_facts
 from bot.show.measures import measures_table
 
-FIXTURES = ("small", "many", "none", "usual", "broken", "broken_on_both", "no_baseline", "hostile", "why")
-REPORTS: dict[str, Report] = {name: getattr(make, name)() for name in (*FIXTURES, "explained_small")}
+FIXTURES = (
+    "small",
+    "many",
+    "none",
+    "usual",
+    "broken",
+    "broken_on_both",
+    "no_baseline",
+    "hostile",
+    "why",
+)
+REPORTS: dict[str, Report] = {
+    name: getattr(make, name)() for name in (*FIXTURES, "explained_small")
+}
 REPORTS |= {f"pull {name}": report for name, report in PULLS.items()}
 WIDE = 4_000
 COLUMNS, LINES = 100, 60
@@ -32,7 +47,13 @@ COLUMNS, LINES = 100, 60
 
 
 def plain(text: str) -> str:
-    words = unescape(re.sub(r"</?(?!code|strong)[a-z][^>]*>", " ", re.sub(r"</?(?:code|strong)>", "", text)))
+    words = unescape(
+        re.sub(
+            r"</?(?!code|strong)[a-z][^>]*>",
+            " ",
+            re.sub(r"</?(?:code|strong)>", "", text),
+        )
+    )
     return re.sub(r"[\u2060`*\\]", "", words).replace("\xa0", " ")
 
 
@@ -49,19 +70,28 @@ def page(report: Report) -> str:
 
 
 def terminal(report: Report) -> str:
-    return re.split(r"^ *model ", printed(report, WIDE), maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(
+        r"^ *model ", printed(report, WIDE), maxsplit=1, flags=re.MULTILINE
+    )[0]
 
 
 def shown_lines(text: str) -> int:
     """Of a comment's first screen."""
-    lines = (re.sub(r"<[^>]+>|[`*\\]", "", line) for line in text.partition("<details>")[0].splitlines()[1:])
+    lines = (
+        re.sub(r"<[^>]+>|[`*\\]", "", line)
+        for line in text.partition("<details>")[0].splitlines()[1:]
+    )
     return sum(max(1, ceil(len(line) / COLUMNS)) for line in lines if line)
 
 
 def folds(text: str) -> int:
     """How many are in no other; each is closed."""
     depth, top = 0, 0
-    markup = "".join(token.content for token in _leaves(text) if token.type in ("html_block", "html_inline"))
+    markup = "".join(
+        token.content
+        for token in _leaves(text)
+        if token.type in ("html_block", "html_inline")
+    )
     for tag in re.findall(r"</?details>", markup):
         top += tag == "<details>" and depth == 0
         depth += 1 if tag == "<details>" else -1
@@ -79,15 +109,21 @@ def test_a_comment_and_a_summary_have_at_most_six_folds(name: str) -> None:
 
 
 def _is_broken(report: Report, key: CellKey) -> bool:
-    return any(delta.key == key and delta.state == "newly-broken" for delta in report.deltas)
+    return any(
+        delta.key == key and delta.state == "newly-broken" for delta in report.deltas
+    )
 
 
 def parts(report: Report) -> list[str]:
     """What has to be there, in this order."""
     found = ["Code size: ", "What changed:"]
-    fails = [one for one in report.verdict.news if one.level == "fail" and not one.accepted]
+    fails = [
+        one for one in report.verdict.news if one.level == "fail" and not one.accepted
+    ]
     found += ["Newly failing"] * any(one.limit == "newly-broken" for one in fails)
-    found += ["Fails the check"] * any(one.metric and not _is_broken(report, one.key) for one in fails)
+    found += ["Fails the check"] * any(
+        one.metric and not _is_broken(report, one.key) for one in fails
+    )
     table, _ = measures_table(build_facts(report))
     found += ["largest change of stack or registers"] * bool(table)
     if build_facts(report).roots:
@@ -100,7 +136,9 @@ def parts(report: Report) -> list[str]:
 def test_the_order_is_the_same_everywhere(name: str, place: str) -> None:
     screen, told = PLACES[place](REPORTS[name]), parts(REPORTS[name])
     at = [screen.find(part) for part in told]
-    assert -1 not in at, [part for part, index in zip(told, at, strict=True) if index < 0]
+    assert -1 not in at, [
+        part for part, index in zip(told, at, strict=True) if index < 0
+    ]
     assert at == sorted(at)
 
 
@@ -111,35 +149,84 @@ def integrated(models: int, changed: int) -> Report:
     moved = {key: 9_000 + 100 * number for number, key in enumerate(keys[:changed])}
 
     def edit(key: CellKey, found: Cell) -> Cell:
-        return make.grown(found, artifact_bytes=moved[key], executable_bytes=moved[key]) if key in moved else found
+        return (
+            make.grown(found, artifact_bytes=moved[key], executable_bytes=moved[key])
+            if key in moved
+            else found
+        )
 
-    base, head = make.snapshot("3.12.0", models=names), make.snapshot("3.13.0", edit, names)
+    base, head = (
+        make.snapshot("3.12.0", models=names),
+        make.snapshot("3.13.0", edit, names),
+    )
     deltas = diff(base, head)
-    notes = ("changes may come from other commits: the baseline is 3 commits before the base",)
+    notes = (
+        (
+            "changes may come from other commits: the baseline is 3 commits before the"
+            " base"
+        ),
+    )
     causes = tuple(_cause(number, list(moved)) for number in range(30))
     found = Baseline("first parent of the merge commit", "b" * 40, 3)
-    return Report(base, head, found, deltas, make.judged(deltas), notes=notes, root_causes=causes)
+    return Report(
+        base, head, found, deltas, make.judged(deltas), notes=notes, root_causes=causes
+    )
 
 
 def _cause(number: int, keys: list[CellKey]) -> RootCause:
     size, targets = 1_000_000 - number, tuple(sorted({key.target for key in keys}))
-    total, models = Tally(400, size, 2 * size), tuple(sorted({key.model for key in keys}))
-    example = Example(keys[0], "main$async_dispatch_7_matmul_like_144x65x65x24_f32", "layer.0", 613, 13_344, 12_731, "")
+    total, models = (
+        Tally(400, size, 2 * size),
+        tuple(sorted({key.model for key in keys})),
+    )
+    example = Example(
+        keys[0],
+        "main$async_dispatch_7_matmul_like_144x65x65x24_f32",
+        "layer.0",
+        613,
+        13_344,
+        12_731,
+        "",
+    )
     by_target = dict.fromkeys(targets, total)
-    what, cells = f"cause number {number}: vector_common_parallel 1 → 8 (114), others (76)", tuple(keys)
+    what, cells = (
+        f"cause number {number}: vector_common_parallel 1 → 8 (114), others (76)",
+        tuple(keys),
+    )
     shares = {key: size // len(keys) for key in keys}
-    return RootCause("strategy", what, targets, models, cells, 400, total, 1 / 30, example, by_target, shares, "true")
+    return RootCause(
+        "strategy",
+        what,
+        targets,
+        models,
+        cells,
+        400,
+        total,
+        1 / 30,
+        example,
+        by_target,
+        shares,
+        "true",
+    )
 
 
 @pytest.mark.parametrize("changed", [210, 320])
-def test_hundreds_of_changed_cells_are_one_screen_with_their_causes_on_it(changed: int) -> None:
+def test_hundreds_of_changed_cells_are_one_screen_with_their_causes_on_it(
+    changed: int,
+) -> None:
     report = integrated(40, changed)
     text = render_comment(report)
     screen = text.partition("<details>")[0]
     assert shown_lines(text) <= LINES
     assert "number 0:" in screen and "number 3:" in screen and "| **all**: " in screen
-    assert f"{changed - 30} of 320 builds fail the check** · 30 of 320 builds with warnings" in screen
-    assert screen.count("| ❌") == 1 and "the job summary, report.html and report.json have everything" in text
+    assert (
+        f"{changed - 30} of 320 builds fail the check** · 30 of 320 builds with"
+        " warnings" in screen
+    )
+    assert (
+        screen.count("| ❌") == 1
+        and "the job summary, report.html and report.json have everything" in text
+    )
     assert len(text) < 65_536
 
 
@@ -179,12 +266,19 @@ def test_a_comment_links_to_what_the_page_has_where_that_can_be_read(case: str) 
     causes = len(everyday.report(case).root_causes)
     assert "cause-1" in links or not causes
     told = [re.sub(r"\[([^\]]+)\]\(<[^>]+>\)", r"\1", text), linked(case, "")]
-    told[0] = told[0].replace(" More: the page", "").replace("<sub>More: the page</sub>\n\n", "")
+    told[0] = (
+        told[0]
+        .replace(" More: the page", "")
+        .replace("<sub>More: the page</sub>\n\n", "")
+    )
     if len(told[1]) > 0.9 * COMMENT_LIMIT:  # links take the room of what comes last
         told = [each.partition("<details>")[0] for each in told]
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("page", ["", "http://example.com/report.html", "javascript:alert(1)//", "report.html"])
+@pytest.mark.parametrize(
+    "page",
+    ["", "http://example.com/report.html", "javascript:alert(1)//", "report.html"],
+)
 def test_it_never_links_to_a_page_that_nobody_can_read(page: str) -> None:
     assert "](<" not in linked("two_releases", page)

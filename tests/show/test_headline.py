@@ -47,41 +47,88 @@ def of_vmvx(edit: make.Edit) -> Report:
 def stepped(vmvx_bytes: int, cuda_bytes: int = 0) -> Report:
     """Artifacts change by this."""
     steps = {"vmvx": vmvx_bytes, **({"cuda": cuda_bytes} if cuda_bytes else {})}
-    return judged(same, lambda key, c: make.grown(c, artifact_bytes=steps[key.target]) if key.target in steps else c)
+    return judged(
+        same,
+        lambda key, c: (
+            make.grown(c, artifact_bytes=steps[key.target])
+            if key.target in steps
+            else c
+        ),
+    )
 
 
 VMVX = CellKey("bert_l4_f32_s128", "vmvx")
-LATE = make.partly(CellKey("bert_l4_f32_s128", "cuda"), timeout=CellKey("bert_l4_f32_dyn", "vmvx"))
-ADDED = make.report(make.snapshot("1", models=("bert",)), make.snapshot("2", models=("bert", "vit")))
+LATE = make.partly(
+    CellKey("bert_l4_f32_s128", "cuda"), timeout=CellKey("bert_l4_f32_dyn", "vmvx")
+)
+ADDED = make.report(
+    make.snapshot("1", models=("bert",)), make.snapshot("2", models=("bert", "vit"))
+)
 FORBIDDEN = Finding(VMVX, "fail", None, "states", "state", "broken", "failed → failed")
-BOTH_REFUSED = judged(*[lambda key, c: make.failed(c, "error") if key == VMVX else c] * 2)
+BOTH_REFUSED = judged(
+    *[lambda key, c: make.failed(c, "error") if key == VMVX else c] * 2
+)
 CRASH = Failure("compile", "boom", signal="SIGSEGV")
 OTHERWISE = judged(
     lambda key, c: make.failed(c, "error") if key == VMVX else c,
-    lambda key, c: replace(make.failed(c, "error"), failure=CRASH) if key == VMVX else c,
+    lambda key, c: (
+        replace(make.failed(c, "error"), failure=CRASH) if key == VMVX else c
+    ),
 )
-UNKNOWN, IDENTICAL = "⚪ Code size: unknown, because nothing could be compared", "103 of 104 builds bit-identical"
+UNKNOWN, IDENTICAL = (
+    "⚪ Code size: unknown, because nothing could be compared",
+    "103 of 104 builds bit-identical",
+)
 LOST = "1 of 8 builds compared: 7 not measured on head"
 
 
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (make.none(), "✅ Code size: nothing changed · 104 of 104 builds bit-identical"),
-        (replace(make.none(), broke="no shard"), "⚪ Code size: no change seen · 104 of 104 builds bit-identical"),
-        # what base had is no alarm
-        (make.usual(), "✅ Code size: nothing changed · 101 of 104 builds bit-identical, 3 already failing on base"),
-        (make.partly(), f"⚠️ Code size: {LOST} · no change seen · 1 of 8 builds bit-identical"),
         (
-            replace(make.partly(), verdict=judge(make.partly().deltas, [], {"unmeasured": "fail"})),
-            f"❌ Code size: 7 of 8 builds in a state that the rules forbid · {LOST} · 1 of 8 builds bit-identical",
+            make.none(),
+            "✅ Code size: nothing changed · 104 of 104 builds bit-identical",
+        ),
+        (
+            replace(make.none(), broke="no shard"),
+            "⚪ Code size: no change seen · 104 of 104 builds bit-identical",
+        ),
+        # what base had is no alarm
+        (
+            make.usual(),
+            (
+                "✅ Code size: nothing changed · 101 of 104 builds bit-identical, 3"
+                " already failing on base"
+            ),
+        ),
+        (
+            make.partly(),
+            f"⚠️ Code size: {LOST} · no change seen · 1 of 8 builds bit-identical",
+        ),
+        (
+            replace(
+                make.partly(),
+                verdict=judge(make.partly().deltas, [], {"unmeasured": "fail"}),
+            ),
+            (
+                f"❌ Code size: 7 of 8 builds in a state that the rules forbid · {LOST}"
+                " · 1 of 8 builds bit-identical"
+            ),
         ),
         (
             LATE,
-            "⚠️ Code size: 6 of 8 builds compared: 1 timed out on head, 1 not measured on head · no change seen · "
-            "6 of 8 builds bit-identical",
+            (
+                "⚠️ Code size: 6 of 8 builds compared: 1 timed out on head, 1 not"
+                " measured on head · no change seen · 6 of 8 builds bit-identical"
+            ),
         ),
-        (make.no_baseline(), f"{UNKNOWN} · 0 of 18 builds compared: 16 not measured on base, 2 not supported"),
+        (
+            make.no_baseline(),
+            (
+                f"{UNKNOWN} · 0 of 18 builds compared: 16 not measured on base, 2 not"
+                " supported"
+            ),
+        ),
         (make.broken_on_both(), f"{UNKNOWN} · 104 already failing on base"),
         # where the rules allow it
         (
@@ -91,10 +138,16 @@ LOST = "1 of 8 builds compared: 7 not measured on head"
         (ADDED, "✅ Code size: within the rules · 8 new, 8 of 16 builds bit-identical"),
         (
             of_vmvx(lambda _, c: replace(c, artifact_digest=None)),
-            "✅ Code size: no change seen · 91 of 104 builds bit-identical, 13 equal in every metric",
+            (
+                "✅ Code size: no change seen · 91 of 104 builds bit-identical, 13"
+                " equal in every metric"
+            ),
         ),
         *(
-            (of_vmvx(edit), "✅ Code size: within the rules · 13 changed at the same size")
+            (
+                of_vmvx(edit),
+                "✅ Code size: within the rules · 13 changed at the same size",
+            )
             for edit in (
                 lambda _, c: make.with_metrics(c, compile_cpu_ms=10**9),
                 lambda _, c: make.with_metrics(c, linalg_ops=None),
@@ -106,16 +159,40 @@ LOST = "1 of 8 builds compared: 7 not measured on head"
             of_vmvx(lambda _, c: make.with_metrics(c, artifact_bytes=None)),
             "✅ Code size: within the rules · 91 of 104 builds bit-identical",
         ),
-        (stepped(7), "✅ Code size: larger within the rules, +91 B (+0.0004 %) in all · 13 larger"),
+        (
+            stepped(7),
+            (
+                "✅ Code size: larger within the rules, +91 B (+0.0004 %) in all · 13"
+                " larger"
+            ),
+        ),
         (stepped(-7), "✅ Code size: smaller, −91 B (−0.0004 %) in all · 13 smaller"),
-        (stepped(7, -9), "✅ Code size: changed within the rules, −26 B (−0.0001 %) in all · 13 larger, 13 smaller"),
-        (stepped(7, -7), "✅ Code size: changed within the rules, ±0 in all · 13 larger, 13 smaller"),
+        (
+            stepped(7, -9),
+            (
+                "✅ Code size: changed within the rules, −26 B (−0.0001 %) in all · 13"
+                " larger, 13 smaller"
+            ),
+        ),
+        (
+            stepped(7, -7),
+            "✅ Code size: changed within the rules, ±0 in all · 13 larger, 13 smaller",
+        ),
         # a failure of another kind is not called unchanged
-        (BOTH_REFUSED, f"✅ Code size: nothing changed · {IDENTICAL}, 1 already failing on base"),
-        (OTHERWISE, f"✅ Code size: within the rules · {IDENTICAL}, 1 already failing on base"),
+        (
+            BOTH_REFUSED,
+            f"✅ Code size: nothing changed · {IDENTICAL}, 1 already failing on base",
+        ),
+        (
+            OTHERWISE,
+            f"✅ Code size: within the rules · {IDENTICAL}, 1 already failing on base",
+        ),
         (
             replace(BOTH_REFUSED, verdict=Verdict("fail", (FORBIDDEN,))),
-            f"❌ Code size: 1 of 104 builds in a state that the rules forbid · {IDENTICAL}, 1 already failing on base",
+            (
+                "❌ Code size: 1 of 104 builds in a state that the rules forbid ·"
+                f" {IDENTICAL}, 1 already failing on base"
+            ),
         ),
     ],
 )
@@ -131,9 +208,17 @@ def test_no_sentence_denies_a_change(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
     told = said(report)
     assert told.startswith(f"{ICONS[report.verdict.status]} Code size: ")
-    moved = {delta.state for delta in report.deltas} & {"changed", "fixed", "new", "removed", "newly-broken"}
+    moved = {delta.state for delta in report.deltas} & {
+        "changed",
+        "fixed",
+        "new",
+        "removed",
+        "newly-broken",
+    }
     assert not (moved and ("nothing changed" in told or "no change seen" in told))
-    for broken in [delta for delta in report.deltas if delta.state == "newly-broken"][:1]:
+    for broken in [delta for delta in report.deltas if delta.state == "newly-broken"][
+        :1
+    ]:
         assert re.search(r"\d of \d+ builds? newly failing", told), broken.key
 
 
@@ -156,7 +241,8 @@ def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
     assert signed(moved) in told or not moved
 
 
-# The grid: the state of every cell, which metric a mark is for, and no mark for what base had.
+# The grid: the state of every cell, which metric a mark is for, and no mark for what
+# base had.
 
 
 def drawn_grid(report: Report, limits: Limits = TIERS[0]) -> Grid:
@@ -177,20 +263,44 @@ def test_the_grid_draws_every_state() -> None:
         if state in ("newly-broken", "broken"):
             return make.failed(found, "error")
         if state == "unmeasured":
-            return replace(found, status="unsupported", metrics={}, artifact_digest=None)
-        return None if state == "removed" else make.grown(found, artifact_bytes=1) if state == "changed" else found
+            return replace(
+                found, status="unsupported", metrics={}, artifact_digest=None
+            )
+        return (
+            None
+            if state == "removed"
+            else make.grown(found, artifact_bytes=1)
+            if state == "changed"
+            else found
+        )
 
     base, head = make.snapshot("1", on_base), make.snapshot("2", on_head)
-    without = {state: {m: d for m, d in base.models.items() if states.get(m) != state} for state in ("new", "removed")}
-    report = make.report(replace(base, models=without["new"]), replace(head, models=without["removed"]))
+    without = {
+        state: {m: d for m, d in base.models.items() if states.get(m) != state}
+        for state in ("new", "removed")
+    }
+    report = make.report(
+        replace(base, models=without["new"]), replace(head, models=without["removed"])
+    )
     texts = {model: cells[0].text for model, cells in drawn_grid(report).blocks[0][1]}
-    assert [texts[model] for model in states] == ["💥", "+0.0004", "🆕", "➖", "🟢", "🚫", "·", "="]
+    assert [texts[model] for model in states] == [
+        "💥",
+        "+0.0004",
+        "🆕",
+        "➖",
+        "🟢",
+        "🚫",
+        "·",
+        "=",
+    ]
 
 
 def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -> None:
     targets = load_config(configs_dir() / "wide.yml", models=False).targets
     wide = {target.name: target.backend for target in targets if not target.unsupported}
-    head = make.snapshot("2", lambda _key, found: make.grown(found, artifact_bytes=30_000), targets=wide)
+    head = make.snapshot(
+        "2", lambda _key, found: make.grown(found, artifact_bytes=30_000), targets=wide
+    )
     grid = drawn_grid(make.report(make.snapshot("1", targets=wide), head))
     assert [" ".join(headers) for headers, _ in grid.blocks] == [
         "cuda sm_89 aarch64 riscv64 x86_64 x86_64-O2 x86_64-O3",
@@ -221,7 +331,12 @@ def cell_of(report: Report, key: CellKey = VIT_VMVX) -> GridCell:
 
 
 def vit_of(size: int) -> Snapshot:
-    return make.snapshot("1", lambda key, c: make.with_metrics(c, artifact_bytes=size) if key == VIT_VMVX else c)
+    return make.snapshot(
+        "1",
+        lambda key, c: (
+            make.with_metrics(c, artifact_bytes=size) if key == VIT_VMVX else c
+        ),
+    )
 
 
 WARNED = Finding(VIT_VMVX, "warn", "stack_max_bytes", "r", "change", "5", "+9", 1, 10)
@@ -245,4 +360,6 @@ def test_a_cell_has_the_mark_of_its_worst_news_and_a_letter_where_that_is_no_art
     base, head = (vit_of(size) for size in (1_000, 900))
     report = replace(make.report(base, head), verdict=Verdict("warn", findings))
     assert (cell_of(report).text, cell_of(report).level) == (text, level)
-    assert (("ᵒ", "by another metric than code size") in drawn_grid(report).legend) == ("ᵒ" in text)
+    assert (("ᵒ", "by another metric than code size") in drawn_grid(report).legend) == (
+        "ᵒ" in text
+    )

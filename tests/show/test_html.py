@@ -93,7 +93,10 @@ def read(html: str) -> Page:
     return page
 
 
-@pytest.mark.parametrize("name", ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why"])
+@pytest.mark.parametrize(
+    "name",
+    ["small", "many", "none", "usual", "broken", "broken_on_both", "hostile", "why"],
+)
 def test_it_is_well_formed_and_harmless(name: str) -> None:
     html = render_html(getattr(make, name)())
     read(html)
@@ -109,10 +112,16 @@ def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> N
     assert len(known) == len(page.ids)
     assert all(ID.fullmatch(one) for one in known)
     assert {link.removeprefix("#") for link in page.links} <= known
-    points = [(d.key, one.executable) for d in report.deltas for one in (d.head or d.base or _NOTHING).dispatches]
+    points = [
+        (d.key, one.executable)
+        for d in report.deltas
+        for one in (d.head or d.base or _NOTHING).dispatches
+    ]
     assert {dispatch_address(*point) for point in points} <= known
     assert {cell_address(delta.key) for delta in report.deltas} <= known
-    assert {f"cause-{number + 1}" for number in range(len(build_facts(report).roots))} <= known
+    assert {
+        f"cause-{number + 1}" for number in range(len(build_facts(report).roots))
+    } <= known
 
 
 _NOTHING = Cell(CellKey("", ""), "failed")
@@ -120,29 +129,47 @@ _NOTHING = Cell(CellKey("", ""), "failed")
 
 def test_golden() -> None:
     check_golden("small.report.html", content(render_html(make.small())))
-    check_golden("explained_small.report.html", content(render_html(make.explained_small())))
+    check_golden(
+        "explained_small.report.html", content(render_html(make.explained_small()))
+    )
 
 
 def test_what_is_not_known_says_why() -> None:
-    unknown = {"stack_max_bytes": None, "workgroup_memory_max_bytes": None, "fills": None}
+    unknown = {
+        "stack_max_bytes": None,
+        "workgroup_memory_max_bytes": None,
+        "fills": None,
+    }
     why = "<no> machine frames"
 
     def without(_key: CellKey, found: Cell) -> Cell:
-        reasons = {"stack_max_bytes": why, "workgroup_memory_max_bytes": why, "fills": "bytecode"}
+        reasons = {
+            "stack_max_bytes": why,
+            "workgroup_memory_max_bytes": why,
+            "fills": "bytecode",
+        }
         return make.with_metrics(replace(found, reasons=reasons), **unknown)
 
     models, targets = ("m",), {"vmvx": "vmvx"}
     base, head = (make.snapshot(name, without, models, targets) for name in "12")
     html = render_html(make.report(base, head))
     first, second, third = (METRIC_BY_ID[metric].label for metric in unknown)
-    together = [label for label in (metric.label for metric in METRICS) if label in (first, second)]
+    together = [
+        label
+        for label in (metric.label for metric in METRICS)
+        if label in (first, second)
+    ]
     assert f"n/a: {', '.join(together)} (&lt;no&gt; machine frames)" in html
     assert f"n/a: {third} (bytecode)" in html
     new = make.report(replace(base, models={}, cells=()), head)
-    assert [delta.state for delta in new.deltas] == ["new"] and f"n/a: {third} (bytecode)" in render_html(new)
+    assert [delta.state for delta in new.deltas] == [
+        "new"
+    ] and f"n/a: {third} (bytecode)" in render_html(new)
 
 
-def test_what_warns_of_a_build_that_was_not_measured_comes_before_what_only_changed() -> None:
+def test_what_warns_of_a_build_that_was_not_measured_comes_before_what_only_changed() -> (
+    None
+):
     facts = build_facts(make.partly())
     levels = [facts.level(delta.key) for delta in selection(facts).shown]
     assert "warn" in levels and levels == sorted(levels, key=("fail", "warn", "").index)
@@ -151,13 +178,23 @@ def test_what_warns_of_a_build_that_was_not_measured_comes_before_what_only_chan
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:
     def head(_key: CellKey, found: Cell) -> Cell:
         first, second, third = found.dispatches
-        other = (replace(first, code_bytes=9_999), replace(second, name="renamed"), third)
+        other = (
+            replace(first, code_bytes=9_999),
+            replace(second, name="renamed"),
+            third,
+        )
         return make.with_metrics(replace(found, dispatches=other), linalg_ops=1)
 
     models, targets = ("m",), {"vmvx": "vmvx"}
-    report = make.report(make.snapshot("1", models=models, targets=targets), make.snapshot("2", head, models, targets))
+    report = make.report(
+        make.snapshot("1", models=models, targets=targets),
+        make.snapshot("2", head, models, targets),
+    )
     html = render_html(report)
-    row = "<th>main_dispatch_0_matmul_128x0_f32</th><td>matmul</td><td>2</td><td>1,200 → 9,999 B</td>"
+    row = (
+        "<th>main_dispatch_0_matmul_128x0_f32</th><td>matmul</td><td>2</td><td>1,200 →"
+        " 9,999 B</td>"
+    )
     assert f'<tr id="m/vmvx/main_dispatch_0">{row}' in html
     second = '<tr id="m/vmvx/main_dispatch_0/renamed"><th>renamed (only on head)</th>'
     assert f"{second}<td>matmul</td><td>2</td><td>1,201 B</td>" in html
@@ -173,7 +210,11 @@ def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
     assert known is not None
     address = dispatch_address(key, known.executable)
     assert html.count(f'id="{address}"') == 1
-    assert html.partition(f'id="{address}"')[0].rpartition("<table ")[2].startswith('class="sortable told')
+    assert (
+        html.partition(f'id="{address}"')[0]
+        .rpartition("<table ")[2]
+        .startswith('class="sortable told')
+    )
     assert f'<a href="#{address}">' in html, "a root cause has it as its largest"
 
 
@@ -186,7 +227,12 @@ def test_the_first_root_causes_are_shown_and_the_others_are_folded() -> None:
     report = everyday.report("two_releases")
     html = content(render_html(report))
     folded = html.index("more causes</summary>")
-    assert html.index('id="cause-4"') < folded < html.index('id="cause-5"') < html.index('<h2 id="grid"')
+    assert (
+        html.index('id="cause-4"')
+        < folded
+        < html.index('id="cause-5"')
+        < html.index('<h2 id="grid"')
+    )
     assert f"{len(build_facts(report).roots) - 4} more causes</summary>" in html
 
 
@@ -194,7 +240,10 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     report = make.explained(make.huge(4_000))
     html = render_html(report)
     assert len(html.encode()) < 5_000_000
-    shown, drawn = html.count('<details class="cell"'), re.search(r"Of 4,000 builds this page shows the ([\d,]+)", html)
+    shown, drawn = (
+        html.count('<details class="cell"'),
+        re.search(r"Of 4,000 builds this page shows the ([\d,]+)", html),
+    )
     assert drawn and int(drawn[1].replace(",", "")) == shown >= 1_500
     assert f"The other {4_000 - shown:,} are in report.json; " in html
     read(html)
@@ -210,11 +259,24 @@ def crowded(models: int, dispatches: int) -> Report:
                 size_bytes = 1_000 + number + step_bytes * (number % 7 + 1)
                 row = make.dispatch(number, size_bytes)
                 rows.append(replace(row, code=make.digest(f"{version}{number}")[:43]))
-            return make.grown(replace(cell, dispatches=tuple(rows)), artifact_bytes=step_bytes * dispatches)
+            return make.grown(
+                replace(cell, dispatches=tuple(rows)),
+                artifact_bytes=step_bytes * dispatches,
+            )
 
-        return make.snapshot(version, of, tuple(f"m{number}" for number in range(models)), {"vmvx": "vmvx"})
+        return make.snapshot(
+            version,
+            of,
+            tuple(f"m{number}" for number in range(models)),
+            {"vmvx": "vmvx"},
+        )
 
-    return reported(load_config(models=False), side("1", 0), side("2", 8), Baseline("snapshot base.json"))
+    return reported(
+        load_config(models=False),
+        side("1", 0),
+        side("2", 8),
+        Baseline("snapshot base.json"),
+    )
 
 
 @pytest.mark.parametrize(("models", "dispatches"), [(1, 20_000), (20, 1_200)])
@@ -248,7 +310,9 @@ def test_what_a_block_is_reckoned_to_take_is_never_less_than_it_takes() -> None:
         facts = build_facts(made)
         for card in cards(facts, selection(facts), 4, PageRoom(10**9)):
             for block in card.blocks:
-                drawn = draw(load("_blocks.html.j2", None), blocks=(block,), answer="report")
+                drawn = draw(
+                    load("_blocks.html.j2", None), blocks=(block,), answer="report"
+                )
                 assert len(drawn.strip().encode()) <= block_bytes(block), drawn[:300]
 
 
@@ -259,7 +323,10 @@ def test_without_room_the_first_builds_are_told_whole_and_every_link_still_leads
     monkeypatch.setattr("bot.show.page.LARGEST_BYTES", largest_bytes)
     html = content(render_html(everyday.report("two_releases")))
     cells = html.split('<details class="cell"')[1:]
-    cut = ["This page has no room for more of this build: report.json" in cell for cell in cells]
+    cut = [
+        "This page has no room for more of this build: report.json" in cell
+        for cell in cells
+    ]
     assert cut == [False] * whole + [True] * (36 - whole)
     page = Page(html)
     assert {link.removeprefix("#") for link in page.links} <= {*page.ids, "main"}
@@ -275,7 +342,9 @@ def test_no_scripts_but_its_own_and_nothing_from_elsewhere() -> None:
 
 
 def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
-    (tmp_path / "report.html.j2").write_text("{% for card in cards %}{{ card.model }}{% endfor %}")
+    (tmp_path / "report.html.j2").write_text(
+        "{% for card in cards %}{{ card.model }}{% endfor %}"
+    )
     html = render_html(make.hostile(), tmp_path)
     assert "<" not in html
     assert "\u202e" not in html
@@ -284,15 +353,29 @@ def test_a_user_template_is_escaped_too(tmp_path: Path) -> None:
         render_html(make.small(), tmp_path)
 
 
-def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such(tmp_path: Path) -> None:
+def test_a_part_of_the_page_style_and_scripts_are_the_users_where_there_are_such(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "report").mkdir()
-    (tmp_path / "report.totals.html.j2").write_text("<p>{{ one.title }}: mine</p>", encoding="utf-8")
-    (tmp_path / "report" / "grid.html.j2").write_text("<p>{{ status }} is mine</p>", encoding="utf-8")
-    (tmp_path / "report" / "cells.js").write_text("\r\nwindow.mine = true;\r\n", encoding="utf-8")
+    (tmp_path / "report.totals.html.j2").write_text(
+        "<p>{{ one.title }}: mine</p>", encoding="utf-8"
+    )
+    (tmp_path / "report" / "grid.html.j2").write_text(
+        "<p>{{ status }} is mine</p>", encoding="utf-8"
+    )
+    (tmp_path / "report" / "cells.js").write_text(
+        "\r\nwindow.mine = true;\r\n", encoding="utf-8"
+    )
     html = render_html(make.small(), tmp_path)
-    assert "<p>Measures by target: mine</p>" in html and '<h2 id="totals">' not in html and '<h2 id="alarms">' in html
+    assert (
+        "<p>Measures by target: mine</p>" in html
+        and '<h2 id="totals">' not in html
+        and '<h2 id="alarms">' in html
+    )
     assert "<p>fail is mine</p>" in html and '<h2 id="grid">' not in html
-    assert "<script>window.mine = true;</script>" in html and sources(["window.mine = true;"]) in unescape(html)
+    assert "<script>window.mine = true;</script>" in html and sources(
+        ["window.mine = true;"]
+    ) in unescape(html)
 
 
 @pytest.mark.parametrize("render", [render_comment, render_summary, render_html])
@@ -309,7 +392,11 @@ NAMES = st.text(st.characters(exclude_categories=()), max_size=300)
 def test_a_second_entry_point_of_an_executable_has_its_name_behind_it() -> None:
     points = [("exe", "a"), ("other", "a"), ("exe", "b")]
     cell = cell_address(KEY)
-    assert list(dispatch_addresses(KEY, points).values()) == [f"{cell}/exe", f"{cell}/other", f"{cell}/exe/b"]
+    assert list(dispatch_addresses(KEY, points).values()) == [
+        f"{cell}/exe",
+        f"{cell}/other",
+        f"{cell}/exe/b",
+    ]
 
 
 @given(NAMES, NAMES)
@@ -364,20 +451,43 @@ def test_leaves_sum_to_the_change_of_each_artifact(case: str) -> None:
     report = everyday.report(case)
     tree = change_map(build_facts(report))
     assert_sums(tree, report)
-    assert tree.moved_bytes == sum(root.total.absolute_bytes for root in report.root_causes)
+    assert tree.moved_bytes == sum(
+        root.total.absolute_bytes for root in report.root_causes
+    )
     largest = max((one.moved_bytes for one in leaves(tree)), default=0)
     for least in (2, 500, largest + 1):
         small = pruned(tree, least)
-        assert (small.net_bytes, small.moved_bytes) == (tree.net_bytes, tree.moved_bytes)
+        assert (small.net_bytes, small.moved_bytes) == (
+            tree.net_bytes,
+            tree.moved_bytes,
+        )
         assert small.moved_bytes == sum(one.moved_bytes for one in leaves(small))
 
 
 def test_what_nothing_explains_is_a_rectangle_of_its_own() -> None:
     report = everyday.report("two_releases")
     key = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
-    for told in ({}, {key: replace(report.explanations[key], dispatches=report.explanations[key].dispatches[3:])}):
-        made = replace(report, explanations={**{k: v for k, v in report.explanations.items() if k != key}, **told})
+    for told in (
+        {},
+        {
+            key: replace(
+                report.explanations[key],
+                dispatches=report.explanations[key].dispatches[3:],
+            )
+        },
+    ):
+        made = replace(
+            report,
+            explanations={
+                **{k: v for k, v in report.explanations.items() if k != key},
+                **told,
+            },
+        )
         tree = change_map(build_facts(made))
         assert_sums(tree, made)
-        (rest,) = (one for one in cells_of(tree)[cell_address(key)].inside if one.name == "unattributed")
+        (rest,) = (
+            one
+            for one in cells_of(tree)[cell_address(key)].inside
+            if one.name == "unattributed"
+        )
         assert rest.net_bytes and ("dispatch" in rest.inside[0].name)

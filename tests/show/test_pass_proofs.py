@@ -8,7 +8,12 @@ from bot.core.proof import PARTLY, PROVED
 from bot.show.machine_passes import machine_pass_json
 from bot.show.pass_proofs import pass_proof_json, pass_proof_line
 
-CUTS = (PassCut(0, 9_354), PassCut(42, 9_354, "cse"), PassCut(43, 32_077, "lower-vectors"), PassCut(85, 32_077, "end"))
+CUTS = (
+    PassCut(0, 9_354),
+    PassCut(42, 9_354, "cse"),
+    PassCut(43, 32_077, "lower-vectors"),
+    PassCut(85, 32_077, "end"),
+)
 
 
 def proof(
@@ -35,8 +40,8 @@ def proof(
 
 
 EFFECT = (
-    "with base's IR after it in head's passes, 22,723 B of the 22,723 B shrinkage of the MLIR part disappear; "
-    "with base's IR before it, 0 B"
+    "with base's IR after it in head's passes, 22,723 B of the 22,723 B shrinkage of"
+    " the MLIR part disappear; with base's IR before it, 0 B"
 )
 
 
@@ -45,14 +50,23 @@ def test_a_proof_says_what_disappears_on_both_sides_of_the_pass() -> None:
 
 
 def test_a_pass_of_one_side_says_so_and_a_renamed_one_has_both_names() -> None:
-    assert pass_proof_line(proof(base=())).startswith("pass lower-vectors, which only head runs: proved: ")
-    assert pass_proof_line(proof(head=())).startswith("pass lower-vectors, which only base runs: proved: ")
-    assert pass_proof_line(proof(base=("old",))).startswith("pass lower-vectors (on base old): proved: ")
+    assert pass_proof_line(proof(base=())).startswith(
+        "pass lower-vectors, which only head runs: proved: "
+    )
+    assert pass_proof_line(proof(head=())).startswith(
+        "pass lower-vectors, which only base runs: proved: "
+    )
+    assert pass_proof_line(proof(base=("old",))).startswith(
+        "pass lower-vectors (on base old): proved: "
+    )
 
 
 def test_a_range_names_its_ends_and_the_passes_of_one_side() -> None:
     line = pass_proof_line(proof(base=("cse", "last"), head=("cse", "new", "last")))
-    assert line.startswith("passes cse to last (3 passes; only head runs new): proved: with base's IR after them ")
+    assert line.startswith(
+        "passes cse to last (3 passes; only head runs new): proved: with base's IR"
+        " after them "
+    )
 
 
 def test_what_is_not_proved_has_its_reason() -> None:
@@ -66,17 +80,28 @@ def test_what_is_not_proved_has_its_reason() -> None:
 def test_json_has_the_range_and_its_bytes() -> None:
     shown = pass_proof_json(proof())
     assert shown is not None
-    assert (shown["first_pass"], shown["last_pass"], shown["runs_on"]) == ("lower-vectors", "lower-vectors", "both")
+    assert (shown["first_pass"], shown["last_pass"], shown["runs_on"]) == (
+        "lower-vectors",
+        "lower-vectors",
+        "both",
+    )
     assert (shown["bytes_before"], shown["bytes_after"]) == (9_354, 32_077)
     assert shown["cuts"][0] == {"place": 0, "after": None, "code_bytes": 9_354}
     assert pass_proof_json(None) is None
     empty = pass_proof_json(untried("no option"))
     assert empty is not None
-    assert (empty["first_pass"], empty["bytes_before"], empty["moved_bytes"]) == (None, None, None)
+    assert (empty["first_pass"], empty["bytes_before"], empty["moved_bytes"]) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_the_first_pass_with_other_instructions_is_named() -> None:
-    same, other = MachineStage("finalize-isel", 5, 5), MachineStage("greedy", 5, 5, {"A": 1, "B": -1})
+    same, other = (
+        MachineStage("finalize-isel", 5, 5),
+        MachineStage("greedy", 5, 5, {"A": 1, "B": -1}),
+    )
     shown = machine_pass_json(MachinePasses("base", (same, other)))
     assert shown is not None
     assert shown["first_apart"] == "greedy"

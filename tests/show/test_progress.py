@@ -21,18 +21,25 @@ def out() -> io.StringIO:
     return io.StringIO()
 
 
-def progress(out: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, terminal: bool = False) -> MeasureProgress:
+def progress(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, terminal: bool = False
+) -> MeasureProgress:
     """One that says a line for every cell where there is no terminal."""
     monkeypatch.setattr("bot.show.progress._LINE_EVERY_SECONDS", -1.0)
     return MeasureProgress(Console(file=out, force_terminal=terminal, width=120))
 
 
 def counted(out: io.StringIO) -> list[tuple[int, int]]:
-    return [(int(done), int(total)) for done, total in re.findall(r"(\d+)/(\d+) builds", out.getvalue())]
+    return [
+        (int(done), int(total))
+        for done, total in re.findall(r"(\d+)/(\d+) builds", out.getvalue())
+    ]
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_what_is_measured_again_counts_once(out: io.StringIO, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+def test_what_is_measured_again_counts_once(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
     with progress(out, monkeypatch, terminal=terminal) as told:
         told.plan(3, 1, 2.0)
         for cell in (BAD, GOOD, BAD, BAD):
@@ -40,11 +47,19 @@ def test_what_is_measured_again_counts_once(out: io.StringIO, monkeypatch: pytes
             told.measured("head", cell, 1.0)
             told.ended("again")
         told.spent({}, 2)
-    last = re.findall(r"\d+/\d+ builds, \d+ running(?:, \d+ failed)?", out.getvalue())[-1]
-    assert max(counted(out)) == (3, 3) and last.startswith("3/3 builds, ") and last.endswith(", 1 failed")
+    last = re.findall(r"\d+/\d+ builds, \d+ running(?:, \d+ failed)?", out.getvalue())[
+        -1
+    ]
+    assert (
+        max(counted(out)) == (3, 3)
+        and last.startswith("3/3 builds, ")
+        and last.endswith(", 1 failed")
+    )
 
 
-def test_a_new_plan_begins_to_count_anew(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_plan_begins_to_count_anew(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with progress(out, monkeypatch) as told:
         for _ in range(2):
             told.plan(2, 0, 2.0)
@@ -53,7 +68,9 @@ def test_a_new_plan_begins_to_count_anew(out: io.StringIO, monkeypatch: pytest.M
     assert counted(out) == [(1, 2), (2, 2)] * 2 and "2 failed" not in out.getvalue()
 
 
-def test_each_plan_says_its_own_time(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_plan_says_its_own_time(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = 100.0
     monkeypatch.setattr("bot.show.progress.time.monotonic", lambda: now)
     with progress(out, monkeypatch) as told:
@@ -67,13 +84,17 @@ def test_each_plan_says_its_own_time(out: io.StringIO, monkeypatch: pytest.Monke
     ]
 
 
-def test_nothing_is_counted_before_there_is_a_plan(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_counted_before_there_is_a_plan(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with progress(out, monkeypatch) as told:
         told.measured("head", GOOD, 1.0)
     assert counted(out) == []
 
 
-def test_threads_never_count_beyond_the_plan(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_never_count_beyond_the_plan(
+    out: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with progress(out, monkeypatch) as told, ThreadPoolExecutor(4) as pool:
         told.plan(50, 10, 40.0)
         list(pool.map(lambda _: told.measured("head", GOOD, 1.0), range(200)))

@@ -6,11 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof, Proof, status_of
+from bot.core.proof import (
+    NOT_TRIED,
+    PARTLY,
+    PROVED,
+    REFUTED,
+    KnobProof,
+    Proof,
+    status_of,
+)
 from bot.show.proofs import cause_proof_words, knob_proof_words, phase_proof_words
 
 
-def proof(moved_bytes: int, restored_bytes: int, knobs: int = 1, others: tuple[str, ...] = ()) -> KnobProof:
+def proof(
+    moved_bytes: int, restored_bytes: int, knobs: int = 1, others: tuple[str, ...] = ()
+) -> KnobProof:
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),
         moved_bytes=moved_bytes,
@@ -24,68 +34,151 @@ def proof(moved_bytes: int, restored_bytes: int, knobs: int = 1, others: tuple[s
     ("moved_bytes", "restored_bytes", "knobs", "words"),
     [
         (4241, 4227, 1, "proved: with base's value 99 % of the growth disappears"),
-        (-4241, -4241, 3, "proved: with base's values 100 % of the shrinkage disappears"),
-        (1000, 899, 1, "partly proved: with base's value 89 % of the growth disappears"),
-        (10_000, 8_999, 1, "partly proved: with base's value 89 % of the growth disappears"),
-        (-1000, -630, 2, "partly proved: with base's values 63 % of the shrinkage disappears"),
-        (464, 700, 1, "partly proved: with base's value 151 % of the growth disappears, which is more than all of it"),
-        (10_000, 11_001, 1,
-         "partly proved: with base's value 111 % of the growth disappears, which is more than all of it"),
+        (
+            -4241,
+            -4241,
+            3,
+            "proved: with base's values 100 % of the shrinkage disappears",
+        ),
+        (
+            1000,
+            899,
+            1,
+            "partly proved: with base's value 89 % of the growth disappears",
+        ),
+        (
+            10_000,
+            8_999,
+            1,
+            "partly proved: with base's value 89 % of the growth disappears",
+        ),
+        (
+            -1000,
+            -630,
+            2,
+            "partly proved: with base's values 63 % of the shrinkage disappears",
+        ),
+        (
+            464,
+            700,
+            1,
+            "partly proved: with base's value 151 % of the growth disappears, which is more than all of it",
+        ),
+        (
+            10_000,
+            11_001,
+            1,
+            "partly proved: with base's value 111 % of the growth disappears, which is more than all of it",
+        ),
         (10_000, 999, 1, "refuted: with base's value 9 % of the growth disappears"),
-        (10_000, 99, 1, "refuted: with base's value less than 1 % of the growth disappears"),
+        (
+            10_000,
+            99,
+            1,
+            "refuted: with base's value less than 1 % of the growth disappears",
+        ),
         (2720, 0, 2, "refuted: with base's values none of the growth disappears"),
         (2720, -156, 2, "refuted: with base's values the growth is 156 B larger"),
         (-2176, 1176, 2, "refuted: with base's values the shrinkage is 1,176 B larger"),
     ],
-)  # fmt: skip
-def test_one_dispatch(moved_bytes: int, restored_bytes: int, knobs: int, words: str) -> None:
+)
+def test_one_dispatch(
+    moved_bytes: int, restored_bytes: int, knobs: int, words: str
+) -> None:
     assert knob_proof_words(proof(moved_bytes, restored_bytes, knobs)) == words
 
 
 def test_what_is_said_besides() -> None:
-    exact = KnobProof(PROVED, moved_bytes=8, restored_bytes=8, knobs=("a",), others=("b",), is_exact=True)
-    assert knob_proof_words(exact) == (
-        "proved: with base's value 100 % of the growth disappears, and head has base's very code; `b` is not needed"
+    exact = KnobProof(
+        PROVED,
+        moved_bytes=8,
+        restored_bytes=8,
+        knobs=("a",),
+        others=("b",),
+        is_exact=True,
+    )
+    assert (
+        knob_proof_words(exact)
+        == "proved: with base's value 100 % of the growth disappears, and head has"
+        " base's very code; `b` is not needed"
     )
     several = proof(100, 100, 2, others=("a", "b", "c"))
     assert knob_proof_words(several).endswith("; `a`, `b` and `c` are not needed")
-    ended = KnobProof(PROVED, moved_bytes=8, restored_bytes=8, knobs=("a", "b"), is_smallest=False)
-    assert knob_proof_words(ended).endswith("; not every value was left out once (compile budget used up)")
-    assert knob_proof_words(KnobProof(NOT_TRIED, "the configuration is the same on both sides")) == (
-        "not tried: the configuration is the same on both sides"
+    ended = KnobProof(
+        PROVED, moved_bytes=8, restored_bytes=8, knobs=("a", "b"), is_smallest=False
+    )
+    assert knob_proof_words(ended).endswith(
+        "; not every value was left out once (compile budget used up)"
+    )
+    assert (
+        knob_proof_words(
+            KnobProof(NOT_TRIED, "the configuration is the same on both sides")
+        )
+        == "not tried: the configuration is the same on both sides"
     )
 
 
 @pytest.mark.parametrize(
     ("joint", "net_bytes", "words"),
     [
-        (Proof(PROVED, 990, 1000, 3), 1000,
-         "proved: with base's value 99 % of the growth disappears (3 of 21 dispatches tried)"),
-        (Proof(PROVED, 990, 1000, 21), -1000, "proved: with base's value 99 % of the shrinkage disappears"),
-        (Proof(PARTLY, 500, 1000, 21), 200, "partly proved: with base's value 50 % of the change disappears"),
-        (Proof(REFUTED, -5, 1000, 1), 1000,
-         "refuted: with base's value the growth is 5 B larger (1 of 21 dispatches tried)"),
-        (Proof(NOT_TRIED, 0, 0, 0, "compile budget used up"), 1000, "not tried: compile budget used up"),
+        (
+            Proof(PROVED, 990, 1000, 3),
+            1000,
+            "proved: with base's value 99 % of the growth disappears (3 of 21 dispatches tried)",
+        ),
+        (
+            Proof(PROVED, 990, 1000, 21),
+            -1000,
+            "proved: with base's value 99 % of the shrinkage disappears",
+        ),
+        (
+            Proof(PARTLY, 500, 1000, 21),
+            200,
+            "partly proved: with base's value 50 % of the change disappears",
+        ),
+        (
+            Proof(REFUTED, -5, 1000, 1),
+            1000,
+            "refuted: with base's value the growth is 5 B larger (1 of 21 dispatches tried)",
+        ),
+        (
+            Proof(NOT_TRIED, 0, 0, 0, "compile budget used up"),
+            1000,
+            "not tried: compile budget used up",
+        ),
         (Proof(NOT_TRIED, 0, 0, 0), 1000, "not tried"),
     ],
-)  # fmt: skip
+)
 def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
     assert cause_proof_words(joint, 1, 21, net_bytes, 1000) == words
 
 
 def test_a_phase_and_several_together() -> None:
     every, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
-    assert phase_proof_words(every, False, 21, 1000, 1000) == "proved: this phase carries 99 % of the growth"
+    assert (
+        phase_proof_words(every, False, 21, 1000, 1000)
+        == "proved: this phase carries 99 % of the growth"
+    )
     assert (
         phase_proof_words(some_of_them, True, 21, 1000, 1000)
         == "the experiment ran for each phase (2 of 21 dispatches tried)"
     )
 
 
-@given(some.integers(1, 1 << 40), some.integers(-(1 << 41), 1 << 41), some.sampled_from([1, -1]))
-def test_the_share_never_contradicts_the_status(moved_bytes: int, restored_bytes: int, sign: int) -> None:
+@given(
+    some.integers(1, 1 << 40),
+    some.integers(-(1 << 41), 1 << 41),
+    some.sampled_from([1, -1]),
+)
+def test_the_share_never_contradicts_the_status(
+    moved_bytes: int, restored_bytes: int, sign: int
+) -> None:
     words = knob_proof_words(proof(sign * moved_bytes, sign * restored_bytes))
-    shown = [int(word.replace(",", "")) for word in words.split() if word.replace(",", "").isdigit()]
+    shown = [
+        int(word.replace(",", ""))
+        for word in words.split()
+        if word.replace(",", "").isdigit()
+    ]
     if "%" not in words or "less than 1 %" in words:
         assert words.startswith("refuted")
     elif words.startswith("proved"):

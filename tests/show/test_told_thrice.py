@@ -24,14 +24,25 @@ from bot.show.explained import explain
 from bot.study.comparison import reported
 
 FALLS = {"codegen": -120, "host": 900, "strategy": 32_772}
-PARTS = (PartDelta("host", "VM [bytecode]", 1_000), PartDelta("host", "constants", -100))
+PARTS = (
+    PartDelta("host", "VM [bytecode]", 1_000),
+    PartDelta("host", "constants", -100),
+)
 REPORT = make.explained_small()
 
 
 def fallen(report: Report) -> Report:
-    """The report with a change by cause, in another order than by size, as a file has it; of a first compile."""
+    """The report with a change by cause, in another order than by size, as a file has it.
+
+    Of a first compile.
+    """
     ((key, known),) = report.explanations.items()
-    return replace(report, explanations={key: replace(known, waterfall=FALLS, parts=PARTS, first_compiles=True)})
+    return replace(
+        report,
+        explanations={
+            key: replace(known, waterfall=FALLS, parts=PARTS, first_compiles=True)
+        },
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +54,33 @@ def words_of(report: Report, path: Path) -> list[str]:
     """The words of each place, without marks, on one line."""
     path.write_text(report_to_json(report), encoding="utf-8")
     out = io.StringIO()
-    explain(path, "mobilenet", "*x86*", None, Console(file=out, width=400, color_system=None))
+    explain(
+        path,
+        "mobilenet",
+        "*x86*",
+        None,
+        Console(file=out, width=400, color_system=None),
+    )
     comment = re.sub(r"</?\w+>|[`*\\|]", "", render_summary(report))
     page = unescape(re.sub(r"<[^>]+>", " ", content(render_html(report))))
-    return [re.sub(r"\s+", " ", text.replace("\u2060", "")) for text in (comment, page, out.getvalue())]
+    return [
+        re.sub(r"\s+", " ", text.replace("\u2060", ""))
+        for text in (comment, page, out.getvalue())
+    ]
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "; the sides first differ in configuration; the build is non-deterministic, but sizes and "
-        "counts are the same each time: cause and parts come from one compile of each side.",
-        "24 other dispatches did not change; 2 other dispatches have the same numbers, but the program binds ",
+        (
+            "; the sides first differ in configuration; the build is non-deterministic,"
+            " but sizes and counts are the same each time: cause and parts come from"
+            " one compile of each side."
+        ),
+        (
+            "24 other dispatches did not change; 2 other dispatches have the same"
+            " numbers, but the program binds "
+        ),
         "What deduplication left behind",
         "constants keep 6 executables apart",
         "arith.constant i32 → arith.muli: 3, 5, 7, 11",
@@ -71,23 +97,43 @@ def test_all_three_say(drawn: list[str], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "words"), [("cuda", "PTX text"), ("metal-spirv", "shader source"), ("vmvx", "code"), ("", "code")]
+    ("backend", "words"),
+    [
+        ("cuda", "PTX text"),
+        ("metal-spirv", "shader source"),
+        ("vmvx", "code"),
+        ("", "code"),
+    ],
 )
-def test_code_has_the_name_of_what_the_target_holds(tmp_path: Path, backend: str, words: str) -> None:
+def test_code_has_the_name_of_what_the_target_holds(
+    tmp_path: Path, backend: str, words: str
+) -> None:
     targets = {**REPORT.head.targets, "llvm-cpu-x86_64": backend}
     base, head = (replace(side, targets=targets) for side in (REPORT.base, REPORT.head))
-    comment, page, terminal = words_of(replace(REPORT, base=base, head=head), tmp_path / "report.json")
+    comment, page, terminal = words_of(
+        replace(REPORT, base=base, head=head), tmp_path / "report.json"
+    )
     assert f"dispatch component {words} stack frame" in comment
     assert f" change {words} stack frame what differs" in page
-    assert f"in encoder.layer.1.attention: {words} 2,001 → 3,990 B, stack frame" in terminal
-    assert [f"dispatch sites {words}, base → head" in text for text in (comment, page, terminal)] == [True] * 3
+    assert (
+        f"in encoder.layer.1.attention: {words} 2,001 → 3,990 B, stack frame"
+        in terminal
+    )
+    assert [
+        f"dispatch sites {words}, base → head" in text
+        for text in (comment, page, terminal)
+    ] == [True] * 3
 
 
 def test_the_largest_part_of_the_change_comes_first(drawn: list[str]) -> None:
     comment, page, terminal = drawn
-    assert "By cause: strategy +32,772 B, VM [bytecode] +1,000 B, codegen −120 B, constants −100 B." in comment
+    assert (
+        "By cause: strategy +32,772 B, VM [bytecode] +1,000 B, codegen −120 B,"
+        " constants −100 B." in comment
+    )
     table = (
-        "strategy +32,772 B host program +900 B VM [bytecode] +1,000 B{} constants −100 B codegen −120 B all +33,552 B"
+        "strategy +32,772 B host program +900 B VM [bytecode] +1,000 B{} constants −100"
+        " B codegen −120 B all +33,552 B"
     )
     assert table.format(",") in page
     assert table.format("") in terminal
@@ -97,26 +143,48 @@ def unrepeated(side: Snapshot, digest: str, grown_bytes: int = 0) -> Snapshot:
     """The side as measured with a compiler that gave other bytes the second time, of so many more."""
 
     def again(cell: Cell) -> Cell:
-        metrics = {**cell.metrics, "artifact_bytes": (cell.value("artifact_bytes") or 0) + grown_bytes}
+        metrics = {
+            **cell.metrics,
+            "artifact_bytes": (cell.value("artifact_bytes") or 0) + grown_bytes,
+        }
         other = CompileOutcome(cell.status, metrics, digest * 64)
         return replace(cell, compiles=2, others=(other,)) if cell.measured else cell
 
     return replace(side, cells=tuple(map(again, side.cells)))
 
 
-def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compiles_they_are() -> None:
+def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compiles_they_are() -> (
+    None
+):
     base, head = everyday.sides("two_releases")
     plain, config = everyday.report("two_releases"), load_config(models=False)
-    made = reported(config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None))
-    assert [root.total for root in made.root_causes] == [root.total for root in plain.root_causes]
-    assert any(note.endswith("cause and parts come from one compile of each side") for note in made.notes)
+    made = reported(
+        config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None)
+    )
+    assert [root.total for root in made.root_causes] == [
+        root.total for root in plain.root_causes
+    ]
+    assert any(
+        note.endswith("cause and parts come from one compile of each side")
+        for note in made.notes
+    )
     comment = render_comment(made)
-    assert "B (one compile of each side)" in comment and "(one compile of each side)" not in render_comment(plain)
+    assert (
+        "B (one compile of each side)" in comment
+        and "(one compile of each side)" not in render_comment(plain)
+    )
 
 
 def test_where_the_sizes_vary_no_cause_is_told() -> None:
     base, head = everyday.sides("two_releases")
-    made = reported(load_config(models=False), unrepeated(base, "a", 8), head, Baseline("a test", None))
+    made = reported(
+        load_config(models=False),
+        unrepeated(base, "a", 8),
+        head,
+        Baseline("a test", None),
+    )
     stable = {delta.key for delta in made.deltas if not delta.unstable}
-    assert set(made.explanations) <= stable and "one compile" not in render_comment(made)
+    assert set(made.explanations) <= stable and "one compile" not in render_comment(
+        made
+    )
     assert any(note.endswith("; reported and judged as a range") for note in made.notes)

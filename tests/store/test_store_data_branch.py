@@ -80,7 +80,11 @@ def test_what_is_saved_is_found_by_another(origin: Path) -> None:
 
 
 def everything(directory: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+    return {
+        str(path): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_the_clone_stays_as_it_is(origin: Path) -> None:
@@ -102,9 +106,21 @@ def test_only_the_wanted_file_is_fetched(origin: Path) -> None:
             store.save(entry(number), SNAPSHOT)
     with branch(clone(origin, "two")) as store:
         store.entries()
-        assert store.repository.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 0
-        store.save(entry(9), SNAPSHOT)  # the same bytes as the others: one blob, made here
-        assert store.repository.text("cat-file", "--batch-check", "--batch-all-objects").count(" blob ") == 1
+        assert (
+            store.repository.text(
+                "cat-file", "--batch-check", "--batch-all-objects"
+            ).count(" blob ")
+            == 0
+        )
+        store.save(
+            entry(9), SNAPSHOT
+        )  # the same bytes as the others: one blob, made here
+        assert (
+            store.repository.text(
+                "cat-file", "--batch-check", "--batch-all-objects"
+            ).count(" blob ")
+            == 1
+        )
 
 
 def test_eight_writers_lose_nothing(origin: Path) -> None:
@@ -120,7 +136,9 @@ def test_eight_writers_lose_nothing(origin: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(write, range(8))) == [[True, True]] * 8
     with branch(paths[0]) as store:
-        assert store.entries() == sorted(entry(100 * number + i) for number in range(8) for i in range(2))
+        assert store.entries() == sorted(
+            entry(100 * number + i) for number in range(8) for i in range(2)
+        )
     assert int(git(origin, "rev-list", "--count", BRANCH)) == 17
 
 
@@ -165,7 +183,10 @@ def test_the_newest_is_the_one_committed_last(origin: Path) -> None:
         for number, one in enumerate(several):
             store.save(one, replace(SNAPSHOT, notes=(str(number),)))
     with branch(clone(origin, "two")) as store:
-        assert store.in_order(several[:2])[-1] == several[1] and store.in_order(several)[-1] == several[2]
+        assert (
+            store.in_order(several[:2])[-1] == several[1]
+            and store.in_order(several)[-1] == several[2]
+        )
 
 
 def everywhere(origin: Path) -> str:
@@ -173,13 +194,21 @@ def everywhere(origin: Path) -> str:
 
 
 @pytest.mark.parametrize("default", ["main", ""])
-def test_a_branch_that_holds_something_else_is_left_alone(origin: Path, default: str) -> None:
+def test_a_branch_that_holds_something_else_is_left_alone(
+    origin: Path, default: str
+) -> None:
     path = clone(origin, "one")
     before = everywhere(origin)
     given = DataBranch(Git(path, Cancel()), "main", default_branch=default)
     with given as store:
-        for ask in (store.entries, lambda: store.load(entry(1)), lambda: store.save(entry(1), SNAPSHOT)):
-            with pytest.raises(ConfigError, match=r"branch main .* so the bot does not change it") as caught:
+        for ask in (
+            store.entries,
+            lambda: store.load(entry(1)),
+            lambda: store.save(entry(1), SNAPSHOT),
+        ):
+            with pytest.raises(
+                ConfigError, match=r"branch main .* so the bot does not change it"
+            ) as caught:
                 ask()
     assert "baseline: branch" in caught.value.line and everywhere(origin) == before
 
@@ -195,12 +224,18 @@ def hook(origin: Path, text: str) -> None:
     ("said", "line"),
     [
         ("no entry", "could not be pushed"),
-        ("'Permission to octo/repo.git denied to github-actions[bot].'", "contents: write"),
+        (
+            "'Permission to octo/repo.git denied to github-actions[bot].'",
+            "contents: write",
+        ),
     ],
 )
 def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
     hook(origin, f"echo {said}; exit 1")
-    with branch(clone(origin, "one")) as store, pytest.raises(NetworkError, match=line) as caught:
+    with (
+        branch(clone(origin, "one")) as store,
+        pytest.raises(NetworkError, match=line) as caught,
+    ):
         store.save(entry(1), SNAPSHOT)
     assert "\n" not in caught.value.line
 
@@ -211,19 +246,34 @@ def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
         (
             "git-receive-pack",
             403,
-            "could not be pushed: the token may not write (give the job permissions: contents: write)",
+            (
+                "could not be pushed: the token may not write (give the job"
+                " permissions: contents: write)"
+            ),
         ),
         (
             "git-upload-pack",
             403,
-            "could not be fetched: the token may not read (give the job permissions: contents: read)",
+            (
+                "could not be fetched: the token may not read (give the job"
+                " permissions: contents: read)"
+            ),
         ),
-        ("git-receive-pack", 401, "could not be pushed: the token was refused (check the input `github-token`)"),
+        (
+            "git-receive-pack",
+            401,
+            (
+                "could not be pushed: the token was refused (check the input"
+                " `github-token`)"
+            ),
+        ),
         ("git-receive-pack", 404, "could not be pushed: fatal: repository "),
         ("git-receive-pack", 500, "could not be pushed: fatal: unable to access "),
     ],
 )
-def test_a_server_that_refuses_is_quoted_as_what_it_meant(origin: Path, service: str, status: int, said: str) -> None:
+def test_a_server_that_refuses_is_quoted_as_what_it_meant(
+    origin: Path, service: str, status: int, said: str
+) -> None:
     """Over HTTP, by git's own words for the status."""
     path = clone(origin, "one")
     with branch(path) as store:
@@ -248,15 +298,22 @@ def test_a_server_that_refuses_is_quoted_as_what_it_meant(origin: Path, service:
         "see https://example.org/{0}",
     ],
 )
-def test_a_number_in_other_words_is_no_missing_permission(origin: Path, number: str, words: str) -> None:
+def test_a_number_in_other_words_is_no_missing_permission(
+    origin: Path, number: str, words: str
+) -> None:
     hook(origin, f"echo '{words.format(number)}'; exit 1")
-    with branch(clone(origin, f"clone-{number}")) as store, pytest.raises(NetworkError) as caught:
+    with (
+        branch(clone(origin, f"clone-{number}")) as store,
+        pytest.raises(NetworkError) as caught,
+    ):
         store.save(entry(int(number)), SNAPSHOT)
     assert words.format(number) in caught.value.line
     assert "may not" not in caught.value.line and "token" not in caught.value.line
 
 
-def test_an_address_with_the_number_that_is_gone_is_no_missing_permission(origin: Path) -> None:
+def test_an_address_with_the_number_that_is_gone_is_no_missing_permission(
+    origin: Path,
+) -> None:
     path = clone(origin, "one")
     git(path, "remote", "set-url", "origin", f"file://{origin.parent}/size-403.git")
     with branch(path) as store, pytest.raises(NetworkError) as caught:
@@ -269,14 +326,19 @@ def test_an_address_with_the_number_that_is_gone_is_no_missing_permission(origin
     [
         "!\tabc:refs/heads/d\t[rejected] (fetch first)",
         "!\tabc:refs/heads/d\t[rejected] (non-fast-forward)",
-        "!\tabc:refs/heads/d\t[remote rejected] (cannot lock ref 'refs/heads/d': is at 12 but expected 34)",
+        (
+            "!\tabc:refs/heads/d\t[remote rejected] (cannot lock ref 'refs/heads/d': is"
+            " at 12 but expected 34)"
+        ),
         "!\tabc:refs/heads/d\t[remote rejected] (failed to update ref)",
         "!\tabc:refs/heads/d\t[remote rejected] (incorrect old value provided)",
     ],
 )
 def test_both_kinds_of_rejection(line: str) -> None:
     assert LOST_A_RACE.search(f"To file:///x\n{line}\nDone\n")
-    assert not LOST_A_RACE.search("!\tabc:refs/heads/d\t[remote rejected] (protected branch hook declined)")
+    assert not LOST_A_RACE.search(
+        "!\tabc:refs/heads/d\t[remote rejected] (protected branch hook declined)"
+    )
 
 
 # --- retention ---
@@ -285,9 +347,16 @@ DAY = 86_400
 START = 1_767_571_200  # a Monday
 
 
-def at(directory: Path, seconds: float, said: list[str], keep_days: int = 7) -> DataBranch:
+def at(
+    directory: Path, seconds: float, said: list[str], keep_days: int = 7
+) -> DataBranch:
     """The store at that time."""
-    return DataBranch(Git(directory, Cancel()), keep_days=keep_days, say=said.append, now=lambda: seconds)
+    return DataBranch(
+        Git(directory, Cancel()),
+        keep_days=keep_days,
+        say=said.append,
+        now=lambda: seconds,
+    )
 
 
 def pushed(origin: Path, days: range, said: list[str], keep_days: int = 7) -> None:
@@ -303,7 +372,9 @@ def days_of(origin: Path) -> list[int]:
     return sorted(int(Path(name).name.partition(".")[0], 16) for name in paths)
 
 
-def test_old_pushes_are_thinned_to_one_a_week_and_the_branch_begins_anew(origin: Path) -> None:
+def test_old_pushes_are_thinned_to_one_a_week_and_the_branch_begins_anew(
+    origin: Path,
+) -> None:
     said = list[str]()
     pushed(origin, range(22), said)
     # on day 21, a Monday: of the days before the 14th the Sundays
@@ -311,12 +382,18 @@ def test_old_pushes_are_thinned_to_one_a_week_and_the_branch_begins_anew(origin:
     assert "dropped" in said[-1] and "older than 7 days" in said[-1]
     assert int(git(origin, "rev-list", "--count", BRANCH)) == 1 + len(days_of(origin))
     with branch(clone(origin, "reader")) as store:
-        assert store.load(entry(6)).notes == ("6",) and store.load(entry(21)).notes == ("21",)
+        assert store.load(entry(6)).notes == ("6",) and store.load(entry(21)).notes == (
+            "21",
+        )
         in_order = store.in_order([entry(21), entry(6), entry(14)])
         assert in_order == [entry(6), entry(14), entry(21)]
     fresh = clone(origin, "fresh")
-    reachable = git(fresh, "rev-list", "--objects", "origin/code-size-data").splitlines()
-    assert sum(line.endswith(".xz") for line in reachable) == len(days_of(origin)), "a clone has no dropped file"
+    reachable = git(
+        fresh, "rev-list", "--objects", "origin/code-size-data"
+    ).splitlines()
+    assert sum(line.endswith(".xz") for line in reachable) == len(days_of(origin)), (
+        "a clone has no dropped file"
+    )
     pushed(origin, range(22, 29), said)
     assert days_of(origin) == [6, 13, 20, *range(21, 29)], "dates survive a rewriting"
 

@@ -27,7 +27,14 @@ PACKED = pack(snapshot("3.13.0", models=("gpt2_f32_dyn",)))
 
 def test_names() -> None:
     assert path_of(ENTRY) == PATH and entry_of(PATH) == ENTRY
-    foreign = "README.md", PATH + "x", PATH.replace("/ab/", "/ac/"), PATH.replace("default", ".."), "", "x/" + PATH
+    foreign = (
+        "README.md",
+        PATH + "x",
+        PATH.replace("/ab/", "/ac/"),
+        PATH.replace("default", ".."),
+        "",
+        "x/" + PATH,
+    )
     assert not any(map(entry_of, foreign))
     for report_id in ("", "..", "a/b", "a--b", "-a", "a\n", "ä", "a" * 65):
         with pytest.raises(UsageError, match="report_id"):
@@ -56,9 +63,14 @@ def test_cells_share_what_is_kept_of_their_program() -> None:
 
 def test_the_cells_of_the_quick_suite_stay_small() -> None:
     packed = pack(LARGE)
-    assert len(LARGE.cells) == 29 and sum(len(cell.dispatches) for cell in LARGE.cells) == 822
+    assert (
+        len(LARGE.cells) == 29
+        and sum(len(cell.dispatches) for cell in LARGE.cells) == 822
+    )
     assert all(cell.program and cell.families for cell in LARGE.cells)
-    assert all(row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches)
+    assert all(
+        row.code and row.strategy for cell in LARGE.cells for row in cell.dispatches
+    )
     assert 34_000 < len(packed) < 39_000
     assert packed == pack(LARGE)
 
@@ -85,7 +97,10 @@ def test_a_changed_byte(at: int, change: int) -> None:
         (lzma.compress(b"\xff"), "not JSON"),
         (lzma.compress(b'{"schema":"\xff"}'), "not text"),
         (lzma.compress(b"{}"), "schema is missing"),
-        (lzma.compress(b'{"schema":"code-size-columns/3"}'), "'code-size-columns/3'.*measure it again"),
+        (
+            lzma.compress(b'{"schema":"code-size-columns/3"}'),
+            "'code-size-columns/3'.*measure it again",
+        ),
         (lzma.compress(b'{"schema":"\\ud800, and so on"}'), "not JSON"),
         (lzma.compress(b"[" * 1_000_000), "got `array`"),
         (lzma.compress(b"{"), "not JSON, or was cut off"),

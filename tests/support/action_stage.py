@@ -70,9 +70,18 @@ class News:
 
 
 def files_with(word: str, home: Path) -> list[Path]:
-    """The files below a directory that hold a word; a compiler's libraries are not looked through."""
-    files = (path for path in home.rglob("*") if path.is_file() and not path.is_symlink())
-    return [path for path in files if path.stat().st_size < 1 << 22 and word.encode() in path.read_bytes()]
+    """The files below a directory that hold a word.
+
+    A compiler's libraries are not looked through.
+    """
+    files = (
+        path for path in home.rglob("*") if path.is_file() and not path.is_symlink()
+    )
+    return [
+        path
+        for path in files
+        if path.stat().st_size < 1 << 22 and word.encode() in path.read_bytes()
+    ]
 
 
 @dataclass
@@ -99,7 +108,11 @@ class Ran:
     @property
     def states(self) -> dict[str, str]:
         """`model on target` → state of its cell, of targets that have a name of their own."""
-        return {str(delta.key): delta.state for delta in self.report.deltas if delta.base or delta.head}
+        return {
+            str(delta.key): delta.state
+            for delta in self.report.deltas
+            if delta.base or delta.head
+        }
 
     def snapshot(self, name: str) -> Snapshot:
         return from_json((self.out / name).read_text())
@@ -116,7 +129,9 @@ class Stage:
     runs: int = 0
     before_act: Callable[[], object] = lambda: None  # runs once the checkout is there
     after_measuring: Callable[[], object] = lambda: None  # runs between the two jobs
-    environ: dict[str, str] = field(default_factory=dict)  # what the runner sets besides
+    environ: dict[str, str] = field(
+        default_factory=dict
+    )  # what the runner sets besides
     cancel: Callable[[], Cancel] = Cancel
 
     @classmethod
@@ -124,7 +139,12 @@ class Stage:
         hub.add_user("alice", permission="write")
         return cls(home, hub, Origin.create(home), hub.token())
 
-    def compiler(self, name: str, rules: Sequence[dict[str, str]] = (), version: str = "3.13.0rc1") -> FakeCompiler:
+    def compiler(
+        self,
+        name: str,
+        rules: Sequence[dict[str, str]] = (),
+        version: str = "3.13.0rc1",
+    ) -> FakeCompiler:
         """A fake compiler called `name`; its SPEC is `spec(name)`."""
         fake = install(self.home / name, rules, version=version, templates=TEMPLATES)
         install_native(self.home / name / "bin" / "iree-compile", fake)
@@ -134,7 +154,10 @@ class Stage:
         return str(self.home / name / "bin" / "iree-compile")
 
     def config(self, fake: str = "one", **keys: Any) -> str:
-        """A configuration of one target, with baselines in a directory; a key that is None is left out."""
+        """A configuration of one target, with baselines in a directory.
+
+        A key that is None is left out.
+        """
         plain = {
             "schema": "code-size-config/1",
             "compiler": {"head": self.spec(fake)},
@@ -143,11 +166,18 @@ class Stage:
             "baseline": {"store": "directory", "directory": str(self.home / "store")},
             **keys,
         }
-        return yaml.safe_dump({key: value for key, value in plain.items() if value is not None}, sort_keys=False)
+        return yaml.safe_dump(
+            {key: value for key, value in plain.items() if value is not None},
+            sort_keys=False,
+        )
 
     def main(self, files: Files | None = None, **keys: Any) -> str:
         """The first commit of main: a configuration and model `a`."""
-        first = {"code-size.yml": self.config(**keys), "models/a.mlir": MODEL.format("a"), **(files or {})}
+        first = {
+            "code-size.yml": self.config(**keys),
+            "models/a.mlir": MODEL.format("a"),
+            **(files or {}),
+        }
         return self.origin.push_main("The suite", first)
 
     @property
@@ -155,7 +185,14 @@ class Stage:
         return DirectoryStore(self.home / "store")
 
     def run(
-        self, event: str, payload: Mapping[str, Any], sha: str, *, ref: str = "", wanted: str = "auto", **inputs: str
+        self,
+        event: str,
+        payload: Mapping[str, Any],
+        sha: str,
+        *,
+        ref: str = "",
+        wanted: str = "auto",
+        **inputs: str,
     ) -> Ran:
         """The action, once, as the one job of a workflow, in a checkout of `sha` alone.
 
@@ -171,8 +208,20 @@ class Stage:
         if sha:
             self.origin.checkout(workspace, sha)
         (home / "event.json").write_text(json.dumps(payload))
-        given = {"github_token": self.token, "cache": str(self.home / "cache"), "out": str(out), "jobs": "2", **inputs}
-        told = runner_variables(home, self.hub, event, sha, ref, 100 + self.runs, workspace) if event else {}
+        given = {
+            "github_token": self.token,
+            "cache": str(self.home / "cache"),
+            "out": str(out),
+            "jobs": "2",
+            **inputs,
+        }
+        told = (
+            runner_variables(
+                home, self.hub, event, sha, ref, 100 + self.runs, workspace
+            )
+            if event
+            else {}
+        )
         environ = {**told, **input_variables(given), **self.environ}
         news, printed, back = News(), io.StringIO(), Path.cwd()
         if command not in ("report", "store"):
@@ -180,13 +229,26 @@ class Stage:
         os.chdir(workspace)
         try:
             with redirect_stdout(printed):
-                code, error = act(environ, wanted, news, self.cancel(), read_command), ""
+                code, error = (
+                    act(environ, wanted, news, self.cancel(), read_command),
+                    "",
+                )
         except BotError as problem:
             code, error = problem.exit_code, problem.line
         finally:
             os.chdir(back)
-        summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
-        ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, out)
+        summary = (
+            (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
+        )
+        ran = Ran(
+            code,
+            error,
+            news,
+            printed.getvalue(),
+            outputs(home / "output"),
+            summary,
+            out,
+        )
         random_name = "code-size-bot-tree-"
         assert random_name not in ran.error + ran.summary + ran.said
         assert not list((workspace / ".git" / "worktrees").glob("*"))
@@ -195,21 +257,35 @@ class Stage:
         return ran
 
     def through(
-        self, follower: str, event: str, payload: Mapping[str, Any], sha: str, *, ref: str, **inputs: str
+        self,
+        follower: str,
+        event: str,
+        payload: Mapping[str, Any],
+        sha: str,
+        *,
+        ref: str,
+        **inputs: str,
     ) -> Ran:
         """The jobs of a workflow in their order: one measures, and the follower takes its files, with its own checkout.
 
-        An input `command` names one job alone; where `github_token` is empty, there is no follower.
+        An input `command` names one job alone; where `github_token` is empty, there is
+        no follower.
         """
         token = inputs.pop("github_token", self.token)
         if inputs.get("command", "auto") != "auto":
             return self.run(event, payload, sha, ref=ref, **inputs)
-        measured = self.run(event, payload, sha, ref=ref, **{**inputs, "command": "measure"})
+        measured = self.run(
+            event, payload, sha, ref=ref, **{**inputs, "command": "measure"}
+        )
         if not token or "nothing to do" in measured.said:
             return measured
         self.after_measuring()
         workspace = self.home / f"run-{self.runs}" / "workspace"
-        given = {name: value for name, value in inputs.items() if name not in ("parts", "plan", "jobs", "cache")}
+        given = {
+            name: value
+            for name, value in inputs.items()
+            if name not in ("parts", "plan", "jobs", "cache")
+        }
         handed = workspace / inputs["out"] if "out" in inputs else measured.out
         outcome = "failure" if measured.code else "success"
         reported = self.run(
@@ -217,7 +293,13 @@ class Stage:
             payload,
             sha,
             ref=ref,
-            **{**given, "command": follower, "measured": str(handed), "outcome": outcome, "github_token": token},
+            **{
+                **given,
+                "command": follower,
+                "measured": str(handed),
+                "outcome": outcome,
+                "github_token": token,
+            },
         )
         said = News([*measured.news.said, *reported.news.said], reported.news.reports)
         return replace(reported, news=said, printed=measured.printed + reported.printed)
@@ -225,36 +307,65 @@ class Stage:
     # --- events ---
 
     def push(self, sha: str, **inputs: str) -> Ran:
-        return self.through("store", "push", push_event(sha), sha, ref="refs/heads/main", **inputs)
+        return self.through(
+            "store", "push", push_event(sha), sha, ref="refs/heads/main", **inputs
+        )
 
     def dispatch(self, sha: str = "", **inputs: str) -> Ran:
         sha = sha or git(self.origin.bare, "rev-parse", "main")
         payload = event("workflow_dispatch.main")
-        return self.through("report", "workflow_dispatch", payload, sha, ref="refs/heads/main", **inputs)
+        return self.through(
+            "report", "workflow_dispatch", payload, sha, ref="refs/heads/main", **inputs
+        )
 
     def pull(
-        self, tip: str, merge: str, /, *, fork: bool = False, number: int = 1, is_locked: bool = False, **inputs: str
+        self,
+        tip: str,
+        merge: str,
+        /,
+        *,
+        fork: bool = False,
+        number: int = 1,
+        is_locked: bool = False,
+        **inputs: str,
     ) -> Ran:
         payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
         payload["pull_request"].update(locked=is_locked)
         given = {"github_token": "", **inputs} if fork else inputs
-        return self.through("report", "pull_request", payload, merge, ref=f"refs/pull/{number}/merge", **given)
+        return self.through(
+            "report",
+            "pull_request",
+            payload,
+            merge,
+            ref=f"refs/pull/{number}/merge",
+            **given,
+        )
 
-    def fork_pull(self, files: Files, compiler: str, line: Sequence[str], config: str = "") -> tuple[Ran, Ran]:
-        """A fork's run, and the trusted half after it, which has its artifact; `line` is main, oldest first.
+    def fork_pull(
+        self, files: Files, compiler: str, line: Sequence[str], config: str = ""
+    ) -> tuple[Ran, Ran]:
+        """A fork's run, and the trusted half after it, which has its artifact.
+
+        `line` is main, oldest first.
 
         `config`: the input of the fork's own run, whose workflow it may change.
         """
         head, merge = self.open_pull(files)
-        self.hub.add_pull(1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo")
+        self.hub.add_pull(
+            1, head, merge_sha=merge, base_sha=line[-1], head_repo="mallory/repo"
+        )
         measured = self.pull(head, merge, fork=True, head=compiler, config=config)
         assert measured.code == 0 and self.comments() == [], measured.error
         for older, sha in zip(["", *line], [*line, head], strict=True):
             self.hub.add_commit(sha, [older] if older else [])
         self.hub.add_commit(merge, [line[-1], head])
         self.hub.set_branch("main", line[-1])
-        self.hub.add_artifact(500, "code-size-measured-default-test", report_zip(measured.out))
-        return measured, self.run("workflow_run", run_event(500, head), line[-1], ref="refs/heads/main")
+        self.hub.add_artifact(
+            500, "code-size-measured-default-test", report_zip(measured.out)
+        )
+        return measured, self.run(
+            "workflow_run", run_event(500, head), line[-1], ref="refs/heads/main"
+        )
 
     def open_pull(self, files: Files, number: int = 1) -> tuple[str, str]:
         """A commit on the pull request's branch, and GitHub's merge of it."""

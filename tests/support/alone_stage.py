@@ -29,7 +29,10 @@ def compile_setup(release: str) -> Iterator[CompileSetup]:
     """Yield how a release compiles."""
     cancel = Cancel()
     toolchain = resolve(release, default_cache(), cancel, print)
-    with temporary_directory("alone-") as scratch, closing(working(toolchain, cancel)) as bindings:
+    with (
+        temporary_directory("alone-") as scratch,
+        closing(working(toolchain, cancel)) as bindings,
+    ):
         yield CompileSetup(toolchain, Session(scratch, 300, cancel, Meter()), bindings)
 
 
@@ -49,7 +52,9 @@ class AloneStage:
 
     def argv(self, cell: Cell) -> tuple[str, ...]:
         """Return the flags of a build."""
-        planned = next(planned for planned in self.plan.cells if planned.key == cell.key)
+        planned = next(
+            planned for planned in self.plan.cells if planned.key == cell.key
+        )
         is_lifted = cell.status == "over-stack-limit"
         return (*planned.argv, LIFTED_LIMIT_FLAG) if is_lifted else planned.argv
 
@@ -58,7 +63,9 @@ class AloneStage:
         with temporary_directory("texts-", setup.session.scratch) as out:
             paths = executables_at(setup, self.argv(cell), self.source, phase, out)
             assert isinstance(paths, dict), paths
-            return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+            return {
+                name: path.read_text(encoding="utf-8") for name, path in paths.items()
+            }
 
     def ladder_side(self, setup: CompileSetup, target: str) -> LadderSide:
         """Return the only dispatch of the model on a target."""
@@ -68,14 +75,21 @@ class AloneStage:
         return LadderSide(setup, self.argv(cell), row, source)
 
 
-def measured(home: Path, release: str, model: str, targets: str, flags: str = "") -> AloneStage:
+def measured(
+    home: Path, release: str, model: str, targets: str, flags: str = ""
+) -> AloneStage:
     """Measure a model for some targets of the default configuration, with flags that commas divide."""
     home.mkdir(parents=True, exist_ok=True)
     config = home / "c.yml"
     (home / "m.mlir").write_text(model, encoding="utf-8")
-    text = f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{targets}]\nflags: [{flags}]\n"
+    text = (
+        f"schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [{targets}]\nflags:"
+        f" [{flags}]\n"
+    )
     config.write_text(text, encoding="utf-8")
-    request = Request({"head": release}, config, cache=default_cache(), out=home / "out")
+    request = Request(
+        {"head": release}, config, cache=default_cache(), out=home / "out"
+    )
     work = Work(request, load_config(config), TerminalShow(quiet=True), Cancel())
     plan = work.prepare("head", release)
     return AloneStage(home, release, plan, work.measured([plan])["head"])

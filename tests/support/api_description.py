@@ -25,7 +25,11 @@ Node = dict[str, Any]
 
 @lru_cache(maxsize=1)
 def description() -> Node:
-    """The OpenAPI document; references carry the name of the document, so that any part of it is a schema by itself."""
+    """The OpenAPI document.
+
+    References carry the name of the document, so that any part of it is a schema by
+    itself.
+    """
     loaded: Node = json.loads(gzip.decompress(_SLICE.read_bytes()))
     _prepare(loaded)
     return loaded
@@ -37,9 +41,19 @@ def _prepare(node: Any) -> None:
         for key, value in node.items():
             if isinstance(value, str) and value.startswith("#/components/"):
                 node[key] = _URN + value
-        if node.get("nullable") and isinstance(node.get("enum"), list) and None not in node["enum"]:
+        if (
+            node.get("nullable")
+            and isinstance(node.get("enum"), list)
+            and None not in node["enum"]
+        ):
             node["enum"].append(None)
-    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+    for child in (
+        node.values()
+        if isinstance(node, dict)
+        else node
+        if isinstance(node, list)
+        else ()
+    ):
         _prepare(child)
 
 
@@ -63,9 +77,14 @@ _VALIDATORS: dict[int, OAS30Validator] = {}
 
 
 def validator(schema: Node) -> OAS30Validator:
-    """A validator of a part of `description()`; kept by identity, as the description lives as long as the process."""
+    """A validator of a part of `description()`.
+
+    Kept by identity, as the description lives as long as the process.
+    """
     if id(schema) not in _VALIDATORS:
-        checker = OAS30Validator(schema, registry=_registry(), format_checker=oas30_format_checker)
+        checker = OAS30Validator(
+            schema, registry=_registry(), format_checker=oas30_format_checker
+        )
         _VALIDATORS[id(schema)] = checker
     return _VALIDATORS[id(schema)]
 
@@ -87,7 +106,10 @@ _BY_TYPE = {"integer": 0, "number": 0, "boolean": False, "array": [], "string": 
 
 
 def _value(schema: Node, top: bool = False) -> Any:
-    """The plainest value that satisfies `schema`; `top` asks for an object even where null would do."""
+    """The plainest value that satisfies `schema`.
+
+    `top` asks for an object even where null would do.
+    """
     schema = resolve(schema)
     if schema.get("nullable") and "type" in schema and not top:
         return None
@@ -95,10 +117,18 @@ def _value(schema: Node, top: bool = False) -> Any:
         if choice in schema and "properties" not in schema:
             return _value(schema[choice][0], top)
     if "allOf" in schema:
-        return {key: value for part in schema["allOf"] for key, value in _value(part, top=True).items()}
+        return {
+            key: value
+            for part in schema["allOf"]
+            for key, value in _value(part, top=True).items()
+        }
     if "properties" in schema or schema.get("type") == "object":
         properties = schema.get("properties", {})
-        return {key: _value(properties[key]) for key in schema.get("required", ()) if key in properties}
+        return {
+            key: _value(properties[key])
+            for key in schema.get("required", ())
+            if key in properties
+        }
     return _scalar(schema)
 
 

@@ -18,17 +18,28 @@ def chromium() -> Iterator[Browser]:
     """Running."""
     found = needs.program(*NAMES)
     with sync_playwright() as playwright:
-        # Without its own sandbox: containers in which tests run as root have none to give.
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        # Without its own sandbox: containers in which tests run as root have none to
+        # give.
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox"]
+        )
         yield browser
         browser.close()
 
 
 @contextmanager
 def opened(
-    browser: Browser, path: Path, *, width: int = 1280, dark: bool = False, script: bool = True
+    browser: Browser,
+    path: Path,
+    *,
+    width: int = 1280,
+    dark: bool = False,
+    script: bool = True,
 ) -> Iterator[Page]:
-    """A page without network; at its end it must not have complained in the console, nor asked for anything."""
+    """A page without network.
+
+    At its end it must not have complained in the console, nor asked for anything.
+    """
     context = browser.new_context(
         viewport={"width": width, "height": 800},
         color_scheme="dark" if dark else "light",
@@ -39,7 +50,12 @@ def opened(
     page = context.new_page()
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: said.extend([] if request.url.startswith(("file:", "data:")) else [request.url]))
+    page.on(
+        "request",
+        lambda request: said.extend(
+            [] if request.url.startswith(("file:", "data:")) else [request.url]
+        ),
+    )
     page.goto(path.resolve().as_uri())
     yield page
     context.close()
@@ -49,4 +65,7 @@ def opened(
 def violations(page: Page) -> list[str]:
     """What axe finds: rule and how many elements break it."""
     everything = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
-    return [f"{one['id']}: {len(one['nodes'])}" for one in Axe().run(page, options=everything).response["violations"]]
+    return [
+        f"{one['id']}: {len(one['nodes'])}"
+        for one in Axe().run(page, options=everything).response["violations"]
+    ]

@@ -23,8 +23,12 @@ class Commands:
 
     stage: Stage
     ran: dict[str, Ran] = field(default_factory=dict)  # the jobs of the last comment
-    traffic: dict[str, list[Payload]] = field(default_factory=dict)  # job → all that it asked GitHub for
-    after_gate: Callable[[], object] = lambda: None  # runs between the gate and the job that measures
+    traffic: dict[str, list[Payload]] = field(
+        default_factory=dict
+    )  # job → all that it asked GitHub for
+    after_gate: Callable[[], object] = lambda: (
+        None
+    )  # runs between the gate and the job that measures
 
     @property
     def hub(self) -> FakeGitHub:
@@ -41,14 +45,25 @@ class Commands:
     def pull(self, files: Files, *, fork: bool = False) -> tuple[str, str]:
         """A new state of the pull request; its head and its merge commit."""
         head, merge = self.stage.open_pull(files)
-        repository, login = ("mallory/repo", "mallory") if fork else ("octo/repo", "octocat")
-        self.hub.add_pull(1, head, head_repo=repository, merge_sha=merge, base_sha=self.main, login=login)
+        repository, login = (
+            ("mallory/repo", "mallory") if fork else ("octo/repo", "octocat")
+        )
+        self.hub.add_pull(
+            1,
+            head,
+            head_repo=repository,
+            merge_sha=merge,
+            base_sha=self.main,
+            login=login,
+        )
         return head, merge
 
     def written(self, body: str, by: str = "alice") -> tuple[int, Payload]:
         """A comment, and its event."""
         number = self.hub.add_comment(1, by, body)
-        (comment,) = [comment for comment in self.hub.comments(1) if comment["id"] == number]
+        (comment,) = [
+            comment for comment in self.hub.comments(1) if comment["id"] == number
+        ]
         return number, comment_event(comment, 1)
 
     def start(self, payload: Payload) -> list[str]:
@@ -62,13 +77,26 @@ class Commands:
             merge = gate.outputs["sha"]
             measure = self.job("measure", payload, merge, asked=asked)
             outcome = "failure" if measure.code else "success"
-            self.job("report", payload, merge, asked=asked, measured=str(measure.out), outcome=outcome)
-        return [str(one["body"]) for one in self.hub.comments(1) if before.get(one["id"]) != one["body"]]
+            self.job(
+                "report",
+                payload,
+                merge,
+                asked=asked,
+                measured=str(measure.out),
+                outcome=outcome,
+            )
+        return [
+            str(one["body"])
+            for one in self.hub.comments(1)
+            if before.get(one["id"]) != one["body"]
+        ]
 
     def job(self, name: str, payload: Payload, sha: str, **inputs: str) -> Ran:
         """Run one job, in a checkout of `sha`."""
         start = len(self.hub.traffic)
-        self.ran[name] = self.stage.run("issue_comment", payload, sha, ref="refs/heads/main", command=name, **inputs)
+        self.ran[name] = self.stage.run(
+            "issue_comment", payload, sha, ref="refs/heads/main", command=name, **inputs
+        )
         self.traffic.setdefault(name, []).extend(self.hub.traffic[start:])
         return self.ran[name]
 
@@ -82,7 +110,11 @@ class Commands:
 
     def conclusions(self, head: str) -> list[str]:
         """Of the check runs of a commit, in their order."""
-        return [str(check["conclusion"]) for check in self.hub.check_runs if check["head_sha"] == head]
+        return [
+            str(check["conclusion"])
+            for check in self.hub.check_runs
+            if check["head_sha"] == head
+        ]
 
 
 @contextmanager

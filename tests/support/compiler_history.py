@@ -19,7 +19,12 @@ CHOICE = "compiler/src/iree/compiler/Codegen/LLVMCPU/KernelDispatch.cpp"
 FUSION = "compiler/src/iree/compiler/DispatchCreation/ElementwiseOpFusion.cpp"
 TEST = "compiler/src/iree/compiler/Codegen/LLVMCPU/test/select.mlir"
 _PASSES = {
-    "0": ("iree-llvmcpu-lowering", "LLVMCPULoweringPass", "affine.delinearize_index", "mlir"),
+    "0": (
+        "iree-llvmcpu-lowering",
+        "LLVMCPULoweringPass",
+        "affine.delinearize_index",
+        "mlir",
+    ),
     "1": ("InstCombinePass", "InstCombinePass", "call", LLVM),
 }
 
@@ -33,8 +38,16 @@ class Clone:
 
     def git(self, *arguments: str) -> str:
         date = f"2026-05-{self._days + 1:02}T12:00:00Z"
-        names = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b.c", "GIT_COMMITTER_NAME": "A"}
-        dates = {"GIT_COMMITTER_EMAIL": "a@b.c", "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+        names = {
+            "GIT_AUTHOR_NAME": "A",
+            "GIT_AUTHOR_EMAIL": "a@b.c",
+            "GIT_COMMITTER_NAME": "A",
+        }
+        dates = {
+            "GIT_COMMITTER_EMAIL": "a@b.c",
+            "GIT_AUTHOR_DATE": date,
+            "GIT_COMMITTER_DATE": date,
+        }
         where = ["-C", str(self.directory)] if self.directory.exists() else []
         done = subprocess.run(
             ["git", *where, *arguments],
@@ -48,23 +61,45 @@ class Clone:
         """The new commit; `files`: LOWERING and so on → their text."""
         self._days += 1
         for name, text in files.items():
-            places = {"lowering": LOWERING, "choice": CHOICE, "test": TEST, "fusion": FUSION}
+            places = {
+                "lowering": LOWERING,
+                "choice": CHOICE,
+                "test": TEST,
+                "fusion": FUSION,
+            }
             path = self.directory / places[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         self.git("add", "--all")
         if llvm:
-            self.git("update-index", "--add", "--cacheinfo", f"160000,{llvm * 40},third_party/llvm-project")
+            self.git(
+                "update-index",
+                "--add",
+                "--cacheinfo",
+                f"160000,{llvm * 40},third_party/llvm-project",
+            )
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")
 
 
-def explained(side: str, revision: str, version: str = "3.13.0", **changes: Any) -> Snapshot:
+def explained(
+    side: str, revision: str, version: str = "3.13.0", **changes: Any
+) -> Snapshot:
     """A cell whose three dispatches change from `base` to `head`: by a pass, by a pass of LLVM's, and by a knob."""
     more = 0 if side == "base" else 30
     old, new = "Tiling | unroll = [1, 4]", "Tiling | unroll = [8, 4]"
-    rows = [Row(name, code=name + side, code_bytes=1_000 + more * 10, strategy=old) for name in "pq"]
-    rows.append(Row("r", code=f"r{side}", code_bytes=1_000 + more, strategy=old if side == "base" else new))
+    rows = [
+        Row(name, code=name + side, code_bytes=1_000 + more * 10, strategy=old)
+        for name in "pq"
+    ]
+    rows.append(
+        Row(
+            "r",
+            code=f"r{side}",
+            code_bytes=1_000 + more,
+            strategy=old if side == "base" else new,
+        )
+    )
     made = matched_cells.made(*rows)
     traces = {
         row.name: DispatchTrace(
@@ -83,8 +118,16 @@ def explained(side: str, revision: str, version: str = "3.13.0", **changes: Any)
         rest = dict.fromkeys(("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0)
         cell = with_metrics(cell, artifact_bytes=size, executable_bytes=size, **rest)
         parts = {"executables/text": size}
-        return replace(cell, dispatches=made.dispatches, parts=parts, program=made.program, traces=traces)
+        return replace(
+            cell,
+            dispatches=made.dispatches,
+            parts=parts,
+            program=made.program,
+            traces=traces,
+        )
 
     whole = snapshot(version, edit, ("m",), {"llvm-cpu-x86_64": "llvm-cpu"})
-    compiler = replace(whole.compiler, revision=revision, digest=("1" if side == "base" else "2") * 64)
+    compiler = replace(
+        whole.compiler, revision=revision, digest=("1" if side == "base" else "2") * 64
+    )
     return replace(whole, compiler=compiler, **changes)

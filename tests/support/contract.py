@@ -1,9 +1,11 @@
 """Does recorded traffic keep to GitHub's API description?
 
-Requests and responses; what GitHub would silently ignore (an unknown query or body key) counts as a violation too.
+Requests and responses; what GitHub would silently ignore (an unknown query or body key)
+counts as a violation too.
 
-An exchange is one dict: `method`, `path`, `query`, `req_headers`, `req_body`, `status`, `res_headers`, `res_body`, the
-bodies as text; `injected` marks an answer that a test ordered, which is not checked.
+An exchange is one dict: `method`, `path`, `query`, `req_headers`, `req_body`, `status`,
+`res_headers`, `res_body`, the bodies as text; `injected` marks an answer that a test
+ordered, which is not checked.
 """
 
 from __future__ import annotations
@@ -24,13 +26,17 @@ _METHODS = ("get", "put", "post", "patch", "delete")
 _MULTI_SEGMENT = ("ref", "path", "basehead")
 # GitHub answers these anywhere, described or not.
 _ANYWHERE = (304, 401, 403, 404, 422, 429)
-# The repository of a pull request whose fork was deleted is null, the schema demands an object.
+# The repository of a pull request whose fork was deleted is null, the schema demands an
+# object.
 _NULL_IN_FACT = ("head", "repo")
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One described operation; `name` is method and path template, `parameters` is by place and name."""
+    """One described operation.
+
+    `name` is method and path template, `parameters` is by place and name.
+    """
 
     name: str
     method: str
@@ -42,7 +48,11 @@ class Operation:
 
 def violations(traffic: list[Exchange]) -> list[str]:
     """One line for each thing the description does not allow, in the order of the traffic."""
-    return [f"exchange {number}: {line}" for number, one in enumerate(traffic, 1) for line in _exchange(one)]
+    return [
+        f"exchange {number}: {line}"
+        for number, one in enumerate(traffic, 1)
+        for line in _exchange(one)
+    ]
 
 
 def _exchange(one: Exchange) -> Iterator[str]:
@@ -50,23 +60,43 @@ def _exchange(one: Exchange) -> Iterator[str]:
     if operation is None or found is None:
         yield f"{one['method']} {one['path']}: no such operation"
         return
-    for line in (*_path(operation, found), *_query(operation, one), *_body(operation, one), *_response(operation, one)):
+    for line in (
+        *_path(operation, found),
+        *_query(operation, one),
+        *_body(operation, one),
+        *_response(operation, one),
+    ):
         yield f"{operation.name}: {line}"
 
 
 @lru_cache(maxsize=1)
 def _operations() -> list[Operation]:
     """All operations, those with the fewest placeholders first, as a literal part goes before a placeholder."""
-    items = sorted(description()["paths"].items(), key=lambda item: (item[0].count("{"), -len(item[0])))
-    return [_operation(method, path, item) for path, item in items for method in _METHODS if method in item]
+    items = sorted(
+        description()["paths"].items(),
+        key=lambda item: (item[0].count("{"), -len(item[0])),
+    )
+    return [
+        _operation(method, path, item)
+        for path, item in items
+        for method in _METHODS
+        if method in item
+    ]
 
 
 def _operation(method: str, path: str, item: Node) -> Operation:
     described = item[method]
-    parameters = [resolve(one) for one in (*item.get("parameters", ()), *described.get("parameters", ()))]
-    multi = {one["name"] for one in parameters if one.get("x-multi-segment")} | set(_MULTI_SEGMENT)
+    parameters = [
+        resolve(one)
+        for one in (*item.get("parameters", ()), *described.get("parameters", ()))
+    ]
+    multi = {one["name"] for one in parameters if one.get("x-multi-segment")} | set(
+        _MULTI_SEGMENT
+    )
     parts = re.split(r"\{(\w+)\}", path)
-    pattern = "".join(_part(text, bool(odd % 2), multi) for odd, text in enumerate(parts))
+    pattern = "".join(
+        _part(text, bool(odd % 2), multi) for odd, text in enumerate(parts)
+    )
     body = described.get("requestBody")
     return Operation(
         f"{method.upper()} {path}",
@@ -109,7 +139,9 @@ def _query(operation: Operation, one: Exchange) -> Iterator[str]:
 
 def _text(place: str, text: str, schema: Node) -> Iterator[str]:
     """The errors of a parameter, which travels as text and is described as a typed value."""
-    for error in validator(resolve(schema)).iter_errors(_typed(text, resolve(schema).get("type"))):
+    for error in validator(resolve(schema)).iter_errors(
+        _typed(text, resolve(schema).get("type"))
+    ):
         yield f"{place}: {_short(error.message)}"
 
 
@@ -125,13 +157,18 @@ def _typed(text: str, kind: str | None) -> Any:
 
 
 def _body(operation: Operation, one: Exchange) -> Iterator[str]:
-    """Errors of the request body; one that GitHub refused is not held against the sender a second time."""
+    """Errors of the request body.
+
+    One that GitHub refused is not held against the sender a second time.
+    """
     content = (operation.body or {}).get("content", {}).get("application/json")
     if content is None:
         if one["req_body"]:
             yield "sends a body, none is described"
         return
-    if one["status"] >= 400 or not (one["req_body"] or (operation.body or {}).get("required")):
+    if one["status"] >= 400 or not (
+        one["req_body"] or (operation.body or {}).get("required")
+    ):
         return
     yield from _json_body(one["req_body"], content["schema"])
 
@@ -150,7 +187,11 @@ def _json_body(text: str, schema: Node) -> Iterator[str]:
 
 def _known_keys(schema: Node) -> set[str]:
     schema = resolve(schema)
-    parts = [resolve(part) for choice in ("oneOf", "anyOf", "allOf") for part in schema.get(choice, ())]
+    parts = [
+        resolve(part)
+        for choice in ("oneOf", "anyOf", "allOf")
+        for part in schema.get(choice, ())
+    ]
     return {key for part in (schema, *parts) for key in part.get("properties", ())}
 
 
@@ -166,13 +207,18 @@ def _response(operation: Operation, one: Exchange) -> Iterator[str]:
     if content is None and one["res_body"] and one["status"] < 300:
         yield f"status {one['status']} has a body, none is described"
     if content is not None and one["status"] < 300:
-        yield from _errors("response", content["schema"], json.loads(one["res_body"] or "null"))
+        yield from _errors(
+            "response", content["schema"], json.loads(one["res_body"] or "null")
+        )
 
 
 def _errors(place: str, schema: Node, value: Any) -> Iterator[str]:
     for error in validator(schema).iter_errors(value):
         while error.context:
-            error = max(error.context, key=lambda cause: (len(cause.absolute_path), cause.validator != "type"))
+            error = max(
+                error.context,
+                key=lambda cause: (len(cause.absolute_path), cause.validator != "type"),
+            )
         steps = (place, *error.absolute_path)
         if error.instance is not None or steps[-2:] != _NULL_IN_FACT:
             yield f"{'.'.join(map(str, steps))}: {_short(error.message)}"

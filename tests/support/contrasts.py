@@ -23,7 +23,9 @@ def colours(theme: str) -> Mapping[str, str]:
 
 def luminance(colour: str) -> float:
     """Return the relative luminance of ``#rrggbb``, from 0 to 1, as WCAG 2.2 defines it."""
-    red, green, blue = (_linear(int(colour[start : start + 2], 16) / 255) for start in (1, 3, 5))
+    red, green, blue = (
+        _linear(int(colour[start : start + 2], 16) / 255) for start in (1, 3, 5)
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

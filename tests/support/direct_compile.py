@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LINALG = re.compile(r"(?<![\w@#!.])\"?((?:iree_linalg_ext|linalg)\.[\w.]+)")
-_NO_OPERATIONS = ("linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index")
+_NO_OPERATIONS = (
+    "linalg.yield",
+    "linalg.index",
+    "iree_linalg_ext.yield",
+    "iree_linalg_ext.index",
+)
 _REGION = "flow.dispatch.workgroups"
-_REFUSED = re.compile(r"exceeded stack allocation limit of \d+ bytes for function\. Got (\d+) bytes")
+_REFUSED = re.compile(
+    r"exceeded stack allocation limit of \d+ bytes for function\. Got (\d+) bytes"
+)
 
 
 @dataclass(frozen=True)
@@ -30,14 +37,18 @@ class DirectCompile:
             "--iree-scheduling-dump-statistics-format=json",
             f"--iree-scheduling-dump-statistics-file={self.folder}/statistics.json",
         )
-        done = self._compiled(*written, "--iree-llvmcpu-stack-allocation-limit=1073741824")
+        done = self._compiled(
+            *written, "--iree-llvmcpu-stack-allocation-limit=1073741824"
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         return self
 
     def _compiled(self, *more: str) -> subprocess.CompletedProcess[str]:
         argv = [str(self.program), "-", "-o", "/dev/null", *self.argv, *more]
         text = self.model.read_text(encoding="utf-8")
-        return subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            argv, input=text, capture_output=True, text=True, check=False
+        )
 
     def _phase(self, name: str) -> list[str]:
         (path,) = self.folder.glob(f"*.{name}.mlir")
@@ -45,15 +56,24 @@ class DirectCompile:
 
     def statistic(self, group: str, key: str) -> int:
         """One of the compiler's own counts over the whole program."""
-        totals = json.loads((self.folder / "statistics.json").read_text())["stream-aggregate"]
+        totals = json.loads((self.folder / "statistics.json").read_text())[
+            "stream-aggregate"
+        ]
         return int(totals[group][key])
 
     def regions(self) -> int:
         """How many dispatch regions fusion formed."""
-        return sum(" = " + _REGION in line or line.strip().startswith(_REGION) for line in self._formed())
+        return sum(
+            " = " + _REGION in line or line.strip().startswith(_REGION)
+            for line in self._formed()
+        )
 
     def _formed(self) -> list[str]:
-        return [line for line in self._phase("5.dispatch-creation") if not line.lstrip().startswith("//")]
+        return [
+            line
+            for line in self._phase("5.dispatch-creation")
+            if not line.lstrip().startswith("//")
+        ]
 
     def linalg_before_fusion(self) -> int:
         """How many linalg operations the program has before dispatch creation."""

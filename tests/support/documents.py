@@ -13,14 +13,20 @@ from markdown_it.token import Token
 from places import ROOT
 
 PAGES = (
-    *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG")),
+    *(
+        ROOT / f"{name}.md"
+        for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG")
+    ),
     *sorted((ROOT / "docs").glob("*.md")),
 )
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced code block; `page` is relative to the repository, `line` the first line of its content."""
+    """A fenced code block.
+
+    `page` is relative to the repository, `line` the first line of its content.
+    """
 
     page: str
     line: int
@@ -30,7 +36,10 @@ class Block:
     @property
     def commands(self) -> list[str]:
         """The commands of a shell block, without their comments."""
-        lines = (re.sub(r"(^|\s+)#.*", "", line).strip() for line in self.text.replace("\\\n", " ").splitlines())
+        lines = (
+            re.sub(r"(^|\s+)#.*", "", line).strip()
+            for line in self.text.replace("\\\n", " ").splitlines()
+        )
         return [line for line in lines if line]
 
 
@@ -40,7 +49,9 @@ def name_of(page: Path) -> str:
 
 
 def _tokens(page: Path) -> list[Token]:
-    return MarkdownIt("gfm-like", {"linkify": False}).parse(page.read_text(encoding="utf-8"))
+    return MarkdownIt("gfm-like", {"linkify": False}).parse(
+        page.read_text(encoding="utf-8")
+    )
 
 
 def _spans(page: Path) -> Iterator[Token]:
@@ -51,14 +62,22 @@ def _spans(page: Path) -> Iterator[Token]:
 def blocks(page: Path) -> list[Block]:
     """Every fenced block, those inside lists too."""
     fences = (token for token in _tokens(page) if token.type == "fence")
-    return [Block(name_of(page), (token.map or [0])[0] + 2, token.info, token.content) for token in fences]
+    return [
+        Block(name_of(page), (token.map or [0])[0] + 2, token.info, token.content)
+        for token in fences
+    ]
 
 
 def links(page: Path) -> list[str]:
     """Where links and pictures lead, those in HTML too."""
     found = (span.attrGet("href") or span.attrGet("src") for span in _spans(page))
-    html = "".join(token.content for token in _tokens(page) if token.type == "html_block")
-    return [*(str(place) for place in found if place), *re.findall(r'(?:href|src)="([^"]*)"', html)]
+    html = "".join(
+        token.content for token in _tokens(page) if token.type == "html_block"
+    )
+    return [
+        *(str(place) for place in found if place),
+        *re.findall(r'(?:href|src)="([^"]*)"', html),
+    ]
 
 
 def words(page: Path) -> list[str]:

@@ -12,7 +12,12 @@ OBJECT, FUNCTION = 1, 2
 
 
 def tiny_object(
-    bits: int, order: str, functions: int = 1, name_at: int = 1, name: bytes = b"kernel", section: int = 1
+    bits: int,
+    order: str,
+    functions: int = 1,
+    name_at: int = 1,
+    name: bytes = b"kernel",
+    section: int = 1,
 ) -> bytes:
     """A relocatable object: functions of 24 bytes each, a symbol table and its strings."""
     code, strings = bytes(24 * functions), b"\0" + name + b"\0"
@@ -29,7 +34,22 @@ def tiny_object(
     table_at = strings_at + len(strings)
     ident = b"\x7fELF" + bytes([bits // 32, 1 if order == "<" else 2, 1]) + bytes(9)
     word = "Q" if bits == 64 else "I"
-    header = struct.pack(f"{order}HHI3{word}I6H", 1, 62, 1, 0, 0, table_at, 0, header_bytes, 0, 0, section_bytes, 4, 3)
+    header = struct.pack(
+        f"{order}HHI3{word}I6H",
+        1,
+        62,
+        1,
+        0,
+        0,
+        table_at,
+        0,
+        header_bytes,
+        0,
+        0,
+        section_bytes,
+        4,
+        3,
+    )
     layout = f"{order}II4{word}II2{word}"
     sections = (
         (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -37,12 +57,22 @@ def tiny_object(
         (0, 2, 0, 0, symbols_at, len(symbols), 3, 1, 1, len(null)),
         (0, 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0),
     )
-    return ident + header + code + symbols + strings + b"".join(struct.pack(layout, *section) for section in sections)
+    return (
+        ident
+        + header
+        + code
+        + symbols
+        + strings
+        + b"".join(struct.pack(layout, *section) for section in sections)
+    )
 
 
 @dataclass(frozen=True)
 class Part:
-    """A section with its bytes; `at` shares the bytes of an earlier one instead of having its own."""
+    """A section with its bytes.
+
+    `at` shares the bytes of an earlier one instead of having its own.
+    """
 
     type: int
     data: bytes
@@ -61,11 +91,27 @@ def elf_file(parts: Sequence[Part], machine: int = 62) -> bytes:
         place = 64 + len(contents) if part.at is None else places[part.at]
         places.append(place)
         contents += part.data if part.at is None else b""
-        row = (0, part.type, part.flags, 0, place, len(part.data), part.link, part.info, 1, part.item)
+        row = (
+            0,
+            part.type,
+            part.flags,
+            0,
+            place,
+            len(part.data),
+            part.link,
+            part.info,
+            1,
+            part.item,
+        )
         rows.append(struct.pack("<IIQQQQIIQQ", *row))
     ident = b"\x7fELF\2\1\1" + bytes(9)
     fields = (1, machine, 1, 0, 0, 64 + len(contents), 0, 64, 0, 0, 64, len(rows), 0)
-    return ident + struct.pack("<HHIQQQIHHHHHH", *fields) + bytes(contents) + b"".join(rows)
+    return (
+        ident
+        + struct.pack("<HHIQQQIHHHHHH", *fields)
+        + bytes(contents)
+        + b"".join(rows)
+    )
 
 
 def symbol(name_at: int, kind: int, section: int, value: int, size: int) -> bytes:
@@ -73,6 +119,8 @@ def symbol(name_at: int, kind: int, section: int, value: int, size: int) -> byte
     return struct.pack("<IBBHQQ", name_at, kind, 0, section, value, size)
 
 
-def relocation(offset: int, symbol_index: int, addend: int = 0, type_: int = 1) -> bytes:
+def relocation(
+    offset: int, symbol_index: int, addend: int = 0, type_: int = 1
+) -> bytes:
     """An entry of a table of relocations."""
     return struct.pack("<QQq", offset, symbol_index << 32 | type_, addend)

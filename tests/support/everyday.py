@@ -1,7 +1,8 @@
 """Everyday pull requests as two measured sides each, recorded from real compiles by `tools/everyday_cases.py`.
 
-A recorded side is the text of its snapshot under xz. A line that is also one of COMMON's stands there as `@` and its
-number: most cells of an everyday pull request are those of its base, and so of the other cases.
+A recorded side is the text of its snapshot under xz. A line that is also one of
+COMMON's stands there as `@` and its number: most cells of an everyday pull request are
+those of its base, and so of the other cases.
 """
 
 from __future__ import annotations
@@ -52,13 +53,22 @@ def measured() -> Snapshot:
 def report(case: str) -> Report:
     """The report of a case, as `report` makes it with the packaged default configuration."""
     base, head = sides(case)
-    return reported(load_config(models=False), base, head, Baseline("snapshot base.json", base.source.sha))
+    return reported(
+        load_config(models=False),
+        base,
+        head,
+        Baseline("snapshot base.json", base.source.sha),
+    )
 
 
 def _load(path: Path) -> Snapshot:
     text = lzma.decompress(path.read_bytes()).splitlines(keepends=True)
     return from_json(
-        b"".join(common_lines()[int(line[1:])] if line.startswith(b"@") else line for line in text), path.name
+        b"".join(
+            common_lines()[int(line[1:])] if line.startswith(b"@") else line
+            for line in text
+        ),
+        path.name,
     )
 
 
@@ -69,7 +79,11 @@ def common_lines() -> Sequence[bytes]:
 
 
 def _repeated(snapshot: Snapshot, keys: dict[CellKey, list[CellKey]]) -> Snapshot:
-    cells = [replace(cell, key=key) for cell in snapshot.cells for key in keys.get(cell.key, ())]
+    cells = [
+        replace(cell, key=key)
+        for cell in snapshot.cells
+        for key in keys.get(cell.key, ())
+    ]
     cells.sort(key=lambda cell: cell.key)
     models = {key.model: "0" * 64 for copies in keys.values() for key in copies}
     return replace(snapshot, cells=tuple(cells), models=models)
@@ -82,11 +96,25 @@ def repeated_report(cells: int) -> Report:
     Without traces: a run has time for those of a few cells, not of all of its copies.
     """
     pair = sides("two_releases")
-    base, head = (replace(side, cells=tuple(replace(cell, traces={}) for cell in side.cells)) for side in pair)
-    known = sorted({cell.key for side in (base, head) for cell in side.cells if cell.status != "unsupported"})
+    base, head = (
+        replace(side, cells=tuple(replace(cell, traces={}) for cell in side.cells))
+        for side in pair
+    )
+    known = sorted(
+        {
+            cell.key
+            for side in (base, head)
+            for cell in side.cells
+            if cell.status != "unsupported"
+        }
+    )
     keys: dict[CellKey, list[CellKey]] = {}
     for at in range(cells):
         key = known[at % len(known)]
-        keys.setdefault(key, []).append(replace(key, model=f"{key.model}_{at // len(known)}"))
+        keys.setdefault(key, []).append(
+            replace(key, model=f"{key.model}_{at // len(known)}")
+        )
     left, right = (_repeated(side, keys) for side in (base, head))
-    return reported(load_config(models=False), left, right, Baseline("snapshot base.json"))
+    return reported(
+        load_config(models=False), left, right, Baseline("snapshot base.json")
+    )

@@ -1,12 +1,15 @@
 """Fakes of `iree-compile` that are real programs: installed into a directory, run like the real one.
 
-The program itself is `fakes/iree_compile.py`; here are the ways to install it, to ask what was run, and what it must
-have made. A rule is `{"do": …, "kind": …, "model": …, "argv": …}`: the first whose `kind` (of `options` and
-`direct`; both separated by a space), part of the model's text and part of the command line fit decides. `do` is
-`crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another artifact), `random` (another one
-each time), `grow` (a larger one, as often as it stands there), `flaky` (a larger one every other time), `burn` (CPU
-time), `once-fails`, `truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES FILE` (a file of
-the compile's directory is that long, for the most part a hole), or anything else for good behaviour.
+The program itself is `fakes/iree_compile.py`; here are the ways to install it, to ask
+what was run, and what it must have made. A rule is `{"do": …, "kind": …, "model": …,
+"argv": …}`: the first whose `kind` (of `options` and `direct`; both separated by a
+space), part of the model's text and part of the command line fit decides. `do` is
+`crash`, `hang`, `flood`, `refuse` (the stack gate), `fail`, `warn`, `differ` (another
+artifact), `random` (another one each time), `grow` (a larger one, as often as it stands
+there), `flaky` (a larger one every other time), `burn` (CPU time), `once-fails`,
+`truncate`, `say CODE TEXT`, `nothing` (success without an artifact), `huge BYTES FILE`
+(a file of the compile's directory is that long, for the most part a hole), or anything
+else for good behaviour.
 """
 
 from __future__ import annotations
@@ -56,28 +59,53 @@ _HEADERS_BYTES = 64 + 56
 def _machine_code(pointers: Sequence[int]) -> bytes:
     """x86-64: execve(first pointer, the stack with the three pointers put before argv[1], environment), or exit(127).
 
-    mov rcx,[rsp]; lea rdx,[rsp+rcx*8+16]; mov rdi,1st; mov [rsp-8],rdi; mov rax,2nd; mov [rsp],rax; mov rax,3rd;
-    mov [rsp+8],rax; lea rsi,[rsp-8]; mov eax,59; syscall; mov edi,127; mov eax,60; syscall
+    mov rcx,[rsp]; lea rdx,[rsp+rcx*8+16]; mov rdi,1st; mov [rsp-8],rdi; mov rax,2nd;
+    mov [rsp],rax; mov rax,3rd; mov [rsp+8],rax; lea rsi,[rsp-8]; mov eax,59; syscall;
+    mov edi,127; mov eax,60; syscall
     """
     parts = ("488b0c24488d54cc1048bf", "48897c24f848b8", "4889042448b8")
     tail = "4889442408488d7424f8b83b0000000f05bf7f000000b83c0000000f05"
-    loads = (bytes.fromhex(part) + struct.pack("<Q", at) for part, at in zip(parts, pointers, strict=True))
+    loads = (
+        bytes.fromhex(part) + struct.pack("<Q", at)
+        for part, at in zip(parts, pointers, strict=True)
+    )
     return b"".join(loads) + bytes.fromhex(tail)
 
 
 def native_launcher(script: Path) -> bytes:
     """A static ELF program that becomes `python -IS script ARGUMENTS…`.
 
-    The bot tells native compilers from wrapper scripts by their first bytes, so a fake must not begin with `#!`.
+    The bot tells native compilers from wrapper scripts by their first bytes, so a fake
+    must not begin with `#!`.
     """
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         pytest.skip("the fake native compiler is for Linux on x86-64")
     words = [str(word).encode() + b"\0" for word in (sys.executable, "-IS", script)]
     start = _LOADED_AT + _HEADERS_BYTES + len(_machine_code((0, 0, 0)))
-    code = _machine_code([start + sum(map(len, words[:i])) for i in range(3)]) + b"".join(words)
+    code = _machine_code(
+        [start + sum(map(len, words[:i])) for i in range(3)]
+    ) + b"".join(words)
     size, entry = _HEADERS_BYTES + len(code), _LOADED_AT + _HEADERS_BYTES
-    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 62, 1, entry, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _LOADED_AT, _LOADED_AT, size, size, 0x1000)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH",
+        b"\x7fELF\2\1\1",
+        2,
+        62,
+        1,
+        entry,
+        64,
+        0,
+        0,
+        64,
+        56,
+        1,
+        0,
+        0,
+        0,
+    )
+    segment = struct.pack(
+        "<IIQQQQQQ", 1, 5, 0, _LOADED_AT, _LOADED_AT, size, size, 0x1000
+    )
     return header + segment + code
 
 
@@ -111,13 +139,19 @@ class FakeCompiler:
     def toolchain(self) -> Toolchain:
         """As `resolve` would give it."""
         info = CompilerInfo(self.version, "ab" * 20, self.digest, self.version)
-        return Toolchain(self.binary, info, None, "no MLIR Python bindings beside this compiler")
+        return Toolchain(
+            self.binary, info, None, "no MLIR Python bindings beside this compiler"
+        )
 
     def calls(self, *kinds: str) -> list[dict[str, Any]]:
         """What was run, in the order in which it began; all kinds where none is named."""
         log = self.home / "calls.jsonl"
         lines = log.read_text().splitlines() if log.exists() else []
-        return [call for call in map(json.loads, lines) if not kinds or call["kind"] in kinds]
+        return [
+            call
+            for call in map(json.loads, lines)
+            if not kinds or call["kind"] in kinds
+        ]
 
     @property
     def compiles(self) -> int:
@@ -128,12 +162,19 @@ class FakeCompiler:
     def pids(self) -> list[int]:
         """Processes that a `hang` left word of: compilers and their children."""
         file = self.home / "pids"
-        return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return (
+            [int(line) for line in file.read_text().splitlines()]
+            if file.exists()
+            else []
+        )
 
     def artifact(self, cell: PlannedCell, *, lifted: bool = False) -> bytes:
         """What the compile of a cell gives."""
         argv = (*cell.argv, *((LIFTED_LIMIT_FLAG,) if lifted else ()))
-        name, text = self.templates.get(cell.target.backend), Path(cell.model.path).read_text()
+        name, text = (
+            self.templates.get(cell.target.backend),
+            Path(cell.model.path).read_text(),
+        )
         template = Path(name).read_bytes() if name else b""
         made: bytes = _PROGRAM.artifact(text, argv, template)
         return made
@@ -147,7 +188,10 @@ def install(
     version: str = "3.13.0rc1",
     templates: dict[str, str] | None = None,
 ) -> FakeCompiler:
-    """A fake compiler in the directory `home`; `templates` maps a backend to the file its artifacts begin with."""
+    """A fake compiler in the directory `home`.
+
+    `templates` maps a backend to the file its artifacts begin with.
+    """
     home.mkdir(parents=True, exist_ok=True)
     knobs = {
         "rules": list(rules),
@@ -155,7 +199,9 @@ def install(
         "version": version,
     }
     digest = hashlib.sha256(json.dumps(knobs, sort_keys=True).encode()).hexdigest()
-    (home / "knobs.json").write_text(json.dumps({**knobs, "templates": templates or {}}))
+    (home / "knobs.json").write_text(
+        json.dumps({**knobs, "templates": templates or {}})
+    )
     fake = FakeCompiler(home, version, digest, templates or {})
     lines = (
         f"#!{sys.executable} -IS",
@@ -174,7 +220,9 @@ def install_native(path: Path, fake: FakeCompiler) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(native_launcher(fake.binary))
     path.chmod(0o755)
-    (path.parent / "libIREECompiler.so").write_bytes(b"\x7fELF library " + (fake.home / "knobs.json").read_bytes())
+    (path.parent / "libIREECompiler.so").write_bytes(
+        b"\x7fELF library " + (fake.home / "knobs.json").read_bytes()
+    )
     return path
 
 
@@ -183,11 +231,16 @@ def write_model(directory: Path, name: str, text: str = "func.func @main()") -> 
     path = directory / f"{name}.mlir"
     data = f"// model {name}\n{text}\n".encode()
     path.write_bytes(data)
-    return Model(name, str(path), path.name, hashlib.sha256(data).hexdigest(), len(data))
+    return Model(
+        name, str(path), path.name, hashlib.sha256(data).hexdigest(), len(data)
+    )
 
 
 def cells_of(
-    directory: Path, names: Sequence[str], targets: Sequence[Target] = TARGETS, flags: Sequence[str] = ()
+    directory: Path,
+    names: Sequence[str],
+    targets: Sequence[Target] = TARGETS,
+    flags: Sequence[str] = (),
 ) -> tuple[PlannedCell, ...]:
     """The plan for models of these names."""
     return plan([write_model(directory, name) for name in names], targets, flags)
@@ -196,7 +249,10 @@ def cells_of(
 def is_alive(pid: int) -> bool:
     """True while a process runs; a zombie that its parent has not yet collected is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            not in "ZX"
+        )
     except FileNotFoundError:
         return False
 

@@ -20,26 +20,36 @@ PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
 HERE = next(iter(platform_tags()))
 
 
-def wheel_name(version: str = "3.13.0", python: str = PYTHON, platform: str = HERE) -> str:
+def wheel_name(
+    version: str = "3.13.0", python: str = PYTHON, platform: str = HERE
+) -> str:
     """The file name of a release's wheel."""
     return f"iree_base_compiler-{version}-{python}-{python}-{platform}.whl"
 
 
 def record_row(path: str, data: bytes) -> str:
     """A line of RECORD (PEP 376)."""
-    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    digest = (
+        base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    )
     return f"{path},sha256={digest},{len(data)}\n"
 
 
-def entries(fake: FakeCompiler, library: bytes = LIBRARY, version: str = RELEASE) -> dict[str, bytes]:
+def entries(
+    fake: FakeCompiler, library: bytes = LIBRARY, version: str = RELEASE
+) -> dict[str, bytes]:
     """What the wheel of a fake holds, without its bindings."""
     info = DIST_INFO.replace(RELEASE, version)
     files = {
         f"{LIBRARIES}/iree-compile": native_launcher(fake.binary),
         f"{LIBRARIES}/iree-lld": b"\x7fELF",
         f"{LIBRARIES}/libIREECompiler.so": library,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: iree-base-compiler\nVersion: {version}\n".encode(),
-        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: fake\nRoot-Is-Purelib: false\n",
+        f"{info}/METADATA": (
+            f"Metadata-Version: 2.1\nName: iree-base-compiler\nVersion: {version}\n".encode()
+        ),
+        f"{info}/WHEEL": (
+            b"Wheel-Version: 1.0\nGenerator: fake\nRoot-Is-Purelib: false\n"
+        ),
     }
     record = "".join(record_row(path, data) for path, data in files.items())
     return {**files, f"{info}/RECORD": record.encode()}

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from flow_texts import Region
 
 
-def generic(value: str, result: str, type_: str, body: str, maps: str = "", kinds: str = "") -> str:
+def generic(
+    value: str, result: str, type_: str, body: str, maps: str = "", kinds: str = ""
+) -> str:
     """Each element of a tensor of two dimensions, `%in`, as the body says."""
     same = "affine_map<(d0, d1) -> (d0, d1)>"
     element = type_.rpartition("x")[2].rstrip(">")
@@ -19,7 +21,9 @@ def generic(value: str, result: str, type_: str, body: str, maps: str = "", kind
 """
 
 
-def adding(name: str, amount: int = 3, type_: str = "tensor<8x8xi32>", *, tied: bool = False) -> Region:
+def adding(
+    name: str, amount: int = 3, type_: str = "tensor<8x8xi32>", *, tied: bool = False
+) -> Region:
     """Adds a constant."""
     body = f"""        %c = arith.constant {amount} : i32
         %1 = arith.addi %in, %c : i32
@@ -28,9 +32,14 @@ def adding(name: str, amount: int = 3, type_: str = "tensor<8x8xi32>", *, tied: 
     return Region(name, [type_], type_, generic("%x0", "%y", type_, body), tied=tied)
 
 
-def padding(name: str, rows: int, low: tuple[int, int], high: tuple[int, int]) -> Region:
+def padding(
+    name: str, rows: int, low: tuple[int, int], high: tuple[int, int]
+) -> Region:
     """Zeros around a matrix."""
-    type_, out = f"tensor<{rows}x6xi32>", f"tensor<{rows + low[0] + high[0]}x{6 + low[1] + high[1]}xi32>"
+    type_, out = (
+        f"tensor<{rows}x6xi32>",
+        f"tensor<{rows + low[0] + high[0]}x{6 + low[1] + high[1]}xi32>",
+    )
     body = f"""      %zero = arith.constant 0 : i32
       %y = tensor.pad %x0 low[{low[0]}, {low[1]}] high[{high[0]}, {high[1]}] {{
       ^bb0(%i: index, %j: index):
@@ -62,13 +71,21 @@ def collapsing(name: str, rows: int, columns: int) -> Region:
     return Region(name, [type_], out, body)
 
 
-def slicing(name: str, size: int, at: tuple[int, int], kept: tuple[int, int], step: int = 1) -> Region:
+def slicing(
+    name: str, size: int, at: tuple[int, int], kept: tuple[int, int], step: int = 1
+) -> Region:
     """A part of a matrix, squared."""
     type_, out = f"tensor<{size}x{size}xi32>", f"tensor<{kept[0]}x{kept[1]}xi32>"
     body = (
-        f"      %s = tensor.extract_slice %x0[{at[0]}, {at[1]}] [{kept[0]}, {kept[1]}] [{step}, 1] : {type_} to {out}\n"
+        f"      %s = tensor.extract_slice %x0[{at[0]}, {at[1]}] [{kept[0]}, {kept[1]}]"
+        f" [{step}, 1] : {type_} to {out}\n"
     )
-    body += generic("%s", "%y", out, "        %1 = arith.muli %in, %in : i32\n        linalg.yield %1 : i32\n")
+    body += generic(
+        "%s",
+        "%y",
+        out,
+        "        %1 = arith.muli %in, %in : i32\n        linalg.yield %1 : i32\n",
+    )
     return Region(name, [type_], out, body)
 
 
@@ -98,30 +115,53 @@ class Written(NamedTuple):
 
 WRITTEN = {
     "identical": Written("identical", (adding("a"), adding("b"), adding("c"))),
-    "tied": Written("constants", (adding("a", 3, tied=True), adding("b", -5, tied=True)), ("i32",)),
+    "tied": Written(
+        "constants", (adding("a", 3, tied=True), adding("b", -5, tied=True)), ("i32",)
+    ),
     "tied-shapes": Written(
         "static-shapes",
         (adding("a", 3, tied=True), adding("b", -5, "tensor<12x4xi32>", tied=True)),
         ("index", "index", "i32"),
     ),
-    "expand": Written("static-shapes", (expanding("a", 4, 16), expanding("b", 6, 10)), ("index",) * 3),
-    "collapse": Written("static-shapes", (collapsing("a", 4, 16), collapsing("b", 6, 10)), ("index",) * 3),
+    "expand": Written(
+        "static-shapes", (expanding("a", 4, 16), expanding("b", 6, 10)), ("index",) * 3
+    ),
+    "collapse": Written(
+        "static-shapes",
+        (collapsing("a", 4, 16), collapsing("b", 6, 10)),
+        ("index",) * 3,
+    ),
     "slice-place": Written(
-        "offsets", (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 16, (5, 2), (8, 4))), ("index",) * 2
+        "offsets",
+        (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 16, (5, 2), (8, 4))),
+        ("index",) * 2,
     ),
     "slice-step": Written(
-        "offsets", (slicing("a", 16, (0, 3), (4, 4), 2), slicing("b", 16, (0, 3), (4, 4), 3)), ("index",)
+        "offsets",
+        (slicing("a", 16, (0, 3), (4, 4), 2), slicing("b", 16, (0, 3), (4, 4), 3)),
+        ("index",),
     ),
     "slice-size": Written(
-        "static-shapes", (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 16, (0, 3), (6, 7))), ("index",) * 2
+        "static-shapes",
+        (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 16, (0, 3), (6, 7))),
+        ("index",) * 2,
     ),
     "slice-all": Written(
-        "static-shapes", (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 20, (5, 1), (6, 7), 2)), ("index",) * 6
+        "static-shapes",
+        (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 20, (5, 1), (6, 7), 2)),
+        ("index",) * 6,
     ),
-    "sums": Written("static-shapes", (reducing("a", 16, 24), reducing("b", 8, 40)), ("index",) * 2),
+    "sums": Written(
+        "static-shapes", (reducing("a", 16, 24), reducing("b", 8, 40)), ("index",) * 2
+    ),
     "names": Written(
         "constants",
-        (adding("a b"), adding("é::$\\22'`", 5), adding("main_dispatch_1", 7), adding("main_dispatch_12", 9)),
+        (
+            adding("a b"),
+            adding("é::$\\22'`", 5),
+            adding("main_dispatch_1", 7),
+            adding("main_dispatch_12", 9),
+        ),
         ("i32",),
     ),
 }

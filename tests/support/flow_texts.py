@@ -21,7 +21,10 @@ def loaded(value: str, argument: str, type_: str, access: str = "readonly") -> s
 def stored(value: str, argument: str, type_: str, access: str = "writeonly") -> str:
     """A value becomes all of a result."""
     what = f"{value}, {argument}, {_whole(type_)} : {type_}"
-    return f"      iree_tensor_ext.dispatch.tensor.store {what} -> {_bound(access, type_)}\n"
+    return (
+        f"      iree_tensor_ext.dispatch.tensor.store {what} ->"
+        f" {_bound(access, type_)}\n"
+    )
 
 
 def _whole(type_: str) -> str:
@@ -42,7 +45,9 @@ class Region(NamedTuple):
     inputs: Sequence[str]
     result: str
     body: str  # from `%x0`, `%x1`, which are loaded, to `%y`, which is stored
-    extra: Sequence[tuple[str, str]] = ()  # arguments behind the tensors, as (name, type)
+    extra: Sequence[
+        tuple[str, str]
+    ] = ()  # arguments behind the tensors, as (name, type)
     tied: bool = False  # True where the result takes the place of `%x0`
     counting: str = f"      %x, %y, %z = {COUNT}()\n"  # what counts the workgroups
     entry: str = ""
@@ -57,11 +62,22 @@ class Region(NamedTuple):
         """The executable."""
         access = "readwrite" if self.tied else "readonly"
         kinds = [access, *["readonly"] * len(self.inputs)]
-        arguments = [f"%a{at}: {_bound(kinds[at], type_)}" for at, type_ in enumerate(self.inputs)]
+        arguments = [
+            f"%a{at}: {_bound(kinds[at], type_)}"
+            for at, type_ in enumerate(self.inputs)
+        ]
         arguments += [f"{name}: {type_}" for name, type_ in self.extra]
         arguments += [] if self.tied else [f"%out: {_bound('writeonly', self.result)}"]
-        loads = "".join(loaded(f"%x{at}", f"%a{at}", type_, kinds[at]) for at, type_ in enumerate(self.inputs))
-        store = stored("%y", "%a0" if self.tied else "%out", self.result, "readwrite" if self.tied else "writeonly")
+        loads = "".join(
+            loaded(f"%x{at}", f"%a{at}", type_, kinds[at])
+            for at, type_ in enumerate(self.inputs)
+        )
+        store = stored(
+            "%y",
+            "%a0" if self.tied else "%out",
+            self.result,
+            "readwrite" if self.tied else "writeonly",
+        )
         return f"""
   flow.executable private @"{self.name}" {{
     flow.executable.export public @"{self.symbol}" workgroups() -> (index, index, index) {{
@@ -85,20 +101,35 @@ class Region(NamedTuple):
 def program(header: str, regions: Iterable[Region], more: str = "") -> str:
     """Each region launched once, on inputs of its own; all results are given.
 
-    `header`: the module's attributes and its device, as the compiler writes them for a target; `more`: sites and
-    executables beside them.
+    `header`: the module's attributes and its device, as the compiler writes them for a
+    target; `more`: sites and executables beside them.
     """
     called, arguments, body, results = list(regions), [], "", []
     for at, region in enumerate(called):
         for number, type_ in enumerate(region.inputs):
             name = f"%b{at}_{number}"
             arguments.append(f"{name}: !hal.buffer_view")
-            body += f'    %v{at}_{number} = hal.tensor.import {name} "{name}" : !hal.buffer_view -> {type_}\n'
-        body += region.launch(f"%r{at}", [f"%v{at}_{number}" for number in range(len(region.inputs))])
-        body += f'    %o{at} = hal.tensor.export %r{at} "o{at}" : {region.result} -> !hal.buffer_view\n'
+            body += (
+                f'    %v{at}_{number} = hal.tensor.import {name} "{name}" :'
+                f" !hal.buffer_view -> {type_}\n"
+            )
+        body += region.launch(
+            f"%r{at}", [f"%v{at}_{number}" for number in range(len(region.inputs))]
+        )
+        body += (
+            f'    %o{at} = hal.tensor.export %r{at} "o{at}" : {region.result} ->'
+            " !hal.buffer_view\n"
+        )
         results.append(f"%o{at}")
     views = ", ".join(["!hal.buffer_view"] * len(results))
-    ended = f"    util.return {', '.join(results)} : {views}\n" if results else "    util.return\n"
+    ended = (
+        f"    util.return {', '.join(results)} : {views}\n"
+        if results
+        else "    util.return\n"
+    )
     texts = "".join(region.text for region in called)
-    public = f"\n  util.func public @main({', '.join(arguments)}) -> ({views}) attributes {{iree.abi.stub}} {{"
+    public = (
+        f"\n  util.func public @main({', '.join(arguments)}) -> ({views}) attributes"
+        " {iree.abi.stub} {"
+    )
     return f"{header}{texts}{more}{public}\n{body}{ended}  }}\n}}\n"

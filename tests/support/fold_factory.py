@@ -25,9 +25,14 @@ PLAIN = ("jax_mlp_train_step_f32", "mobilenet_v2_f32_224")  # Models without a f
 RUN = ("llvm-cpu-x86_64", "vmvx")
 RUN_NOTE = "equal bit by bit over 3 draws of random inputs"
 FLOAT_NOTE = "equal within 1e-5 relative, 1e-6 absolute over 3 draws of random inputs"
-LEGALISE = "it does not compile: error: failed to legalize operation 'arith.extsi' that was explicitly marked illegal"
+LEGALISE = (
+    "it does not compile: error: failed to legalize operation 'arith.extsi' that was"
+    " explicitly marked illegal"
+)
 SHAPE = "a constant is used as a shape"
-DIFFER = "with it the outputs differ: 3 of 1,000 elements, the first by 1; it was taken back"
+DIFFER = (
+    "with it the outputs differ: 3 of 1,000 elements, the first by 1; it was taken back"
+)
 SLOW = "run time 1.08 [1.06, 1.11]: slower than the 1 % that are allowed"
 TIED = "the compiler gives 2 of them other operations once their constants are operands"
 
@@ -40,24 +45,38 @@ def price(rng: random.Random) -> Price:
 
 def compiler(version: str = "3.13.0") -> CompilerInfo:
     """A made-up compiler."""
-    return CompilerInfo(version, digest(version)[:40], digest(version), f"iree-base-compiler=={version}")
+    return CompilerInfo(
+        version, digest(version)[:40], digest(version), f"iree-base-compiler=={version}"
+    )
 
 
 def command(model: str, target: str) -> str:
     """What makes the folded artifact."""
-    flags = " ".join((*COMMON, f"--iree-hal-target-backends={TARGETS.get(target, target)}"))
-    return f"iree-compile - --compile-from=flow {flags} -o {model}.vmfb < folded/{model}.{target}.mlir"
+    flags = " ".join(
+        (*COMMON, f"--iree-hal-target-backends={TARGETS.get(target, target)}")
+    )
+    return (
+        f"iree-compile - --compile-from=flow {flags} -o {model}.vmfb <"
+        f" folded/{model}.{target}.mlir"
+    )
 
 
 def families(model: str) -> tuple[FoldedFamily, ...]:
     """What is folded of a model on a usual target."""
     rng = random.Random(f"families {model}")
-    kinds = [("identical", ()), ("constants", ("i32", "i32", "i64", "i32")), ("static-shapes", ("index", "index"))]
+    kinds = [
+        ("identical", ()),
+        ("constants", ("i32", "i32", "i64", "i32")),
+        ("static-shapes", ("index", "index")),
+    ]
     chosen = kinds if model in QUANTISED else kinds[2:]
     return tuple(
         FoldedFamily(
             kind,
-            tuple(f"main_dispatch_{10 * start + step}" for step in range(rng.randint(2, 9))),
+            tuple(
+                f"main_dispatch_{10 * start + step}"
+                for step in range(rng.randint(2, 9))
+            ),
             operands,
         )
         for start, (kind, operands) in enumerate(chosen)
@@ -66,15 +85,34 @@ def families(model: str) -> tuple[FoldedFamily, ...]:
 
 def left(model: str, target: str) -> tuple[LeftFamily, ...]:
     """What was left, and why."""
-    found = [LeftFamily("static-shapes", ("main_dispatch_71", "main_dispatch_72"), SHAPE)]
+    found = [
+        LeftFamily("static-shapes", ("main_dispatch_71", "main_dispatch_72"), SHAPE)
+    ]
     if target in ("vulkan-spirv", "metal-spirv") and model in QUANTISED:
-        found.insert(0, LeftFamily("constants", tuple(f"main_dispatch_{i}" for i in range(36)), LEGALISE))
+        found.insert(
+            0,
+            LeftFamily(
+                "constants", tuple(f"main_dispatch_{i}" for i in range(36)), LEGALISE
+            ),
+        )
     if (model, target) == ("whisper_tiny_encoder_f32", "vmvx"):
-        found.append(LeftFamily("constants", ("main_dispatch_80", "main_dispatch_81"), DIFFER))
+        found.append(
+            LeftFamily("constants", ("main_dispatch_80", "main_dispatch_81"), DIFFER)
+        )
     if model == "gpt2_f32_dyn" and target in RUN:
-        found.append(LeftFamily("static-shapes", ("main_dispatch_5", "main_dispatch_6", "main_dispatch_7"), SLOW))
+        found.append(
+            LeftFamily(
+                "static-shapes",
+                ("main_dispatch_5", "main_dispatch_6", "main_dispatch_7"),
+                SLOW,
+            )
+        )
     if model == "vit_l4_f32_224":
-        found.append(LeftFamily("extra-operation", ("main_dispatch_90", "main_dispatch_91"), TIED))
+        found.append(
+            LeftFamily(
+                "extra-operation", ("main_dispatch_90", "main_dispatch_91"), TIED
+            )
+        )
     return tuple(found)
 
 
@@ -86,28 +124,60 @@ def failed(model: str, target: str, note: str) -> FoldCell:
 def cell(model: str, target: str) -> FoldCell:
     """One cell as real ones are."""
     rng = random.Random(f"{model} {target}")
-    executables, artifact = random.Random(model).randint(30, 156), rng.randint(40_000, 400_000)
+    executables, artifact = (
+        random.Random(model).randint(30, 156),
+        rng.randint(40_000, 400_000),
+    )
     same = BeforeAfter(executables, executables), BeforeAfter(artifact, artifact)
     if (model, target) == ("vit_l4_f32_224", "rocm"):
-        return failed(model, target, "error: uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
+        return failed(
+            model,
+            target,
+            "error: uses 81920 bytes of shared memory; exceeded the limit of 65536"
+            " bytes",
+        )
     if model == "tinyllama_l4_f32_dyn" and target == "vmvx":
-        return failed(model, target, "its program could not be read: the compiler's bindings crashed (SIGSEGV)")
+        return failed(
+            model,
+            target,
+            "its program could not be read: the compiler's bindings crashed (SIGSEGV)",
+        )
     if model in PLAIN:
         return FoldCell(model, target, "nothing-to-fold", *same, None, (), (), artifact)
     unequal = model == "whisper_tiny_encoder_f32" and target == "llvm-cpu-x86_64"
-    return folded(model, target, rng, BeforeAfter(executables, None), artifact, equal=False if unequal else None)
+    return folded(
+        model,
+        target,
+        rng,
+        BeforeAfter(executables, None),
+        artifact,
+        equal=False if unequal else None,
+    )
 
 
 def folded(
-    model: str, target: str, rng: random.Random, executables: BeforeAfter, artifact: int, equal: bool | None
+    model: str,
+    target: str,
+    rng: random.Random,
+    executables: BeforeAfter,
+    artifact: int,
+    equal: bool | None,
 ) -> FoldCell:
     """A cell of which something was folded; vulkan and metal refuse what is quantised."""
-    kept = families(model) if target not in ("vulkan-spirv", "metal-spirv") else families(model)[-1:]
+    kept = (
+        families(model)
+        if target not in ("vulkan-spirv", "metal-spirv")
+        else families(model)[-1:]
+    )
     gone = sum(len(family.members) - 1 for family in kept)
     before = executables.before or 0
     after = artifact - rng.randint(500, artifact // 2)
     run = target in RUN and model != "gpt2_f32_dyn"
-    note = "parameters of 500 MB are not drawn" if target in RUN else "not a target of this machine"
+    note = (
+        "parameters of 500 MB are not drawn"
+        if target in RUN
+        else "not a target of this machine"
+    )
     exact = RUN_NOTE if model in QUANTISED else FLOAT_NOTE
     return FoldCell(
         model,
@@ -119,7 +189,11 @@ def folded(
         kept,
         left(model, target),
         artifact - 16 if rng.random() < 0.1 else artifact,
-        (exact if equal is None else "17 of 1,000 elements differ, the first by 3") if run else note,
+        (
+            (exact if equal is None else "17 of 1,000 elements differ, the first by 3")
+            if run
+            else note
+        ),
         price(rng) if run else None,
         "" if run else note,
         command(model, target),
@@ -129,7 +203,11 @@ def folded(
 
 def model_of(model: str, cells: tuple[FoldCell, ...]) -> FoldModel:
     """How far each step takes a model."""
-    counts = [one.executables for one in cells if one.model == model and one.executables.before is not None]
+    counts = [
+        one.executables
+        for one in cells
+        if one.model == model and one.executables.before is not None
+    ]
     today = counts[0].before if counts else None
     after = min((one.after for one in counts if one.after is not None), default=None)
     if today is None:
@@ -137,9 +215,13 @@ def model_of(model: str, cells: tuple[FoldCell, ...]) -> FoldModel:
     return FoldModel(model, 2 * today + 30, today, after)
 
 
-def audit(models: tuple[str, ...] = MODELS, targets: tuple[str, ...] = tuple(TARGETS)) -> FoldAudit:
+def audit(
+    models: tuple[str, ...] = MODELS, targets: tuple[str, ...] = tuple(TARGETS)
+) -> FoldAudit:
     """An audit of these models and targets."""
-    cells = tuple(cell(model, target) for model in sorted(models) for target in sorted(targets))
+    cells = tuple(
+        cell(model, target) for model in sorted(models) for target in sorted(targets)
+    )
     told = tuple(model_of(model, cells) for model in sorted(models))
     machine = "AMD EPYC 7763 64-Core Processor, 2 cores"
     return FoldAudit(FOLD_SCHEMA, compiler(), COMMON, machine, 0.01, told, cells)
@@ -147,19 +229,41 @@ def audit(models: tuple[str, ...] = MODELS, targets: tuple[str, ...] = tuple(TAR
 
 def many() -> FoldAudit:
     """13 models × 8 targets, one target that cannot be compiled stand-alone, and a model with a long name."""
-    found = audit((*MODELS, "a_model_of_somebody_else_with_a_name_that_does_not_end_int8_s128_b1_per_channel_tosa"))
-    inline = "it makes no executables of its own: its code is inlined into the host program"
+    found = audit(
+        (
+            *MODELS,
+            "a_model_of_somebody_else_with_a_name_that_does_not_end_int8_s128_b1_per_channel_tosa",
+        )
+    )
+    inline = (
+        "it makes no executables of its own: its code is inlined into the host program"
+    )
     cells = [
-        FoldCell(model.model, "vmvx-inline", "unsupported", UNKNOWN, UNKNOWN, None, (), (), note=inline)
+        FoldCell(
+            model.model,
+            "vmvx-inline",
+            "unsupported",
+            UNKNOWN,
+            UNKNOWN,
+            None,
+            (),
+            (),
+            note=inline,
+        )
         for model in found.models
     ]
-    every = tuple(sorted((*found.cells, *cells), key=lambda one: (one.model, one.target)))
+    every = tuple(
+        sorted((*found.cells, *cells), key=lambda one: (one.model, one.target))
+    )
     return replace(found, cells=every)
 
 
 def small() -> FoldAudit:
     """Three models on two targets."""
-    return audit((QUANTISED[1], PLAIN[0], "whisper_tiny_encoder_f32"), ("llvm-cpu-x86_64", "vulkan-spirv"))
+    return audit(
+        (QUANTISED[1], PLAIN[0], "whisper_tiny_encoder_f32"),
+        ("llvm-cpu-x86_64", "vulkan-spirv"),
+    )
 
 
 def nothing() -> FoldAudit:
@@ -169,8 +273,18 @@ def nothing() -> FoldAudit:
 
 def unmeasured() -> FoldAudit:
     """Not a single figure."""
-    cells = tuple(failed("bert", target, "error: unknown option") for target in ("cuda", "vmvx"))
-    return FoldAudit(FOLD_SCHEMA, compiler(), (), "", None, (FoldModel("bert", None, None, None),), cells)
+    cells = tuple(
+        failed("bert", target, "error: unknown option") for target in ("cuda", "vmvx")
+    )
+    return FoldAudit(
+        FOLD_SCHEMA,
+        compiler(),
+        (),
+        "",
+        None,
+        (FoldModel("bert", None, None, None),),
+        cells,
+    )
 
 
 def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
@@ -179,13 +293,32 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
     cells = []
     for number, word in enumerate(names):
         for target in ("cuda", names[-number - 1]):
-            usual = cell(MODELS[number % len(MODELS)], "llvm-cpu-x86_64" if number % 2 else "cuda")
+            usual = cell(
+                MODELS[number % len(MODELS)],
+                "llvm-cpu-x86_64" if number % 2 else "cuda",
+            )
             plain = failed(word, target, word) if number % 5 == 4 else usual
-            folded_of_it = tuple(FoldedFamily(f.kind, (word, *names[:2]), (word,)) for f in plain.folded)
-            said = dict.fromkeys(("model", "equal_note", "price_note", "command", "module", "note"), word)
-            rest = {"folded": folded_of_it, "left": (LeftFamily(word, (word,), word),), "target": target}
+            folded_of_it = tuple(
+                FoldedFamily(f.kind, (word, *names[:2]), (word,)) for f in plain.folded
+            )
+            said = dict.fromkeys(
+                ("model", "equal_note", "price_note", "command", "module", "note"), word
+            )
+            rest = {
+                "folded": folded_of_it,
+                "left": (LeftFamily(word, (word,), word),),
+                "target": target,
+            }
             cells.append(replace(plain, **said, **rest))
     unique = {(one.model, one.target): one for one in cells}
     info = CompilerInfo(words[0], words[-1], words[0], words[0])
     told = tuple(FoldModel(name, 9, 8, 4) for name in names)
-    return FoldAudit(FOLD_SCHEMA, info, words, words[0], 0.5, told, tuple(unique[key] for key in sorted(unique)))
+    return FoldAudit(
+        FOLD_SCHEMA,
+        info,
+        words,
+        words[0],
+        0.5,
+        told,
+        tuple(unique[key] for key in sorted(unique)),
+    )

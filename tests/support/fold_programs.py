@@ -1,6 +1,7 @@
 """Small programs of two executables or more that could become one, kind by kind, as a model's author writes them.
 
-The second executable reads what a barrier gives, so that the compiler fuses the two at no level of aggression.
+The second executable reads what a barrier gives, so that the compiler fuses the two at
+no level of aggression.
 """
 
 from __future__ import annotations
@@ -19,8 +20,14 @@ class Foldable(NamedTuple):
 
 
 def _main(arguments: str, body: str, *results: tuple[str, str]) -> str:
-    names, types = ", ".join(name for name, _ in results), ", ".join(type_ for _, type_ in results)
-    return f"func.func @main({arguments}) -> ({types}) {{{body}\n  return {names} : {types}\n}}\n"
+    names, types = (
+        ", ".join(name for name, _ in results),
+        ", ".join(type_ for _, type_ in results),
+    )
+    return (
+        f"func.func @main({arguments}) -> ({types}) {{{body}\n  return {names} :"
+        f" {types}\n}}\n"
+    )
 
 
 def mapped(value: str, result: str, type_: str, body: str, sizes: str = "") -> str:
@@ -28,7 +35,10 @@ def mapped(value: str, result: str, type_: str, body: str, sizes: str = "") -> s
     element = type_.rpartition("x")[2].rstrip(">")
     rank = type_.count("x")
     dims = ", ".join(f"d{at}" for at in range(rank))
-    same, parallel = f"affine_map<({dims}) -> ({dims})>", ", ".join(['"parallel"'] * rank)
+    same, parallel = (
+        f"affine_map<({dims}) -> ({dims})>",
+        ", ".join(['"parallel"'] * rank),
+    )
     return f"""
   {result}_e = tensor.empty({sizes}) : {type_}
   {result} = linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = [{parallel}]}}
@@ -54,9 +64,17 @@ def _scaled(multiply: str, add: str, factor: str, term: str, element: str) -> st
 def constants(element: str, first: tuple[str, str], second: tuple[str, str]) -> str:
     """Two executables that multiply by other factors and add other terms."""
     type_ = f"tensor<64x{element}>"
-    operations = ("arith.mulf", "arith.addf") if "f" in element else ("arith.muli", "arith.addi")
-    one, two = (_scaled(*operations, factor, term, element) for factor, term in (first, second))
-    body = mapped("%x", "%a", type_, one) + barrier("%y", "%a", type_) + mapped("%y", "%b", type_, two)
+    operations = (
+        ("arith.mulf", "arith.addf") if "f" in element else ("arith.muli", "arith.addi")
+    )
+    one, two = (
+        _scaled(*operations, factor, term, element) for factor, term in (first, second)
+    )
+    body = (
+        mapped("%x", "%a", type_, one)
+        + barrier("%y", "%a", type_)
+        + mapped("%y", "%b", type_, two)
+    )
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
 
@@ -73,7 +91,11 @@ def _indices() -> str:
       %1 = arith.select %p, %in, %zero : i32
       linalg.yield %1 : i32"""
 
-    body = mapped("%x", "%a", type_, until(40)) + barrier("%y", "%x", type_) + mapped("%y", "%b", type_, until(7))
+    body = (
+        mapped("%x", "%a", type_, until(40))
+        + barrier("%y", "%x", type_)
+        + mapped("%y", "%b", type_, until(7))
+    )
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
 
@@ -81,9 +103,13 @@ def _tensors() -> str:
     """A tensor is added to another constant tensor."""
     type_ = "tensor<8xi32>"
     body = "\n  %p = arith.constant dense<[1, 2, 3, 4, 5, 6, 7, 8]> : tensor<8xi32>"
-    body += "\n  %q = arith.constant dense<[-9, 8, -7, 6, -5, 4, -3, 2]> : tensor<8xi32>"
     body += (
-        f"\n  %a = arith.muli %x, %p : {type_}" + barrier("%y", "%a", type_) + f"\n  %b = arith.muli %y, %q : {type_}"
+        "\n  %q = arith.constant dense<[-9, 8, -7, 6, -5, 4, -3, 2]> : tensor<8xi32>"
+    )
+    body += (
+        f"\n  %a = arith.muli %x, %p : {type_}"
+        + barrier("%y", "%a", type_)
+        + f"\n  %b = arith.muli %y, %q : {type_}"
     )
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
@@ -93,7 +119,12 @@ def _sites() -> str:
     type_, value, body = "tensor<64xi32>", "%x", ""
     for number in range(6):
         factor, term = (("3", "-7"), ("5", "11"))[number % 2]
-        body += mapped(value, f"%a{number}", type_, _scaled("arith.muli", "arith.addi", factor, term, "i32"))
+        body += mapped(
+            value,
+            f"%a{number}",
+            type_,
+            _scaled("arith.muli", "arith.addi", factor, term, "i32"),
+        )
         value = f"%b{number}"
         body += barrier(value, f"%a{number}", type_)
     return _main(f"%x: {type_}", body, ("%a4", type_), ("%a5", type_))
@@ -102,10 +133,15 @@ def _sites() -> str:
 def _dynamic() -> str:
     """Constants in executables of dynamic shape, whose sites pass a workload."""
     type_ = "tensor<?x8xf32>"
-    one, two = (_scaled("arith.mulf", "arith.addf", *values, "f32") for values in (("0.5", "1.0"), ("0.25", "-3.0")))
+    one, two = (
+        _scaled("arith.mulf", "arith.addf", *values, "f32")
+        for values in (("0.5", "1.0"), ("0.25", "-3.0"))
+    )
     body = f"\n  %c0 = arith.constant 0 : index\n  %n = tensor.dim %x, %c0 : {type_}"
     body += mapped("%x", "%a", type_, one, "%n")
-    body += f"\n  %m = tensor.dim %y, %c0 : {type_}" + mapped("%y", "%b", type_, two, "%m")
+    body += f"\n  %m = tensor.dim %y, %c0 : {type_}" + mapped(
+        "%y", "%b", type_, two, "%m"
+    )
     return _main(f"%x: {type_}, %y: {type_}", body, ("%a", type_), ("%b", type_))
 
 
@@ -127,8 +163,16 @@ def _slices() -> str:
     """Columns at another place of a matrix."""
     body, type_ = "", "tensor<8x4xi32>"
     for name, column in (("a", 4), ("b", 11)):
-        body += f"\n  %s{name} = tensor.extract_slice %x[0, {column}] [8, 4] [1, 1] : tensor<8x16xi32> to {type_}"
-        body += mapped(f"%s{name}", f"%{name}", type_, _scaled("arith.muli", "arith.addi", "3", "1", "i32"))
+        body += (
+            f"\n  %s{name} = tensor.extract_slice %x[0, {column}] [8, 4] [1, 1] :"
+            f" tensor<8x16xi32> to {type_}"
+        )
+        body += mapped(
+            f"%s{name}",
+            f"%{name}",
+            type_,
+            _scaled("arith.muli", "arith.addi", "3", "1", "i32"),
+        )
     return _main("%x: tensor<8x16xi32>", body, ("%a", type_), ("%b", type_))
 
 
@@ -136,7 +180,12 @@ def _elementwise() -> str:
     body, results = "", []
     for value, shape in (("x", "16x8"), ("y", "24x40")):
         type_ = f"tensor<{shape}xf32>"
-        body += mapped(f"%{value}", f"%a{value}", type_, _scaled("arith.mulf", "arith.addf", "0.5", "1.0", "f32"))
+        body += mapped(
+            f"%{value}",
+            f"%a{value}",
+            type_,
+            _scaled("arith.mulf", "arith.addf", "0.5", "1.0", "f32"),
+        )
         results.append((f"%a{value}", type_))
     return _main("%x: tensor<16x8xf32>, %y: tensor<24x40xf32>", body, *results)
 
@@ -144,7 +193,10 @@ def _elementwise() -> str:
 def _matmuls() -> str:
     body, results, arguments = "\n  %zero = arith.constant 0.0 : f32", [], []
     for name, (rows, inner, columns) in {"a": (16, 32, 8), "b": (24, 64, 40)}.items():
-        left, right, out = (f"tensor<{m}x{n}xf32>" for m, n in ((rows, inner), (inner, columns), (rows, columns)))
+        left, right, out = (
+            f"tensor<{m}x{n}xf32>"
+            for m, n in ((rows, inner), (inner, columns), (rows, columns))
+        )
         arguments += [f"%l{name}: {left}", f"%r{name}: {right}"]
         body += f"""
   %e{name} = tensor.empty() : {out}
@@ -157,7 +209,10 @@ def _matmuls() -> str:
 def _convolutions() -> str:
     body, results, arguments = "\n  %zero = arith.constant 0 : i32", [], []
     for name, size, channels in (("a", 10, 3), ("b", 18, 5)):
-        image, kernel = f"tensor<1x{size}x{size}x{channels}xi8>", f"tensor<3x3x{channels}x{2 * channels}xi8>"
+        image, kernel = (
+            f"tensor<1x{size}x{size}x{channels}xi8>",
+            f"tensor<3x3x{channels}x{2 * channels}xi8>",
+        )
         out = f"tensor<1x{size - 2}x{size - 2}x{2 * channels}xi32>"
         arguments += [f"%i{name}: {image}", f"%k{name}: {kernel}"]
         body += f"""
@@ -181,10 +236,24 @@ def _transposes() -> str:
 
 
 FOLDABLE = {
-    "i8": Foldable("constants", constants("i8", ("3", "-100"), ("-7", "28")), ("i8", "i8")),
-    "i32": Foldable("constants", constants("i32", ("1431655765", "-1"), ("-7", "65537")), ("i32", "i32")),
-    "i64": Foldable("constants", constants("i64", ("6148914691236517205", "-1"), ("-7", "4294967297")), ("i64", "i64")),
-    "f32": Foldable("constants", constants("f32", ("0.3333333", "1.0e-30"), ("-7.5e+10", "-1.0")), ("f32", "f32")),
+    "i8": Foldable(
+        "constants", constants("i8", ("3", "-100"), ("-7", "28")), ("i8", "i8")
+    ),
+    "i32": Foldable(
+        "constants",
+        constants("i32", ("1431655765", "-1"), ("-7", "65537")),
+        ("i32", "i32"),
+    ),
+    "i64": Foldable(
+        "constants",
+        constants("i64", ("6148914691236517205", "-1"), ("-7", "4294967297")),
+        ("i64", "i64"),
+    ),
+    "f32": Foldable(
+        "constants",
+        constants("f32", ("0.3333333", "1.0e-30"), ("-7.5e+10", "-1.0")),
+        ("f32", "f32"),
+    ),
     "f64": Foldable(
         "constants",
         constants("f64", ("0.33333333333333331", "1.0e-300"), ("-7.5e+100", "-1.0")),
@@ -207,7 +276,10 @@ FOLDABLE = {
 def layers(constants: Sequence[tuple[int, int]]) -> str:
     """Quantised layers that differ in multiplier and shift, and after each two a matrix of another kind."""
     small, wide = "tensor<32x32xi8>", "tensor<32x32xi32>"
-    body, value = "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide, "%x"
+    body, value = (
+        "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide,
+        "%x",
+    )
     for at, (factor, shift) in enumerate(constants):
         body += f"""
   %f{at} = linalg.fill ins(%zero : i32) outs(%empty : {wide}) -> {wide}

@@ -17,7 +17,15 @@ from bot.compiler.toolchain import resolve
 from bot.core.planned import COMMON_FLAGS
 from bot.readers.ir_facts import interface
 from bot.running.runner import Equality, Runner, Runtime
-from bot.study.rewriting import RESUME, Group, Groups, Rewritten, flow_of, groups_of, rewritten
+from bot.study.rewriting import (
+    RESUME,
+    Group,
+    Groups,
+    Rewritten,
+    flow_of,
+    groups_of,
+    rewritten,
+)
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 
@@ -52,7 +60,10 @@ class FoldStage:
     @property
     def header(self) -> str:
         """How a program for this target begins."""
-        text = self.flow("func.func @f(%x: tensor<2xi32>) -> tensor<2xi32> { return %x : tensor<2xi32> }\n").read_text()
+        text = self.flow(
+            "func.func @f(%x: tensor<2xi32>) -> tensor<2xi32> { return %x :"
+            " tensor<2xi32> }\n"
+        ).read_text()
         return without_places(text[: text.index("  util.func")]).rstrip()
 
     def groups(self, flow: Path) -> Groups:
@@ -69,7 +80,9 @@ class FoldStage:
         out = program.with_suffix(f".{self.target}.vmfb")
         if out.is_file():
             return out
-        failed = artifact_of(self.setup, (*self._argv, RESUME), CompileInput("m", program), out)
+        failed = artifact_of(
+            self.setup, (*self._argv, RESUME), CompileInput("m", program), out
+        )
         assert failed is None, failed
         return out
 
@@ -77,7 +90,13 @@ class FoldStage:
         """What runs artifacts of this program."""
         answer = self.folding.ask("interface", flow=str(flow))
         assert answer is not None
-        return Runner(runtime, interface(answer), self.home / "data", self.setup.session.cancel, timeout_seconds=60)
+        return Runner(
+            runtime,
+            interface(answer),
+            self.home / "data",
+            self.setup.session.cancel,
+            timeout_seconds=60,
+        )
 
     def equal(self, runtime: Runtime, before: Path, after: Path) -> Equality:
         """Whether two programs at the end of the flow phase have the same outputs."""
@@ -106,6 +125,10 @@ def stage(version: str, home: Path) -> Iterator[FoldStage]:
     scratch = home / "scratch"
     scratch.mkdir()
     try:
-        yield FoldStage(CompileSetup(toolchain, Session(scratch, 300, cancel, Meter()), folding), folding, home)
+        yield FoldStage(
+            CompileSetup(toolchain, Session(scratch, 300, cancel, Meter()), folding),
+            folding,
+            home,
+        )
     finally:
         folding.close()

@@ -12,12 +12,16 @@ from bot.core import fold
 T = TypeVar("T")
 
 
-def several(of: st.SearchStrategy[T], most: int, **options: Any) -> st.SearchStrategy[tuple[T, ...]]:
+def several(
+    of: st.SearchStrategy[T], most: int, **options: Any
+) -> st.SearchStrategy[tuple[T, ...]]:
     return st.lists(of, max_size=most, **options).map(tuple)
 
 
 def in_order(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(sorted(values, key=lambda one: (one.model, getattr(one, "target", ""))))
+    return tuple(
+        sorted(values, key=lambda one: (one.model, getattr(one, "target", "")))
+    )
 
 
 counts = st.integers(0, LARGEST)
@@ -25,7 +29,10 @@ ratios = st.floats(0, 1e9, allow_nan=False)
 members = several(names, 3, min_size=1)
 both = st.builds(fold.BeforeAfter, values, values)
 families = st.builds(
-    fold.FoldedFamily, st.sampled_from(fold.FOLD_KINDS), members, several(st.sampled_from(["i32", "i64", "index"]), 3)
+    fold.FoldedFamily,
+    st.sampled_from(fold.FOLD_KINDS),
+    members,
+    several(st.sampled_from(["i32", "i64", "index"]), 3),
 )
 cells = st.builds(
     fold.FoldCell,
@@ -37,10 +44,15 @@ cells = st.builds(
     folded=several(families, 2),
     left=several(st.builds(fold.LeftFamily, kind=names, members=members, why=names), 2),
     resumed_bytes=values,
-    price=st.none() | st.builds(fold.Price, counts, counts, counts, ratios, ratios, ratios),
+    price=st.none()
+    | st.builds(fold.Price, counts, counts, counts, ratios, ratios, ratios),
     **dict.fromkeys(("equal_note", "price_note", "command", "module", "note"), text),
 )
-models = st.builds(fold.FoldModel, model=names, **dict.fromkeys(fold.FoldModel.__struct_fields__[1:], values))
+models = st.builds(
+    fold.FoldModel,
+    model=names,
+    **dict.fromkeys(fold.FoldModel.__struct_fields__[1:], values),
+)
 audits = st.builds(
     fold.FoldAudit,
     st.just(fold.FOLD_SCHEMA),

@@ -23,7 +23,10 @@ def configuration_schema() -> dict[str, Any]:
     names = read_yaml(configs_dir() / "default.yml").data["targets"]
     schema["properties"]["targets"]["anyOf"][0]["items"]["enum"] = list(names)
     metrics = {"items": {"anyOf": [{"enum": list(METRIC_IDS)}, {"pattern": "[*?\\[]"}]}}
-    declares = {"required": ["compiler"], "properties": {"compiler": {"required": ["metrics"]}}}
+    declares = {
+        "required": ["compiler"],
+        "properties": {"compiler": {"required": ["metrics"]}},
+    }
     strict = {"items": {"properties": {"metrics": metrics}}}
     schema |= {"if": declares, "else": {"properties": {"thresholds": strict}}}
     return {"title": "Configuration of the code size review bot", **schema}
@@ -31,7 +34,10 @@ def configuration_schema() -> dict[str, Any]:
 
 SCHEMAS = {
     "configs/schema.json": configuration_schema(),
-    "configs/experiments-schema.json": {"title": "Experiments of the lab", **json_schema(ExperimentsFile)},
+    "configs/experiments-schema.json": {
+        "title": "Experiments of the lab",
+        **json_schema(ExperimentsFile),
+    },
 }
 
 
@@ -42,15 +48,31 @@ def written(schema: Any) -> Callable[[str], str]:
 
 def metrics_page(text: str) -> str:
     """`docs/metrics.md` with a row for each metric and each backend."""
-    metrics = (f"| `{one.id}` | {one.about} | {one.source or 'n/a'} | {one.rule} |" for one in METRICS)
-    text = _table(text, "metrics", ("metric", "what it is", "where it comes from", "judged by"), metrics)
+    metrics = (
+        f"| `{one.id}` | {one.about} | {one.source or 'n/a'} | {one.rule} |"
+        for one in METRICS
+    )
+    text = _table(
+        text,
+        "metrics",
+        ("metric", "what it is", "where it comes from", "judged by"),
+        metrics,
+    )
     backends = (
-        f"| `{one.name}` | {one.text_form or 'machine code' if one.runs_on != 'any processor' else 'bytecode'} | "
-        f"{f'n/a: {one.no_frames}' if one.no_frames else 'yes'} | "
-        f"{f'n/a: {one.no_workgroup_memory}' if one.no_workgroup_memory else 'yes'} | {one.runs_on} |"
+        f"| `{one.name}` |"
+        f" {one.text_form or 'machine code' if one.runs_on != 'any processor' else 'bytecode'}"
+        f" | {f'n/a: {one.no_frames}' if one.no_frames else 'yes'} |"
+        f" {f'n/a: {one.no_workgroup_memory}' if one.no_workgroup_memory else 'yes'} |"
+        f" {one.runs_on} |"
         for one in BACKENDS
     )
-    headers = ("backend", "what its artifacts hold", "stack frames", "workgroup memory", "runs on")
+    headers = (
+        "backend",
+        "what its artifacts hold",
+        "stack frames",
+        "workgroup memory",
+        "runs on",
+    )
     return _table(text, "backends", headers, backends)
 
 
@@ -71,4 +93,6 @@ def _table(text: str, name: str, headers: Iterable[str], rows: Iterable[str]) ->
 
 if __name__ == "__main__":
     for name, made in FILES.items():
-        Path(name).write_text(made(Path(name).read_text(encoding="utf-8")), encoding="utf-8")
+        Path(name).write_text(
+            made(Path(name).read_text(encoding="utf-8")), encoding="utf-8"
+        )

@@ -1,4 +1,7 @@
-"""Serve repositories over HTTP with git's own server; a private one refuses readers without a token."""
+"""Serve repositories over HTTP with git's own server.
+
+A private one refuses readers without a token.
+"""
 
 from __future__ import annotations
 
@@ -42,23 +45,30 @@ class Access:
 class GitServer:
     """The repositories below `root`, at `url`.
 
-    `access`: path of a repository, such as `origin.git` → who may use it. All others are open to everybody.
-    `refusals`: service (`git-upload-pack` reads, `git-receive-pack` writes) → the HTTP status of every answer.
+    `access`: path of a repository, such as `origin.git` → who may use it. All others
+    are open to everybody. `refusals`: service (`git-upload-pack` reads,
+    `git-receive-pack` writes) → the HTTP status of every answer.
     """
 
     root: Path
     url: str = ""
     access: dict[str, Access] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)  # paths of the requests that were refused
+    refused: list[str] = field(
+        default_factory=list
+    )  # paths of the requests that were refused
     pushed_by: list[str] = field(default_factory=list)  # the tokens that pushed
-    tokens_of: dict[str, set[str]] = field(default_factory=dict)  # repository → the tokens that were sent to it
+    tokens_of: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # repository → the tokens that were sent to it
 
     def repository_of(self, path: str) -> str:
         """The path of the repository that a request is for."""
         parts = path.strip("/").split("/")
         names = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-        return next((name for name in names if (self.root / name / "HEAD").is_file()), names[0])
+        return next(
+            (name for name in names if (self.root / name / "HEAD").is_file()), names[0]
+        )
 
     def status_of(self, path: str, query: str, authorization: str) -> int:
         """The HTTP status that a request meets before git sees it; 200 where git answers."""
@@ -95,7 +105,9 @@ def serving(root: Path, access: Mapping[str, Access] = {}) -> Iterator[GitServer
         def answer(self) -> None:
             path, _, query = self.path.partition("?")
             body = self.body()
-            status = server.status_of(path, query, self.headers.get("Authorization") or "")
+            status = server.status_of(
+                path, query, self.headers.get("Authorization") or ""
+            )
             if status == 200:
                 self.reply(*self.answer_of_git(path, query, body))
             else:
@@ -111,7 +123,9 @@ def serving(root: Path, access: Mapping[str, Access] = {}) -> Iterator[GitServer
             self.rfile.readline()
             return b"".join(pieces)
 
-        def answer_of_git(self, path: str, query: str, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        def answer_of_git(
+            self, path: str, query: str, body: bytes
+        ) -> tuple[int, list[tuple[str, str]], bytes]:
             environment = {
                 **os.environ,
                 "GIT_PROJECT_ROOT": str(root),
@@ -131,14 +145,18 @@ def serving(root: Path, access: Mapping[str, Access] = {}) -> Iterator[GitServer
                 "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
             }
             argv = ["git", "http-backend"]
-            done = subprocess.run(argv, input=body, env=environment, capture_output=True, check=True)
+            done = subprocess.run(
+                argv, input=body, env=environment, capture_output=True, check=True
+            )
             head, _, content = done.stdout.partition(b"\r\n\r\n")
             lines = [line.decode().partition(": ") for line in head.split(b"\r\n")]
             fields = {name: value for name, _, value in lines}
             status = int(fields.pop("Status", "200").split()[0])
             return status, list(fields.items()), content
 
-        def reply(self, status: int, fields: list[tuple[str, str]], content: bytes) -> None:
+        def reply(
+            self, status: int, fields: list[tuple[str, str]], content: bytes
+        ) -> None:
             self.send_response(status)
             for name, value in fields:
                 self.send_header(name, value)

@@ -31,11 +31,19 @@ def event(name: str) -> Payload:
 
 
 def push_event(sha: str) -> Payload:
-    return event("push.branch") | {"ref": "refs/heads/main", "after": sha, "deleted": False}
+    return event("push.branch") | {
+        "ref": "refs/heads/main",
+        "after": sha,
+        "deleted": False,
+    }
 
 
-def pull_event(number: int, head: str, repository: str, action: str = "synchronize") -> Payload:
-    payload = event("pull_request.labeled" if action == "labeled" else "pull_request.synchronize")
+def pull_event(
+    number: int, head: str, repository: str, action: str = "synchronize"
+) -> Payload:
+    payload = event(
+        "pull_request.labeled" if action == "labeled" else "pull_request.synchronize"
+    )
     payload.update(action=action, number=number)
     if action == "labeled":
         payload["label"].update(name="code-size-approved")
@@ -50,8 +58,17 @@ def pull_event(number: int, head: str, repository: str, action: str = "synchroni
 def queue_event(head: str, base: str, number: int) -> Payload:
     """A merge queue asks for checks of its commit; `number`: of the last pull request in it."""
     payload = event("push.branch")
-    queue = {"head_sha": head, "head_ref": queue_ref(number, base), "base_sha": base, "base_ref": "refs/heads/main"}
-    return {"action": "checks_requested", "merge_group": queue, "repository": payload["repository"]}
+    queue = {
+        "head_sha": head,
+        "head_ref": queue_ref(number, base),
+        "base_sha": base,
+        "base_ref": "refs/heads/main",
+    }
+    return {
+        "action": "checks_requested",
+        "merge_group": queue,
+        "repository": payload["repository"],
+    }
 
 
 def queue_ref(number: int, base: str) -> str:
@@ -62,19 +79,31 @@ def queue_ref(number: int, base: str) -> str:
 def comment_event(comment: Payload, number: int, locked: bool = False) -> Payload:
     """Somebody wrote a comment on a pull request; `comment`: as GitHub answers with it."""
     payload = event("issue_comment.created")
-    payload["issue"].update(number=number, locked=locked, pull_request={"url": f"{comment['url']}/{number}"})
+    payload["issue"].update(
+        number=number, locked=locked, pull_request={"url": f"{comment['url']}/{number}"}
+    )
     payload["comment"].update(comment)
     payload["sender"].update(login=comment["user"]["login"])
     return payload
 
 
 def run_event(
-    run_id: int, head: str, conclusion: str = "success", fork: str = "mallory/repo", started_at: str = LATE
+    run_id: int,
+    head: str,
+    conclusion: str = "success",
+    fork: str = "mallory/repo",
+    started_at: str = LATE,
 ) -> Payload:
     """A run of a pull request's workflow ended."""
     payload = event("workflow_run.completed")
     run = payload["workflow_run"]
-    run.update(id=run_id, head_sha=head, head_branch="topic", event="pull_request", conclusion=conclusion)
+    run.update(
+        id=run_id,
+        head_sha=head,
+        head_branch="topic",
+        event="pull_request",
+        conclusion=conclusion,
+    )
     run["head_repository"].update(full_name=fork)
     run["created_at"] = started_at
     run["actor"].update(login="mallory")
@@ -82,11 +111,20 @@ def run_event(
 
 
 def input_variables(inputs: Mapping[str, str]) -> dict[str, str]:
-    return {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in inputs.items()}
+    return {
+        f"INPUT_{name.replace('_', '-').upper()}": value
+        for name, value in inputs.items()
+    }
 
 
 def runner_variables(
-    home: Path, hub: FakeGitHub, name: str, sha: str, ref: str, run_id: int, workspace: Path
+    home: Path,
+    hub: FakeGitHub,
+    name: str,
+    sha: str,
+    ref: str,
+    run_id: int,
+    workspace: Path,
 ) -> dict[str, str]:
     """What a runner sets for an event of that name; its files are in `home`."""
     return {
@@ -109,9 +147,24 @@ def runner_variables(
 
 def git(directory: Path, *arguments: str) -> str:
     """One git command of the test's own, as nobody in particular."""
-    person = {f"GIT_{who}_{what}": "tester" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    environment = {**os.environ, **person, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(["git", *arguments], cwd=directory, env=environment, capture_output=True, text=True)
+    person = {
+        f"GIT_{who}_{what}": "tester"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
+    environment = {
+        **os.environ,
+        **person,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr}"
     return done.stdout.strip()
 
@@ -159,17 +212,35 @@ class Origin:
         git(self.work, "push", "-q", "origin", "main")
         return sha
 
-    def push_pull(self, number: int, files: Mapping[str, str | None]) -> tuple[str, str]:
-        """A commit on the branch of a pull request; returns its SHA and that of GitHub's merge commit."""
+    def push_pull(
+        self, number: int, files: Mapping[str, str | None]
+    ) -> tuple[str, str]:
+        """A commit on the branch of a pull request.
+
+        Returns its SHA and that of GitHub's merge commit.
+        """
         branch = f"topic-{number}"
         known = git(self.work, "branch", "--list", branch)
-        git(self.work, "checkout", "-q", *([branch] if known else ["-b", branch, "main"]))
+        git(
+            self.work,
+            "checkout",
+            "-q",
+            *([branch] if known else ["-b", branch, "main"]),
+        )
         head = self.commit(f"change of #{number}", files)
         git(self.work, "checkout", "-q", "--detach", "main")
         git(self.work, "merge", "-q", "--no-ff", "-m", f"Merge {head}", head)
         merge = git(self.work, "rev-parse", "HEAD")
         pull = f"refs/pull/{number}"
-        git(self.work, "push", "-q", "-f", "origin", f"{head}:{pull}/head", f"{merge}:{pull}/merge")
+        git(
+            self.work,
+            "push",
+            "-q",
+            "-f",
+            "origin",
+            f"{head}:{pull}/head",
+            f"{merge}:{pull}/merge",
+        )
         return head, merge
 
 
@@ -205,7 +276,15 @@ class Runner:
     environment: dict[str, str] = field(default_factory=dict)
 
     def run(
-        self, event: str, payload: Payload, *, sha: str, ref: str, token: str, run_id: int, writes: bool = True
+        self,
+        event: str,
+        payload: Payload,
+        *,
+        sha: str,
+        ref: str,
+        token: str,
+        run_id: int,
+        writes: bool = True,
     ) -> Run:
         """The jobs of a workflow in their order: one measures without a token, and another reports or stores.
 
@@ -213,8 +292,17 @@ class Runner:
         """
         place = {"sha": sha, "ref": ref}
         if event == "workflow_run":
-            return self.job(event, payload, **place, token=token, run_id=run_id, command="post")
-        measured = self.job(event, payload, **place, run_id=run_id, command="measure", out="code-size-measured")
+            return self.job(
+                event, payload, **place, token=token, run_id=run_id, command="post"
+            )
+        measured = self.job(
+            event,
+            payload,
+            **place,
+            run_id=run_id,
+            command="measure",
+            out="code-size-measured",
+        )
         if not writes:
             return measured
         given = {
@@ -226,7 +314,15 @@ class Runner:
         return replace(ran, log=measured.log + ran.log)
 
     def job(
-        self, event: str, payload: Payload, *, sha: str, ref: str, run_id: int, token: str = "", **inputs: str
+        self,
+        event: str,
+        payload: Payload,
+        *,
+        sha: str,
+        ref: str,
+        run_id: int,
+        token: str = "",
+        **inputs: str,
     ) -> Run:
         """The action, once, as a job of its own with a shallow checkout of `sha`."""
         self.runs += 1
@@ -234,22 +330,40 @@ class Runner:
         workspace = home / "workspace"
         self.origin.checkout(workspace, sha)
         (home / "event.json").write_text(json.dumps(payload))
-        given = {"github-token": token, "cache": str(self.cache), "out": "code-size-report", **inputs}
+        given = {
+            "github-token": token,
+            "cache": str(self.cache),
+            "out": "code-size-report",
+            **inputs,
+        }
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "INPUT_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("GITHUB_", "INPUT_"))
+            },
             **input_variables(given),
             **runner_variables(home, self.hub, event, sha, ref, run_id, workspace),
             "PYTHONPATH": str(REPOSITORY),
             **self.environment,
         }
         argv = [sys.executable, "-m", "bot", "action"]
-        done = subprocess.run(argv, cwd=workspace, env=environment, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(
+            argv,
+            cwd=workspace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
         log = done.stdout + done.stderr
         assert not token or token not in log
         summary, report = home / "summary.md", workspace / given["out"]
         words = summary.read_text() if summary.exists() else ""
         made = Run(done.returncode, log, outputs(home / "output"), words, report)
-        assert not token or not any(token.encode() in path.read_bytes() for path in report.glob("*"))
+        assert not token or not any(
+            token.encode() in path.read_bytes() for path in report.glob("*")
+        )
         return made
 
 

@@ -14,4 +14,6 @@ def check_golden(name: str, text: str) -> None:
     path = FOLDER / name
     if os.environ.get("UPDATE_GOLDENS"):
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8"), f"{name} changed: look at it, then UPDATE_GOLDENS=1"
+    assert text == path.read_text(encoding="utf-8"), (
+        f"{name} changed: look at it, then UPDATE_GOLDENS=1"
+    )

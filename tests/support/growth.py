@@ -1,6 +1,7 @@
 """How work grows with its input: counted where Python does it, CPU time of n against 8n where C code does.
 
-Neither asks how fast a machine is, or how busy: a count is exact, and a ratio has the machine in both halves.
+Neither asks how fast a machine is, or how busy: a count is exact, and a ratio has the
+machine in both halves.
 """
 
 from __future__ import annotations
@@ -45,11 +46,15 @@ def steps(action: Callable[[], object]) -> int:
     return counted
 
 
-def cpu_growth(made: Callable[[int], Input], work: Callable[[Input], object], size: int) -> float:
-    """CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller; each the least of a few.
+def cpu_growth(
+    made: Callable[[int], Input], work: Callable[[Input], object], size: int
+) -> float:
+    """CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller.
 
-    What disturbs a measurement only ever adds to it. The size has to be large enough that what does not grow is little
-    beside what does.
+    Each the least of a few.
+
+    What disturbs a measurement only ever adds to it. The size has to be large enough
+    that what does not grow is little beside what does.
     """
     small, large = made(2 * size // GROWTH), made(2 * size)
     turns = 1

@@ -1,7 +1,7 @@
 """Histories for tests: of made-up snapshots, and of six releases that were measured once.
 
-`python -m history_factory SNAPSHOT…` packs snapshots into `tests/fixtures/history`, each named after its release, with
-the cells of MODELS and TARGETS alone.
+`python -m history_factory SNAPSHOT…` packs snapshots into `tests/fixtures/history`,
+each named after its release, with the cells of MODELS and TARGETS alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def stored(release: str) -> Snapshot:
 
 def study_of(*snapshots: Snapshot) -> Study:
     """Releases, each with its snapshot."""
-    return named_apart([Variant(_name(one), one.compiler.spec, one) for one in snapshots])
+    return named_apart(
+        [Variant(_name(one), one.compiler.spec, one) for one in snapshots]
+    )
 
 
 def _name(found: Snapshot) -> str:
@@ -63,7 +65,9 @@ def measured() -> History:
     return history_of(study_of(*map(stored, RELEASES)))
 
 
-def side(version: str, sizes: dict[CellKey, int | None], executables: int = 17) -> Snapshot:
+def side(
+    version: str, sizes: dict[CellKey, int | None], executables: int = 17
+) -> Snapshot:
     """A release in which these cells have these artifacts; None: it does not compile."""
 
     def edit(key: CellKey, made: Cell) -> Cell | None:
@@ -72,7 +76,12 @@ def side(version: str, sizes: dict[CellKey, int | None], executables: int = 17) 
         size = sizes[key]
         if size is None:
             return failed(made, "error: failed to distribute")
-        return with_metrics(made, **figures("artifact_bytes", size), executables=executables, compile_cpu_ms=3_000)
+        return with_metrics(
+            made,
+            **figures("artifact_bytes", size),
+            executables=executables,
+            compile_cpu_ms=3_000,
+        )
 
     made = snapshot(version, edit, MODELS, TWO)
     return replace(made, compiler=replace(made.compiler, digest=digest(version)))
@@ -80,7 +89,12 @@ def side(version: str, sizes: dict[CellKey, int | None], executables: int = 17) 
 
 def gap() -> Variant:
     """A release that cannot be had."""
-    return Variant("3.12.0", "3.12.0", None, "iree-base-compiler==3.12.0: no such release for this machine and Python")
+    return Variant(
+        "3.12.0",
+        "3.12.0",
+        None,
+        "iree-base-compiler==3.12.0: no such release for this machine and Python",
+    )
 
 
 @cache
@@ -94,7 +108,11 @@ def eventful() -> History:
         Variant("3.10.0", "3.10.0", first),
         Variant("3.11.0", "3.11.0", second),
     ]
-    found += [gap(), Variant("3.13.0", "3.13.0", third), Variant("3.13.0", "head.json", again)]
+    found += [
+        gap(),
+        Variant("3.13.0", "3.13.0", third),
+        Variant("3.13.0", "head.json", again),
+    ]
     return history_of(named_apart(found))
 
 
@@ -107,11 +125,21 @@ def hostile(words: Sequence[str] = HOSTILE) -> History:
         at = names.index(key.model)
         if at % 3 == 0:
             return replace(failed(made, "\n".join(names)), command=names[at])
-        return replace(over(made, 90_000) if at % 3 == 1 else grown(made, artifact_bytes=77), command=names[at])
+        return replace(
+            over(made, 90_000) if at % 3 == 1 else grown(made, artifact_bytes=77),
+            command=names[at],
+        )
 
-    sides = [snapshot(str(number), edit if number else _same, names, targets) for number in range(2)]
+    sides = [
+        snapshot(str(number), edit if number else _same, names, targets)
+        for number in range(2)
+    ]
     evil = [
-        Variant(f"{number} {names[number]}", names[0], replace(one, notes=names, compiler=_evil(number, names[number])))
+        Variant(
+            f"{number} {names[number]}",
+            names[0],
+            replace(one, notes=names, compiler=_evil(number, names[number])),
+        )
         for number, one in enumerate(sides)
     ]
     return history_of(named_apart([*evil, Variant(names[0], names[1], None, names[2])]))
@@ -134,12 +162,25 @@ def long(count: int = 60, models: int = 4) -> History:
         def edit(key: CellKey, made: Cell) -> Cell:
             if key.model == "model_3" and 20 <= number < 24:
                 return failed(made, "error: failed to legalize")
-            return grown(made, artifact_bytes=(number // 10) * 100, executables=number // 30)
+            return grown(
+                made, artifact_bytes=(number // 10) * 100, executables=number // 30
+            )
 
-        info = CompilerInfo(f"3.{12 + number // 30}.0rc1", "", digest(f"{number // 30}"), f"3.{12 + number // 30}.0")
+        info = CompilerInfo(
+            f"3.{12 + number // 30}.0rc1",
+            "",
+            digest(f"{number // 30}"),
+            f"3.{12 + number // 30}.0",
+        )
         return replace(snapshot("1", edit, names, TWO), compiler=info)
 
-    return history_of(Study(tuple(Variant(f"{n:010x}", f"3.{12 + n // 30}.0", at(n)) for n in range(count))))
+    return history_of(
+        Study(
+            tuple(
+                Variant(f"{n:010x}", f"3.{12 + n // 30}.0", at(n)) for n in range(count)
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -18,15 +18,28 @@ WORKER = ROOT / "bot" / "readers" / "ir_worker" / "ir_worker.py"
 
 def find_compiler_root() -> Path | None:
     """The folder with `iree/compiler` in it: CODE_SIZE_TEST_COMPILER, an installed wheel, or the cache's newest."""
-    candidates = [Path(named)] if (named := os.environ.get("CODE_SIZE_TEST_COMPILER")) else []
-    spec = importlib.util.find_spec("iree.compiler") if importlib.util.find_spec("iree") else None
+    candidates = (
+        [Path(named)] if (named := os.environ.get("CODE_SIZE_TEST_COMPILER")) else []
+    )
+    spec = (
+        importlib.util.find_spec("iree.compiler")
+        if importlib.util.find_spec("iree")
+        else None
+    )
     if spec and spec.origin:
         candidates.append(Path(spec.origin).parents[2])
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "code-size-bot"
+    cache = (
+        Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "code-size-bot"
+    )
     tag = f"*.cpython-{sys.version_info.major}{sys.version_info.minor}-*.so"
-    roots = {path.parents[3] for path in cache.glob(f"**/iree/compiler/_mlir_libs/_mlir{tag}")}
+    roots = {
+        path.parents[3]
+        for path in cache.glob(f"**/iree/compiler/_mlir_libs/_mlir{tag}")
+    }
     candidates += sorted(roots, key=_release, reverse=True)
-    return next((root for root in candidates if (root / "iree/compiler/ir.py").is_file()), None)
+    return next(
+        (root for root in candidates if (root / "iree/compiler/ir.py").is_file()), None
+    )
 
 
 def _release(root: Path) -> list[int]:
@@ -35,11 +48,21 @@ def _release(root: Path) -> list[int]:
     return [int(number) for number in found.groups()] if found else []
 
 
-def compiled(root: Path, text: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+def compiled(
+    root: Path, text: str, folder: Path, *flags: str
+) -> subprocess.CompletedProcess[str]:
     """What the compiler does with a model's text, the dumps of its phases in the folder."""
-    command = [str(root / "iree/compiler/_mlir_libs/iree-compile"), "-", "-o", "/dev/null", *flags]
+    command = [
+        str(root / "iree/compiler/_mlir_libs/iree-compile"),
+        "-",
+        "-o",
+        "/dev/null",
+        *flags,
+    ]
     command.append(f"--dump-compilation-phases-to={folder}")
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False
+    )
 
 
 class Child:

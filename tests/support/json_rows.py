@@ -1,4 +1,7 @@
-"""A JSON file that a command wrote, as objects whose fields are attributes; what the file leaves out is None."""
+"""A JSON file that a command wrote, as objects whose fields are attributes.
+
+What the file leaves out is None.
+"""
 
 from __future__ import annotations
 

@@ -10,13 +10,31 @@ from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
 from bot.core.fold import Price, Run
 from bot.core.lab import SAME, Experiment, Lab
-from bot.core.snapshot import Cell, CellKey, CompileOutcome, CompilerInfo, Failure, Metrics, Snapshot, SourceInfo
+from bot.core.snapshot import (
+    Cell,
+    CellKey,
+    CompileOutcome,
+    CompilerInfo,
+    Failure,
+    Metrics,
+    Snapshot,
+    SourceInfo,
+)
 from bot.core.study import Study, Variant
 
 COMPILER = CompilerInfo("3.13.0rc20261016", "", digest("lab"), "3.13.0")
-WRITABLE = tuple(text for text in HOSTILE if text and text == text.encode("utf-8", "ignore").decode("utf-8"))
+WRITABLE = tuple(
+    text
+    for text in HOSTILE
+    if text and text == text.encode("utf-8", "ignore").decode("utf-8")
+)
 """Names that a file can hold."""
-COUNTS: Metrics = {"artifact_bytes": 1000, "executables": 10, "dispatch_regions": 40, "stack_max_bytes": 64}
+COUNTS: Metrics = {
+    "artifact_bytes": 1000,
+    "executables": 10,
+    "dispatch_regions": 40,
+    "stack_max_bytes": 64,
+}
 
 
 class Measured(NamedTuple):
@@ -53,9 +71,17 @@ def cell(
     return Measured(variant, made, Run(**run))
 
 
-def failed(model: str, target: str, variant: str, why: str = "error: no", status: str = "failed") -> Measured:
+def failed(
+    model: str,
+    target: str,
+    variant: str,
+    why: str = "error: no",
+    status: str = "failed",
+) -> Measured:
     """A cell that was not measured."""
-    return Measured(variant, Cell(CellKey(model, target), status, failure=Failure("compile", why)))
+    return Measured(
+        variant, Cell(CellKey(model, target), status, failure=Failure("compile", why))
+    )
 
 
 def variants(*names: str) -> tuple[Variant, ...]:
@@ -74,12 +100,23 @@ def lab(
     """A result of these cells; `asked`: of the experiment."""
     columns = ("artifact_bytes", "executables", "dispatch_regions")
     experiment = Experiment(
-        **{"name": "sizes", "question": "Which of them is smaller?", "columns": columns, "variants": (), **asked}
+        **{
+            "name": "sizes",
+            "question": "Which of them is smaller?",
+            "columns": columns,
+            "variants": (),
+            **asked,
+        }
     )
     sides = []
     for one in variants if variants is not None else _variants(*names):
-        own = sorted((each.cell for each in cells if each.variant == one.name), key=lambda each: each.key)
-        sides.append(replace(one, snapshot=Snapshot(COMPILER, SourceInfo(), tuple(own))))
+        own = sorted(
+            (each.cell for each in cells if each.variant == one.name),
+            key=lambda each: each.key,
+        )
+        sides.append(
+            replace(one, snapshot=Snapshot(COMPILER, SourceInfo(), tuple(own)))
+        )
     return Lab(
         experiment,
         Study(tuple(sides)),
@@ -117,7 +154,15 @@ def timed() -> Lab:
             )
         )
         cells.append(
-            cell(model, "llvm-cpu-x86_64", "c", artifact_digest="d", equal=True, equal_note=SAME, price_note=SAME)
+            cell(
+                model,
+                "llvm-cpu-x86_64",
+                "c",
+                artifact_digest="d",
+                equal=True,
+                equal_note=SAME,
+                price_note=SAME,
+            )
         )
     return lab(*cells, names=("a", "b", "c"), run=True, machine="a processor")
 
@@ -130,9 +175,23 @@ def many() -> Lab:
         for target in TARGETS:
             for name in names:
                 if hash_of(model, target, name) % 9 == 0:
-                    cells.append(failed(model, target, name, WRITABLE[hash_of(model) % len(WRITABLE)]))
+                    cells.append(
+                        failed(
+                            model,
+                            target,
+                            name,
+                            WRITABLE[hash_of(model) % len(WRITABLE)],
+                        )
+                    )
                 else:
-                    cells.append(cell(model, target, name, metrics(f"{model}{target}{name}", target)))
+                    cells.append(
+                        cell(
+                            model,
+                            target,
+                            name,
+                            metrics(f"{model}{target}{name}", target),
+                        )
+                    )
     return lab(*cells, names=names, question=WRITABLE[0], notes=WRITABLE)
 
 

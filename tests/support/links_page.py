@@ -23,7 +23,9 @@ class LinksPage:
 
     url: str
     wheels: Path
-    asked: list[str] = field(default_factory=list)  # the paths of all requests, in order
+    asked: list[str] = field(
+        default_factory=list
+    )  # the paths of all requests, in order
 
 
 @contextmanager
@@ -40,7 +42,9 @@ def serving(wheels: Path) -> Iterator[LinksPage]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=str(wheels))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Site, directory=str(wheels))
+    ) as server:
         page = LinksPage(f"http://127.0.0.1:{server.server_port}{PAGE}", wheels)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield page
@@ -49,7 +53,11 @@ def serving(wheels: Path) -> Iterator[LinksPage]:
 
 def no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take this machine's own index and pages out of pip's sight."""
-    for name in [name for name in os.environ if name.startswith("PIP_") or name.lower().endswith("_proxy")]:
+    for name in [
+        name
+        for name in os.environ
+        if name.startswith("PIP_") or name.lower().endswith("_proxy")
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -47,27 +47,54 @@ def made(
 ) -> Cell:
     """A cell with a program; its ordinals start at `first`."""
     executables = [f"main_dispatch_{first + number}" for number in range(len(rows))]
-    names = [f"{e}_{row.kind}_{row.words}" for e, row in zip(executables, rows, strict=True)]
-    dispatches = [_dispatch(e, n, row) for e, n, row in zip(executables, names, rows, strict=True)]
+    names = [
+        f"{e}_{row.kind}_{row.words}" for e, row in zip(executables, rows, strict=True)
+    ]
+    dispatches = [
+        _dispatch(e, n, row) for e, n, row in zip(executables, names, rows, strict=True)
+    ]
     sources = [
         Source(e, whole(row.source), whole(row.structure or row.source))
         for e, row in zip(executables, rows, strict=True)
     ]
-    sites = [Site(n, place) for n, row in zip(names, rows, strict=True) for place in row.places]
+    sites = [
+        Site(n, place)
+        for n, row in zip(names, rows, strict=True)
+        for place in row.places
+    ]
     program = Program(dict(phases), tuple(sources), tuple(sites))
     return Cell(
-        KEY, "ok", {}, tuple(dispatches), artifact_digest=artifact * 64, program=program, families=tuple(families)
+        KEY,
+        "ok",
+        {},
+        tuple(dispatches),
+        artifact_digest=artifact * 64,
+        program=program,
+        families=tuple(families),
     )
 
 
 def _dispatch(executable: str, name: str, row: Row) -> Dispatch:
-    measured: dict[str, Any] = {"sites": len(row.places), "code_bytes": row.code_bytes, "stack_bytes": row.stack_bytes}
-    return Dispatch(executable, name, row.kind, **measured, code=row.code and whole(row.code), strategy=row.strategy)
+    measured: dict[str, Any] = {
+        "sites": len(row.places),
+        "code_bytes": row.code_bytes,
+        "stack_bytes": row.stack_bytes,
+    }
+    return Dispatch(
+        executable,
+        name,
+        row.kind,
+        **measured,
+        code=row.code and whole(row.code),
+        strategy=row.strategy,
+    )
 
 
 def ordinal(dispatch: Dispatch | None) -> str | None:
     """Of its executable, as text; None where a side has none."""
-    return None if dispatch is None else dispatch.executable.removeprefix("main_dispatch_")
+    return (
+        None if dispatch is None else dispatch.executable.removeprefix("main_dispatch_")
+    )
 
 
 def without_program(cell: Cell, reason: str = "") -> Cell:
@@ -78,9 +105,13 @@ def without_program(cell: Cell, reason: str = "") -> Cell:
 letters = st.sampled_from("abc")
 rows = st.builds(
     Row,
-    source=st.sampled_from([f"{structure}{value}" for structure in "pq" for value in "xyz"]),
+    source=st.sampled_from(
+        [f"{structure}{value}" for structure in "pq" for value in "xyz"]
+    ),
     kind=st.sampled_from(["matmul", "conv"]),
-    places=st.lists(st.none() | st.sampled_from(["e.0", "e.1"]), min_size=1, max_size=3).map(tuple),
+    places=st.lists(
+        st.none() | st.sampled_from(["e.0", "e.1"]), min_size=1, max_size=3
+    ).map(tuple),
     code=st.none() | letters,
     code_bytes=st.none() | st.integers(1, 3),
     strategy=st.none() | letters,
@@ -91,10 +122,17 @@ rows = st.builds(
 
 @st.composite
 def cells(draw: st.DrawFn) -> Cell:
-    """A random cell of up to 8 executables, few digests so that many are equal; sometimes without its IR."""
-    phases = {phase: whole(draw(letters)) for phase in PHASES if draw(st.integers(0, 7))}
+    """A random cell of up to 8 executables, few digests so that many are equal.
+
+    Sometimes without its IR.
+    """
+    phases = {
+        phase: whole(draw(letters)) for phase in PHASES if draw(st.integers(0, 7))
+    }
     drawn = draw(st.lists(rows, max_size=8))
-    cell = made(*drawn, first=draw(st.integers(0, 9)), phases=phases, artifact=draw(letters))
+    cell = made(
+        *drawn, first=draw(st.integers(0, 9)), phases=phases, artifact=draw(letters)
+    )
     return cell if draw(st.integers(0, 5)) else without_program(cell)
 
 

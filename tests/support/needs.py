@@ -18,6 +18,12 @@ def missing(what: str) -> NoReturn:
 
 def program(name: str, *others: str) -> str:
     """Where a program is, or one that goes by another name: beside this Python, or on the path."""
-    beside = (str(path) for each in (name, *others) if (path := Path(sys.executable).with_name(each)).exists())
-    located = next(beside, None) or next(filter(None, map(shutil.which, (name, *others))), None)
+    beside = (
+        str(path)
+        for each in (name, *others)
+        if (path := Path(sys.executable).with_name(each)).exists()
+    )
+    located = next(beside, None) or next(
+        filter(None, map(shutil.which, (name, *others))), None
+    )
     return located or missing(f"{name} is not installed")

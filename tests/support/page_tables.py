@@ -23,4 +23,6 @@ def rows_below(path: Path, title: str) -> list[dict[str, str]]:
 def _cells(line: str) -> list[str]:
     for mark in _SMALL:
         line = line.replace(mark, "")
-    return [cell.strip().replace("\\", "") for cell in line.strip().strip("|").split("|")]
+    return [
+        cell.strip().replace("\\", "") for cell in line.strip().strip("|").split("|")
+    ]

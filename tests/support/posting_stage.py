@@ -14,7 +14,14 @@ from unittest.mock import patch
 
 from action_stage import News, Ran, files_with
 from fake_github import FakeGitHub
-from github_runner import LATE, MARKER, input_variables, outputs, run_event, runner_variables
+from github_runner import (
+    LATE,
+    MARKER,
+    input_variables,
+    outputs,
+    run_event,
+    runner_variables,
+)
 from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
@@ -35,22 +42,34 @@ from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
 NUMBER, RUN = 7, 500
-WRITER = {"contents": "read", **dict.fromkeys(("issues", "pull_requests", "checks"), "write"), "actions": "read"}
+WRITER = {
+    "contents": "read",
+    **dict.fromkeys(("issues", "pull_requests", "checks"), "write"),
+    "actions": "read",
+}
 OURS = "github-actions[bot]"
 CONFIG = 'schema: code-size-config/1\nbaseline: {store: directory, directory: "%s"}\n'
 
 
 def side(sha: str | None, size_bytes: int = 100_000, **changes: Any) -> Snapshot:
     """One model on one target."""
-    made = plain_snapshot(("bert", "vmvx", "ok"), **{"source": SourceInfo(sha), **changes})
+    made = plain_snapshot(
+        ("bert", "vmvx", "ok"), **{"source": SourceInfo(sha), **changes}
+    )
     cells = [
-        replace(c, metrics={**c.metrics, "artifact_bytes": size_bytes}, artifact_digest=f"{size_bytes:064x}")
+        replace(
+            c,
+            metrics={**c.metrics, "artifact_bytes": size_bytes},
+            artifact_digest=f"{size_bytes:064x}",
+        )
         for c in made.cells
     ]
     return replace(made, cells=tuple(cells)) if "cells" not in changes else made
 
 
-def zipped(files: Mapping[str, str | bytes], packing: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zipped(
+    files: Mapping[str, str | bytes], packing: int = zipfile.ZIP_DEFLATED
+) -> bytes:
     """The files as upload-artifact zips them."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", packing) as archive:
@@ -106,7 +125,9 @@ class Stage:
             yield stage
             hub.assert_contract()
             told = [path for path in home.rglob("*") if path.is_file()]
-            assert not [path for path in told if stage.token.encode() in path.read_bytes()]
+            assert not [
+                path for path in told if stage.token.encode() in path.read_bytes()
+            ]
 
     @property
     def workspace(self) -> Path:
@@ -118,17 +139,26 @@ class Stage:
 
     def configure(self, text: str = "") -> None:
         """The configuration of the default branch."""
-        (self.workspace / "code-size.yml").write_text(CONFIG % (self.home / "store") + text)
+        (self.workspace / "code-size.yml").write_text(
+            CONFIG % (self.home / "store") + text
+        )
 
     def pull(self, head: str = HEAD, merge: str = MERGE, **more: Any) -> None:
         """The pull request at this head."""
         self.hub.add_commit(merge, [BASE, head])
-        given = {"merge_sha": merge, "base_sha": BASE, "head_repo": "mallory/repo", **more}
+        given = {
+            "merge_sha": merge,
+            "base_sha": BASE,
+            "head_repo": "mallory/repo",
+            **more,
+        }
         self.hub.add_pull(NUMBER, head, **given)
 
     def save(self, snapshot: Snapshot) -> None:
         """Into the store, as the default branch's own run does."""
-        assert self.store.save(Entry("default", snapshot.source.sha or "", "e" * 64), snapshot)
+        assert self.store.save(
+            Entry("default", snapshot.source.sha or "", "e" * 64), snapshot
+        )
 
     def upload(self, data: bytes, run_id: int = RUN, **more: Any) -> None:
         self.hub.add_artifact(run_id, "code-size-measured-default-test", data, **more)
@@ -146,43 +176,96 @@ class Stage:
         started_at: str = LATE,
         **inputs: str,
     ) -> Ran:
-        return self.run(post, "workflow_run", run_event(run_id, head, conclusion, fork, started_at), **inputs)
+        return self.run(
+            post,
+            "workflow_run",
+            run_event(run_id, head, conclusion, fork, started_at),
+            **inputs,
+        )
 
-    def run(self, story: Callable[[Services], int], event: str, payload: Mapping[str, Any], **inputs: str) -> Ran:
+    def run(
+        self,
+        story: Callable[[Services], int],
+        event: str,
+        payload: Mapping[str, Any],
+        **inputs: str,
+    ) -> Ran:
         """One story in this process, with a connection that does not wait long."""
         self.runs += 1
         home = self.home / f"run-{self.runs}"
         home.mkdir()
-        told = runner_variables(home, self.hub, event, BASE, "refs/heads/main", 900 + self.runs, self.workspace)
+        told = runner_variables(
+            home,
+            self.hub,
+            event,
+            BASE,
+            "refs/heads/main",
+            900 + self.runs,
+            self.workspace,
+        )
         told.pop("GITHUB_EVENT_PATH")
-        environ = {**told, **input_variables({"github_token": self.token, "out": str(home / "out"), **inputs})}
-        context, news, printed, back = run_context(environ, payload), Printed(), io.StringIO(), Path.cwd()
+        environ = {
+            **told,
+            **input_variables(
+                {"github_token": self.token, "out": str(home / "out"), **inputs}
+            ),
+        }
+        context, news, printed, back = (
+            run_context(environ, payload),
+            Printed(),
+            io.StringIO(),
+            Path.cwd(),
+        )
         os.chdir(self.workspace)
         try:
             on_runner = patch.dict(os.environ, {"GITHUB_ACTIONS": "true"})
             with (
                 on_runner,
                 redirect_stdout(printed),
-                open_services(environ, context, read_inputs(environ), news, Cancel()) as services,
+                open_services(
+                    environ, context, read_inputs(environ), news, Cancel()
+                ) as services,
             ):
                 hub = connect(
-                    self.hub.url, self.token, "octo/repo", retries=1, max_wait_seconds=2, backoff_seconds=0.01
+                    self.hub.url,
+                    self.token,
+                    "octo/repo",
+                    retries=1,
+                    max_wait_seconds=2,
+                    backoff_seconds=0.01,
                 )
                 code, error = story(replace(services, hub=hub)), ""
         except BotError as problem:
             code, error = problem.exit_code, problem.line
         finally:
             os.chdir(back)
-        summary = (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
-        ran = Ran(code, error, news, printed.getvalue(), outputs(home / "output"), summary, home / "out")
-        assert self.token not in ran.error + ran.said + ran.printed and "\n" not in ran.error
+        summary = (
+            (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
+        )
+        ran = Ran(
+            code,
+            error,
+            news,
+            printed.getvalue(),
+            outputs(home / "output"),
+            summary,
+            home / "out",
+        )
+        assert (
+            self.token not in ran.error + ran.said + ran.printed
+            and "\n" not in ran.error
+        )
         assert not files_with(self.token, self.home)
         return ran
 
     @property
     def bodies(self) -> list[str]:
         """Of all comments by us."""
-        return [str(one["body"]) for one in self.hub.comments(NUMBER) if one["user"]["login"] == OURS]
+        return [
+            str(one["body"])
+            for one in self.hub.comments(NUMBER)
+            if one["user"]["login"] == OURS
+        ]
 
     @property
     def body(self) -> str:
@@ -203,4 +286,8 @@ class Stage:
     @property
     def writes(self) -> list[str]:
         """What was asked of GitHub beside reading."""
-        return [f"{one['method']} {one['path']}" for one in self.hub.traffic if one["method"] != "GET"]
+        return [
+            f"{one['method']} {one['path']}"
+            for one in self.hub.traffic
+            if one["method"] != "GET"
+        ]

@@ -33,12 +33,17 @@ def check_golden(name: str, value: Any) -> None:
     path = BINARIES / f"{name}.json"
     plain = _plain(value)
     if os.environ.get("UPDATE_GOLDENS") == "1":
-        path.write_text(json.dumps(plain, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(plain, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
     assert json.loads(path.read_text(encoding="utf-8")) == plain
 
 
 def outcome(read: Read, data: bytes) -> AnyReading | None:
-    """The reading, checked for its sums; None where the reader refused. Any other exception is the test's failure."""
+    """The reading, checked for its sums; None where the reader refused.
+
+    Any other exception is the test's failure.
+    """
     try:
         reading = read(data)
     except MalformedBinary as error:
@@ -58,13 +63,18 @@ def check_truncations(read: Read, data: bytes) -> int:
 
 
 def check_flips(read: Read, data: bytes, rounds: int = 1500) -> int:
-    """Damage one to eight random bytes, the same ones in every run; returns how many times the reader refused."""
+    """Damage one to eight random bytes, the same ones in every run.
+
+    Returns how many times the reader refused.
+    """
     dice = random.Random(len(data))
     refused = 0
     for _ in range(rounds):
         damaged = bytearray(data)
         for _ in range(dice.choice((1, 2, 8))):
-            damaged[dice.randrange(len(damaged))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+            damaged[dice.randrange(len(damaged))] = dice.choice(
+                (0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256))
+            )
         refused += outcome(read, bytes(damaged)) is None
     return refused
 

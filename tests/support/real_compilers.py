@@ -23,12 +23,17 @@ def binary(release: str) -> Path:
 
 
 def own_cache(directory: Path, *releases: str) -> Path:
-    """An empty cell cache that shares the fetched compilers with everybody; these releases are among them."""
+    """An empty cell cache that shares the fetched compilers with everybody.
+
+    These releases are among them.
+    """
     for release in releases:
         binary(release)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "toolchains").symlink_to(default_cache() / "toolchains")
-    options = default_cache() / "options"  # what each compiler said of its options, which takes a second
+    options = (
+        default_cache() / "options"
+    )  # what each compiler said of its options, which takes a second
     options.mkdir(exist_ok=True)
     (directory / "options").symlink_to(options)
     return directory
@@ -49,7 +54,10 @@ def pasted_cache(basetemp: Path) -> Path:
 
 
 def offered(directory: Path, *releases: str) -> dict[str, str]:
-    """Variables with which pip is offered these releases and nothing else; their compilers are in the cache."""
+    """Variables with which pip is offered these releases and nothing else.
+
+    Their compilers are in the cache.
+    """
     directory.mkdir()
     for release in releases:
         (directory / wheel_name(release)).touch()
@@ -57,11 +65,25 @@ def offered(directory: Path, *releases: str) -> dict[str, str]:
 
 
 def bot(
-    *words: str | Path, cwd: Path = ROOT, codes: Collection[int] = (0, 1), env: Mapping[str, str] = {}
+    *words: str | Path,
+    cwd: Path = ROOT,
+    codes: Collection[int] = (0, 1),
+    env: Mapping[str, str] = {},
 ) -> subprocess.CompletedProcess[str]:
-    """The program as its users run it, with these environment variables besides; its exit code is one of `codes`."""
+    """The program as its users run it, with these environment variables besides.
+
+    Its exit code is one of `codes`.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
     argv = [sys.executable, "-m", "bot", *map(str, words)]
-    done = subprocess.run(argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        argv,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert done.returncode in codes, done.stdout + done.stderr
     return done

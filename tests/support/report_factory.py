@@ -59,13 +59,16 @@ COMMON = (
     "--iree-vm-bytecode-module-strip-source-map",
     "--iree-vm-emit-polyglot-zip=false",
 )
-GATE = "error: exceeded stack allocation limit of 32768 bytes for function. Got {} bytes"
+GATE = (
+    "error: exceeded stack allocation limit of 32768 bytes for function. Got {} bytes"
+)
 REFUSED = (
-    "/home/runner/work/iree/iree/configs/models/{}.mlir:214:12: error: failed to distribute: type mismatch\n"
-    '    %44 = "linalg.generic"(%41, %42) : (tensor<1x128x768xf32>, tensor<768xf32>) -> tensor<1x128x768xf32>\n'
-    "           ^\n"
-    "/home/runner/work/iree/iree/configs/models/{}.mlir:214:12: note: see current operation: %44\n"
-    "error: failed to run translation of source executable to target executable for backend #hal.executable.target"
+    "/home/runner/work/iree/iree/configs/models/{}.mlir:214:12: error: failed to"
+    ' distribute: type mismatch\n    %44 = "linalg.generic"(%41, %42) :'
+    " (tensor<1x128x768xf32>, tensor<768xf32>) -> tensor<1x128x768xf32>\n          "
+    " ^\n/home/runner/work/iree/iree/configs/models/{}.mlir:214:12: note: see current"
+    " operation: %44\nerror: failed to run translation of source executable to target"
+    " executable for backend #hal.executable.target"
 )
 Edit = Callable[[CellKey, Cell], "Cell | None"]
 
@@ -81,11 +84,25 @@ def metrics(seed: str, target: str) -> dict[str, int | None]:
     sites, executables = rng.randint(20, 290), rng.randint(15, 64)
     code, vm, constants, rest = (rng.randint(*bounds) for bounds in _PARTS)
     values: dict[str, int | None] = dict.fromkeys(METRIC_IDS)
-    values.update(artifact_bytes=code + vm + constants + rest, executable_bytes=code, vm_bytes=vm)
-    values.update(rodata_bytes=constants, unattributed_bytes=rest, executables=executables)
-    values.update(dispatch_sites=sites, dispatch_regions=sites + 3, entry_points=executables, linalg_ops=3 * sites)
-    values.update(memory_bound_sites=sites // 2, compile_cpu_ms=rng.randint(900, 70_000))
-    values.update(stack_max_bytes=rng.randint(0, 9_000), compile_peak_rss_kib=rng.randint(90_000, 240_000))
+    values.update(
+        artifact_bytes=code + vm + constants + rest, executable_bytes=code, vm_bytes=vm
+    )
+    values.update(
+        rodata_bytes=constants, unattributed_bytes=rest, executables=executables
+    )
+    values.update(
+        dispatch_sites=sites,
+        dispatch_regions=sites + 3,
+        entry_points=executables,
+        linalg_ops=3 * sites,
+    )
+    values.update(
+        memory_bound_sites=sites // 2, compile_cpu_ms=rng.randint(900, 70_000)
+    )
+    values.update(
+        stack_max_bytes=rng.randint(0, 9_000),
+        compile_peak_rss_kib=rng.randint(90_000, 240_000),
+    )
     if target.startswith("llvm-cpu"):
         values["stack_alloca_bytes"] = rng.randint(0, 9_000)
     if target in ("cuda", "rocm", "vulkan-spirv", "metal-spirv"):
@@ -99,32 +116,67 @@ _PARTS = ((20_000, 300_000), (4_000, 60_000), (500, 9_000), (1_000, 9_000))
 def command(key: CellKey, backend: str) -> str:
     """The command line of a cell."""
     flags = " ".join((*COMMON, f"--iree-hal-target-backends={backend}"))
-    return f"iree-compile - {flags} -o {key.model}.vmfb < configs/models/{key.model}.mlir"
+    return (
+        f"iree-compile - {flags} -o {key.model}.vmfb < configs/models/{key.model}.mlir"
+    )
 
 
 def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
     """A cell that compiled."""
     made = tuple(
-        Dispatch("main_dispatch_0", f"main_dispatch_{i}_matmul_128x{i}_f32", "matmul", 2, 1_200 + i, 64 * i)
+        Dispatch(
+            "main_dispatch_0",
+            f"main_dispatch_{i}_matmul_128x{i}_f32",
+            "matmul",
+            2,
+            1_200 + i,
+            64 * i,
+        )
         for i in range(dispatches)
     )
-    return Cell(key, "ok", metrics(str(key), key.target), made, None, command(key, backend), digest(str(key)))
+    return Cell(
+        key,
+        "ok",
+        metrics(str(key), key.target),
+        made,
+        None,
+        command(key, backend),
+        digest(str(key)),
+    )
 
 
 def with_metrics(found: Cell, **values: int | None) -> Cell:
     """The cell with other metrics, and so another artifact."""
     changed: Metrics = {**found.metrics, **values}
-    return replace(found, metrics=changed, artifact_digest=digest(f"{found.artifact_digest}{sorted(values.items())}"))
+    return replace(
+        found,
+        metrics=changed,
+        artifact_digest=digest(f"{found.artifact_digest}{sorted(values.items())}"),
+    )
 
 
 def grown(found: Cell, **steps: int) -> Cell:
     """The cell with metrics that grew by these steps, where it has them."""
-    return with_metrics(found, **{i: v + step for i, step in steps.items() if (v := found.value(i)) is not None})
+    return with_metrics(
+        found,
+        **{
+            i: v + step
+            for i, step in steps.items()
+            if (v := found.value(i)) is not None
+        },
+    )
 
 
-def failed(found: Cell, message: str, stage: str = "compile", exit_code: int | None = 1) -> Cell:
+def failed(
+    found: Cell, message: str, stage: str = "compile", exit_code: int | None = 1
+) -> Cell:
     """The cell as one that does not compile."""
-    return Cell(found.key, "failed", failure=Failure(stage, message, exit_code), command=found.command)
+    return Cell(
+        found.key,
+        "failed",
+        failure=Failure(stage, message, exit_code),
+        command=found.command,
+    )
 
 
 def over(found: Cell, figure_bytes: int) -> Cell:
@@ -143,11 +195,21 @@ def snapshot(
 ) -> Snapshot:
     """A side; `edit` gets every cell and gives what the side has in its place."""
     keys = [CellKey(model, target) for model in models for target in targets]
-    cells = [edit(key, cell(key, targets[key.target], dispatches)) for key in sorted(keys)]
+    cells = [
+        edit(key, cell(key, targets[key.target], dispatches)) for key in sorted(keys)
+    ]
     # Another artifact of the same command is another compiler's, or it would be noise.
-    made = digest(version)[:32] + digest("".join(str(found.artifact_digest) for found in cells if found))[:32]
+    made = (
+        digest(version)[:32]
+        + digest("".join(str(found.artifact_digest) for found in cells if found))[:32]
+    )
     return Snapshot(
-        CompilerInfo(f"{version}rc20261016", digest(version)[:40], made, f"iree-base-compiler=={version}"),
+        CompilerInfo(
+            f"{version}rc20261016",
+            digest(version)[:40],
+            made,
+            f"iree-base-compiler=={version}",
+        ),
         SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
         tuple(found for found in cells if found is not None),
         COMMON,
@@ -158,20 +220,39 @@ def snapshot(
 
 def unsupported(side: Snapshot) -> Snapshot:
     """The side with a column of cells that cannot be compiled stand-alone."""
-    reason = Failure("target", "it makes no executables of its own: its code is inlined into the host program")
-    cells = [Cell(CellKey(model, "vmvx-inline"), "unsupported", failure=reason) for model in side.models]
+    reason = Failure(
+        "target",
+        "it makes no executables of its own: its code is inlined into the host program",
+    )
+    cells = [
+        Cell(CellKey(model, "vmvx-inline"), "unsupported", failure=reason)
+        for model in side.models
+    ]
     every = tuple(sorted((*side.cells, *cells), key=lambda found: found.key))
-    return replace(side, cells=every, targets={**side.targets, "vmvx-inline": "vmvx-inline"})
+    return replace(
+        side, cells=every, targets={**side.targets, "vmvx-inline": "vmvx-inline"}
+    )
 
 
-def finding(delta: CellDelta, metric: str | None, level: Level, said: tuple[str, str, str]) -> Finding:
+def finding(
+    delta: CellDelta, metric: str | None, level: Level, said: tuple[str, str, str]
+) -> Finding:
     """A finding; `said` is rule, kind and limit."""
     rule, kind, limit = said
     if metric is None:
         return Finding(delta.key, level, None, rule, kind, limit, delta.state)
     value = delta.metrics[metric]
-    actual = f"{value.change:+,} B" if kind == "change" and value.change is not None else f"{value.head} B"
-    known = kind == "limit" and value.base is not None and value.head is not None and value.head <= value.base
+    actual = (
+        f"{value.change:+,} B"
+        if kind == "change" and value.change is not None
+        else f"{value.head} B"
+    )
+    known = (
+        kind == "limit"
+        and value.base is not None
+        and value.head is not None
+        and value.head <= value.base
+    )
     allowed = {"32KiB": 32_768}.get(limit)
     said_of_it = (rule, kind, limit, actual, value.base, value.head, 12)
     return Finding(delta.key, level, metric, *said_of_it, allowed=allowed, known=known)
@@ -180,7 +261,15 @@ def finding(delta: CellDelta, metric: str | None, level: Level, said: tuple[str,
 def judged(deltas: tuple[CellDelta, ...]) -> Verdict:
     """A verdict by rules like the default ones, small enough to be checked by eye."""
     found = [one for delta in deltas for one in _judged(delta)]
-    found.sort(key=lambda f: (f.known, f.level == "warn", f.metric is not None, (f.base or 0) - (f.head or 0), f.key))
+    found.sort(
+        key=lambda f: (
+            f.known,
+            f.level == "warn",
+            f.metric is not None,
+            (f.base or 0) - (f.head or 0),
+            f.key,
+        )
+    )
     unknown = judge(deltas, []).status == "unknown"
     return Verdict("unknown" if unknown else status_of(found), tuple(found))
 
@@ -189,38 +278,99 @@ def _judged(delta: CellDelta) -> list[Finding]:
     found = []
     if delta.state == "newly-broken":
         found.append(finding(delta, None, "fail", ("states", "state", "newly-broken")))
-    artifact, stack = delta.metrics.get("artifact_bytes"), delta.metrics.get("stack_alloca_bytes")
-    if artifact and artifact.ratio and artifact.change and artifact.change > 4096 and artifact.ratio > 0.05:
-        found.append(finding(delta, "artifact_bytes", "fail", ("code size", "change", "4KiB and 5%")))
-    elif artifact and artifact.ratio and artifact.change and artifact.change > 1024 and artifact.ratio > 0.01:
-        found.append(finding(delta, "artifact_bytes", "warn", ("code size", "change", "1KiB and 1%")))
-    if stack and stack.head is not None and stack.head > 32_768 and delta.key.target.startswith("llvm-cpu"):
-        found.append(finding(delta, "stack_alloca_bytes", "warn", ("CPU stack gate", "limit", "32KiB")))
+    artifact, stack = (
+        delta.metrics.get("artifact_bytes"),
+        delta.metrics.get("stack_alloca_bytes"),
+    )
+    if (
+        artifact
+        and artifact.ratio
+        and artifact.change
+        and artifact.change > 4096
+        and artifact.ratio > 0.05
+    ):
+        found.append(
+            finding(
+                delta, "artifact_bytes", "fail", ("code size", "change", "4KiB and 5%")
+            )
+        )
+    elif (
+        artifact
+        and artifact.ratio
+        and artifact.change
+        and artifact.change > 1024
+        and artifact.ratio > 0.01
+    ):
+        found.append(
+            finding(
+                delta, "artifact_bytes", "warn", ("code size", "change", "1KiB and 1%")
+            )
+        )
+    if (
+        stack
+        and stack.head is not None
+        and stack.head > 32_768
+        and delta.key.target.startswith("llvm-cpu")
+    ):
+        found.append(
+            finding(
+                delta,
+                "stack_alloca_bytes",
+                "warn",
+                ("CPU stack gate", "limit", "32KiB"),
+            )
+        )
     return found
 
 
 def report(base: Snapshot, head: Snapshot, notes: tuple[str, ...] = ()) -> Report:
     """The report of two sides."""
     deltas = diff(base, head)
-    return Report(base, head, Baseline("--base 3.11.0"), deltas, judged(deltas), "default", notes)
+    return Report(
+        base, head, Baseline("--base 3.11.0"), deltas, judged(deltas), "default", notes
+    )
 
 
 def _usual(key: CellKey, found: Cell) -> Cell:
     """What both sides have in common: the gate refuses BERT and GPT-2 on the CPU, vit does not fit rocm."""
-    if key.model in ("bert_l4_f32_s128", "bert_l4_f32_dyn", "gpt2_f32_dyn") and key.target.startswith("llvm-cpu"):
-        return over(found, {"bert_l4_f32_s128": 73_728, "bert_l4_f32_dyn": 138_752}.get(key.model, 144_896))
+    if key.model in (
+        "bert_l4_f32_s128",
+        "bert_l4_f32_dyn",
+        "gpt2_f32_dyn",
+    ) and key.target.startswith("llvm-cpu"):
+        return over(
+            found,
+            {"bert_l4_f32_s128": 73_728, "bert_l4_f32_dyn": 138_752}.get(
+                key.model, 144_896
+            ),
+        )
     if key == CellKey("vit_l4_f32_224", "rocm"):
-        return failed(found, "error: uses 81920 bytes of shared memory; exceeded the limit of 65536 bytes")
+        return failed(
+            found,
+            "error: uses 81920 bytes of shared memory; exceeded the limit of 65536"
+            " bytes",
+        )
     if key.model.endswith("int8_tosa") and key.target == "metal-spirv":
-        return failed(found, "error: 'spirv.SDot' op requires SPIR-V 1.6 for DotProduct")
+        return failed(
+            found, "error: 'spirv.SDot' op requires SPIR-V 1.6 for DotProduct"
+        )
     return found
 
 
 def _old(key: CellKey, found: Cell) -> Cell:
     if key.model == "mobilenet_v1_int8_tosa" and key.target in ("cuda", "vmvx"):
-        return failed(found, "error: 'tosa.rescale' op failed to verify that double rounding is only for scale32")
+        return failed(
+            found,
+            "error: 'tosa.rescale' op failed to verify that double rounding is only for"
+            " scale32",
+        )
     if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
-        return with_metrics(_usual(key, found), artifact_bytes=50_438, executable_bytes=31_000, executables=36)
+        return with_metrics(
+            _usual(key, found),
+            artifact_bytes=50_438,
+            executable_bytes=31_000,
+            executables=36,
+        )
     return _usual(key, found)
 
 
@@ -228,7 +378,9 @@ def _regressed(key: CellKey, found: Cell) -> Cell:
     rng = random.Random(f"head {key}")
     usual, luck = _usual(key, found), rng.random()
     if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
-        return with_metrics(usual, artifact_bytes=83_990, executable_bytes=64_552, executables=36)
+        return with_metrics(
+            usual, artifact_bytes=83_990, executable_bytes=64_552, executables=36
+        )
     if key == CellKey("whisper_tiny_encoder_f32", "rocm"):
         return failed(found, REFUSED.format(key.model, key.model))
     if key == CellKey("jax_mlp_train_step_f32", "llvm-cpu-aarch64"):
@@ -236,14 +388,27 @@ def _regressed(key: CellKey, found: Cell) -> Cell:
     if not usual.measured or luck < 0.35:
         return usual
     if luck > 0.85:
-        return grown(usual, artifact_bytes=-rng.randint(20, 9_000), executable_bytes=-rng.randint(20, 9_000))
+        return grown(
+            usual,
+            artifact_bytes=-rng.randint(20, 9_000),
+            executable_bytes=-rng.randint(20, 9_000),
+        )
     step = rng.choice((40, 300, 2_000, 20_000))
-    return grown(usual, artifact_bytes=step, executable_bytes=step, executables=luck > 0.6, stack_max_bytes=64)
+    return grown(
+        usual,
+        artifact_bytes=step,
+        executable_bytes=step,
+        executables=luck > 0.6,
+        stack_max_bytes=64,
+    )
 
 
 def many() -> Report:
     """13 models × 8 targets, everything moving; the shape of 3.11.0 → 3.13.0."""
-    base, head = unsupported(snapshot("3.11.0", _old)), unsupported(snapshot("3.13.0", _regressed))
+    base, head = (
+        unsupported(snapshot("3.11.0", _old)),
+        unsupported(snapshot("3.13.0", _regressed)),
+    )
     return report(base, head, ("shard 2/3 is lost: no artifact",))
 
 
@@ -254,7 +419,9 @@ def none() -> Report:
 
 def usual() -> Report:
     """Nothing changed, but some cells are over the gate or broken on both sides."""
-    return report(unsupported(snapshot("3.12.0", _usual)), unsupported(snapshot("3.13.0", _usual)))
+    return report(
+        unsupported(snapshot("3.12.0", _usual)), unsupported(snapshot("3.13.0", _usual))
+    )
 
 
 def broken() -> Report:
@@ -262,7 +429,13 @@ def broken() -> Report:
 
     def edit(key: CellKey, found: Cell) -> Cell:
         if key.target == "rocm":
-            return replace(failed(found, "Please report issues to the compiler's developers\nStack dump:\n0. args"))
+            return replace(
+                failed(
+                    found,
+                    "Please report issues to the compiler's developers\nStack dump:\n0."
+                    " args",
+                )
+            )
         return failed(found, REFUSED.format(key.model, key.model))
 
     return report(snapshot("3.12.0"), snapshot("3.13.0", edit))
@@ -279,7 +452,10 @@ def broken_on_both() -> Report:
 
 def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
     """Two models on four targets, of which head lacks all but one, judged by the default rules."""
-    targets = {name: TARGETS[name] for name in ("cuda", "llvm-cpu-x86_64", "vmvx", "vulkan-spirv")}
+    targets = {
+        name: TARGETS[name]
+        for name in ("cuda", "llvm-cpu-x86_64", "vmvx", "vulkan-spirv")
+    }
     kept = CellKey("bert_l4_f32_dyn", "llvm-cpu-x86_64")
 
     def edit(key: CellKey, found: Cell) -> Cell | None:
@@ -288,7 +464,10 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
             return Cell(key, "timeout", failure=failure, command=found.command)
         return None if (key in gone if gone else key != kept) else found
 
-    base, head = snapshot("3.12.0", _same, MODELS[:2], targets), snapshot("3.13.0", edit, MODELS[:2], targets)
+    base, head = (
+        snapshot("3.12.0", _same, MODELS[:2], targets),
+        snapshot("3.13.0", edit, MODELS[:2], targets),
+    )
     made = report(unsupported(base), unsupported(head))
     return replace(made, verdict=judge(made.deltas, []))
 
@@ -302,7 +481,9 @@ def no_baseline() -> Report:
     head = unsupported(snapshot("3.13.0", models=MODELS[:2]))
     base = replace(head, compiler=CompilerInfo("", "", ""), cells=())
     made = report(base, head)
-    return replace(made, verdict=judge(made.deltas, []), broke="No baseline: 3.99.0 is no release")
+    return replace(
+        made, verdict=judge(made.deltas, []), broke="No baseline: 3.99.0 is no release"
+    )
 
 
 HOSTILE = (
@@ -340,12 +521,26 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> Report:
             return replace(failed(found, "\n".join(words)), command=evil)
         return replace(grown(found, artifact_bytes=90_000), command=evil)
 
-    base, other = snapshot("1", models=names, targets=targets), snapshot("2", head, names, targets)
+    base, other = (
+        snapshot("1", models=names, targets=targets),
+        snapshot("2", head, names, targets),
+    )
     evil = words[0]
     info = CompilerInfo(evil, words[-1], evil, evil)
-    made = report(replace(base, compiler=info), replace(other, compiler=info, flags=words, notes=words), notes=words)
-    findings = tuple(replace(f, rule=evil, limit=words[1 % len(words)], actual=evil) for f in made.verdict.findings)
-    return replace(made, verdict=replace(made.verdict, findings=findings), baseline=Baseline(evil, evil, 3))
+    made = report(
+        replace(base, compiler=info),
+        replace(other, compiler=info, flags=words, notes=words),
+        notes=words,
+    )
+    findings = tuple(
+        replace(f, rule=evil, limit=words[1 % len(words)], actual=evil)
+        for f in made.verdict.findings
+    )
+    return replace(
+        made,
+        verdict=replace(made.verdict, findings=findings),
+        baseline=Baseline(evil, evil, 3),
+    )
 
 
 @cache
@@ -357,15 +552,28 @@ def huge(cells: int = 5_000) -> Report:
         rng = random.Random(f"head {key}")
         if rng.random() < 0.03:
             return failed(found, REFUSED.format(key.model, key.model))
-        return grown(found, artifact_bytes=rng.randint(-2_000, 9_000), executables=rng.randint(0, 1))
+        return grown(
+            found,
+            artifact_bytes=rng.randint(-2_000, 9_000),
+            executables=rng.randint(0, 1),
+        )
 
     targets = dict(TARGETS)
-    return report(snapshot("3.12.0", models=models, targets=targets), snapshot("3.13.0", head, models, targets))
+    return report(
+        snapshot("3.12.0", models=models, targets=targets),
+        snapshot("3.13.0", head, models, targets),
+    )
 
 
 def small() -> Report:
     """Two models on two targets: one of each of the common states."""
-    models, targets = ("bert", "mobilenet"), {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
+    models, targets = (
+        ("bert", "mobilenet"),
+        {
+            "llvm-cpu-x86_64": "llvm-cpu",
+            "vmvx": "vmvx",
+        },
+    )
 
     def head(key: CellKey, found: Cell) -> Cell:
         if key == CellKey("bert", "vmvx"):
@@ -379,10 +587,16 @@ def small() -> Report:
             return with_metrics(found, artifact_bytes=50_438, executable_bytes=31_000)
         return found
 
-    return report(snapshot("3.11.0", base, models, targets), snapshot("3.13.0", head, models, targets))
+    return report(
+        snapshot("3.11.0", base, models, targets),
+        snapshot("3.13.0", head, models, targets),
+    )
 
 
-TILES = "tile sizes [[64, 64, 0], [8, 32, 0], [0, 0, 1]] → [[64, 64, 0], [8, 16, 0], [0, 0, 1]]"
+TILES = (
+    "tile sizes [[64, 64, 0], [8, 32, 0], [0, 0, 1]] → [[64, 64, 0], [8, 16, 0], [0,"
+    " 0, 1]]"
+)
 DIFF = (
     "--- base",
     "+++ head",
@@ -393,13 +607,19 @@ DIFF = (
 )
 
 
-def dispatch(index: int, code_bytes: int, stack_bytes: int = 0, kind: str = "matmul") -> Dispatch:
+def dispatch(
+    index: int, code_bytes: int, stack_bytes: int = 0, kind: str = "matmul"
+) -> Dispatch:
     """An entry point of a made-up model."""
     name = f"main_dispatch_{index}"
-    return Dispatch(name, f"{name}_{kind}_128x768x768_f32", kind, 4, code_bytes, stack_bytes)
+    return Dispatch(
+        name, f"{name}_{kind}_128x768x768_f32", kind, 4, code_bytes, stack_bytes
+    )
 
 
-def explanation(cause: str | None = "strategy", dispatches: int = 12, word: str = "") -> Explanation:
+def explanation(
+    cause: str | None = "strategy", dispatches: int = 12, word: str = ""
+) -> Explanation:
     """A made-up story; `word` stands everywhere where the text of a model or compiler may."""
     changed = [
         DispatchDelta(
@@ -413,19 +633,55 @@ def explanation(cause: str | None = "strategy", dispatches: int = 12, word: str 
         )
         for i in range(dispatches - 2)
     ]
-    changed.append(DispatchDelta(None, dispatch(40, 900, 16, "elementwise"), "added", cause, "decoder", word))
-    changed.append(DispatchDelta(dispatch(41, 700, 16, "elementwise"), None, "removed", cause, word or "decoder", ""))
+    changed.append(
+        DispatchDelta(
+            None, dispatch(40, 900, 16, "elementwise"), "added", cause, "decoder", word
+        )
+    )
+    changed.append(
+        DispatchDelta(
+            dispatch(41, 700, 16, "elementwise"),
+            None,
+            "removed",
+            cause,
+            word or "decoder",
+            "",
+        )
+    )
     parts = [
-        ComponentDelta(name, _amounts(4, code_bytes, 64), _amounts(4, 2 * code_bytes, None if word else 128))
-        for name, code_bytes in ((f"{word}encoder.layer.*", 20_000), ("decoder", 900), ("unattributed", 40))
+        ComponentDelta(
+            name,
+            _amounts(4, code_bytes, 64),
+            _amounts(4, 2 * code_bytes, None if word else 128),
+        )
+        for name, code_bytes in (
+            (f"{word}encoder.layer.*", 20_000),
+            ("decoder", 900),
+            ("unattributed", 40),
+        )
     ]
     tree = [
         ComponentDelta(name, _amounts(2, 400, 64), _amounts(2, 500, 64))
-        for name in ("encoder", "encoder.layer.0", f"encoder.layer.0.{word}attention", "encoder.layer.1", "decoder")
+        for name in (
+            "encoder",
+            "encoder.layer.0",
+            f"encoder.layer.0.{word}attention",
+            "encoder.layer.1",
+            "decoder",
+        )
     ]
-    why = f"{word} {TILES}".strip() if cause else "the baseline has no digests of the configuration"
+    why = (
+        f"{word} {TILES}".strip()
+        if cause
+        else "the baseline has no digests of the configuration"
+    )
     phase = "configuration" if cause else None
-    rest: dict[str, Any] = {"unchanged": 24, "rebased": 2, "components": tuple(parts), "tree": tuple(tree)}
+    rest: dict[str, Any] = {
+        "unchanged": 24,
+        "rebased": 2,
+        "components": tuple(parts),
+        "tree": tuple(tree),
+    }
     return Explanation(cause, phase, why, tuple(changed), **rest)
 
 
@@ -436,26 +692,53 @@ def _amounts(sites: int, code_bytes: int, stack_bytes: int | None) -> Amounts:
 def family(word: str = "") -> Family:
     """Six executables that differ in a multiplier."""
     names = tuple(f"{word}main_dispatch_{index}" for index in range(6))
-    return Family("constants", names, (f"{word}arith.constant i32 → arith.muli: 3, 5, 7, 11",))
+    return Family(
+        "constants", names, (f"{word}arith.constant i32 → arith.muli: 3, 5, 7, 11",)
+    )
 
 
 def explained(report: Report, word: str = "") -> Report:
-    """The report with a story for every changed and every newly broken cell that was measured; one is not known."""
-    left, right = ({cell.key: cell for cell in side.cells} for side in (report.base, report.head))
+    """The report with a story for every changed and every newly broken cell that was measured.
+
+    One is not known.
+    """
+    left, right = (
+        {cell.key: cell for cell in side.cells} for side in (report.base, report.head)
+    )
     keys = [
         delta.key
         for delta in report.deltas
         if delta.state in ("changed", "newly-broken")
-        and (delta.key in left and left[delta.key].measured and delta.key in right and right[delta.key].measured)
+        and (
+            delta.key in left
+            and left[delta.key].measured
+            and delta.key in right
+            and right[delta.key].measured
+        )
     ]
-    causes = ("strategy", "strategy", "strategy", "codegen", "fusion", None, "packaging")
-    stories = {key: explanation(causes[index % len(causes)], 4 + index % 9, word) for index, key in enumerate(keys)}
+    causes = (
+        "strategy",
+        "strategy",
+        "strategy",
+        "codegen",
+        "fusion",
+        None,
+        "packaging",
+    )
+    stories = {
+        key: explanation(causes[index % len(causes)], 4 + index % 9, word)
+        for index, key in enumerate(keys)
+    }
     changed: dict[str, Any] = {
         "program": Program(),
         "families": (family(word),),
     }
     deltas = tuple(
-        replace(delta, head=replace(delta.head, **changed)) if delta.key in stories and delta.head else delta
+        (
+            replace(delta, head=replace(delta.head, **changed))
+            if delta.key in stories and delta.head
+            else delta
+        )
         for delta in report.deltas
     )
     roots = root_causes(deltas, stories)

@@ -23,7 +23,13 @@ def figures(metric: str, value: int) -> dict[str, int]:
     """The metric, and for the size of an artifact the parts that sum to it."""
     if metric != "artifact_bytes":
         return {metric: value}
-    return {metric: value, "executable_bytes": value, "vm_bytes": 0, "rodata_bytes": 0, "unattributed_bytes": 0}
+    return {
+        metric: value,
+        "executable_bytes": value,
+        "vm_bytes": 0,
+        "rodata_bytes": 0,
+        "unattributed_bytes": 0,
+    }
 
 
 def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot:
@@ -37,10 +43,17 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
         first, *rest = value if isinstance(value, tuple) else (value,)
         made = with_metrics(found, **figures(metric, first))
         others = (
-            CompileOutcome("ok", with_metrics(found, **figures(metric, one)).metrics, f"{one:064x}") for one in rest
+            CompileOutcome(
+                "ok", with_metrics(found, **figures(metric, one)).metrics, f"{one:064x}"
+            )
+            for one in rest
         )
-        is_small = metric == "artifact_bytes" and first < _LEAST_WITH_CODE  # no room for the code of a dispatch
-        return replace(made, others=tuple(others), dispatches=() if is_small else made.dispatches)
+        is_small = (
+            metric == "artifact_bytes" and first < _LEAST_WITH_CODE
+        )  # no room for the code of a dispatch
+        return replace(
+            made, others=tuple(others), dispatches=() if is_small else made.dispatches
+        )
 
     return snapshot(version, edit, MODELS, TARGETS)
 
@@ -52,6 +65,11 @@ def write(path: Path, made: Snapshot) -> Path:
     return path
 
 
-def write_series(folder: Path, values: Mapping[str, Value], metric: str = "artifact_bytes") -> Sequence[Path]:
+def write_series(
+    folder: Path, values: Mapping[str, Value], metric: str = "artifact_bytes"
+) -> Sequence[Path]:
     """`VERSION.json` for each version."""
-    return [write(folder / f"{version}.json", side(version, value, metric)) for version, value in values.items()]
+    return [
+        write(folder / f"{version}.json", side(version, value, metric))
+        for version, value in values.items()
+    ]

@@ -12,6 +12,7 @@ from ir_child import Child
 
 from bot.readers.ir_facts import Interface, interface
 
+_OTHER_MACHINE = "riscv64" if platform.machine() == "aarch64" else "aarch64"
 FLAGS = {
     "vmvx": ("--iree-hal-target-backends=vmvx",),
     "here": (
@@ -21,7 +22,7 @@ FLAGS = {
     ),
     "there": (
         "--iree-hal-target-backends=llvm-cpu",
-        f"--iree-llvmcpu-target-triple={'riscv64' if platform.machine() == 'aarch64' else 'aarch64'}-unknown-linux-gnu",
+        f"--iree-llvmcpu-target-triple={_OTHER_MACHINE}-unknown-linux-gnu",
         "--iree-llvmcpu-target-cpu=generic",
     ),
     "bulldozer": (
@@ -48,7 +49,9 @@ class SmallPrograms:
 
     def interface(self, name: str, source: str, target: str = "here") -> Interface:
         """What the module takes and gives."""
-        flow = self._compiled(source, f"{name}.{target}.mlir", target, "--compile-to=flow")
+        flow = self._compiled(
+            source, f"{name}.{target}.mlir", target, "--compile-to=flow"
+        )
         return interface(json.dumps(self.worker.ask(op="interface", flow=str(flow))))
 
     def _compiled(self, source: str, name: str, target: str, *flags: str) -> Path:

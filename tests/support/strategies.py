@@ -23,8 +23,22 @@ from bot.core.snapshot import (
 )
 
 LARGEST = 1 << 53
-TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "llvm-cpu-aarch64": "llvm-cpu", "vmvx": "vmvx", "rocm": "rocm", "ñ-目標": "x"}
-MODELS = ("bert", "bert.dynamic", "mobilenet_v1", "модель", "模型 2", "a\nb", "\N{PILE OF POO}")
+TARGETS = {
+    "llvm-cpu-x86_64": "llvm-cpu",
+    "llvm-cpu-aarch64": "llvm-cpu",
+    "vmvx": "vmvx",
+    "rocm": "rocm",
+    "ñ-目標": "x",
+}
+MODELS = (
+    "bert",
+    "bert.dynamic",
+    "mobilenet_v1",
+    "модель",
+    "模型 2",
+    "a\nb",
+    "\N{PILE OF POO}",
+)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 names = st.sampled_from(MODELS) | text.filter(bool)
@@ -52,7 +66,10 @@ _DISPATCH: dict[str, st.SearchStrategy[Any]] = {
     "code": st.none() | own_digests,
     "strategy": st.none() | text,
 }
-dispatches = st.builds(Dispatch, **{name: _DISPATCH.get(name, values) for name in Dispatch.__struct_fields__})
+dispatches = st.builds(
+    Dispatch,
+    **{name: _DISPATCH.get(name, values) for name in Dispatch.__struct_fields__},
+)
 failures = st.builds(
     Failure,
     stage=st.sampled_from(["compile", "read", "timeout", "target"]),
@@ -61,19 +78,27 @@ failures = st.builds(
     signal=st.none() | st.just("SIGSEGV"),
     figure_bytes=values,
 )
-compilers = st.builds(CompilerInfo, version=text, revision=text, digest=digests, spec=text)
-sources = st.builds(SourceInfo, sha=st.none() | digests, ref=st.none() | text, dirty=st.booleans())
+compilers = st.builds(
+    CompilerInfo, version=text, revision=text, digest=digests, spec=text
+)
+sources = st.builds(
+    SourceInfo, sha=st.none() | digests, ref=st.none() | text, dirty=st.booleans()
+)
 
 
 places = st.none() | text
 programs = st.builds(
     Program,
     phases=st.dictionaries(st.sampled_from(HASHED_PHASES), own_digests, max_size=2),
-    sources=st.lists(st.builds(Source, names, own_digests, own_digests, st.none() | own_digests), max_size=2).map(
+    sources=st.lists(
+        st.builds(Source, names, own_digests, own_digests, st.none() | own_digests),
+        max_size=2,
+    ).map(tuple),
+    sites=st.lists(st.builds(Site, names, places, st.booleans()), max_size=3).map(
         tuple
     ),
-    sites=st.lists(st.builds(Site, names, places, st.booleans()), max_size=3).map(tuple),
-    operations=st.none() | st.sampled_from(["", "linalg.generic 2", "arith.addf 1 linalg.generic 3"]),
+    operations=st.none()
+    | st.sampled_from(["", "linalg.generic 2", "arith.addf 1 linalg.generic 3"]),
     places=st.dictionaries(text, st.integers(0, LARGEST), max_size=2),
 )
 families = st.builds(
@@ -84,7 +109,9 @@ families = st.builds(
 )
 
 
-outcomes = st.builds(CompileOutcome, st.just("ok"), metrics, digests) | st.just(CompileOutcome("failed"))
+outcomes = st.builds(CompileOutcome, st.just("ok"), metrics, digests) | st.just(
+    CompileOutcome("failed")
+)
 
 
 @st.composite
@@ -97,12 +124,22 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
     measured = status in MEASURED
     found = draw(metrics) if measured else {}
     rows = tuple(draw(st.lists(dispatches, max_size=1))) if measured else ()
-    largest_bytes = max((max(row.executable_bytes or 0, row.code_bytes or 0) for row in rows), default=0)
+    largest_bytes = max(
+        (max(row.executable_bytes or 0, row.code_bytes or 0) for row in rows), default=0
+    )
     whole_bytes = found.get("artifact_bytes")
     if whole_bytes is not None and whole_bytes < largest_bytes:
         rows = ()  # no code is larger than the artifact that it is in
     whole_bytes = whole_bytes or 0
-    parts = draw(st.sampled_from([{}, {"vm": whole_bytes}, {"vm": whole_bytes // 2, "tables": -(-whole_bytes // 2)}]))
+    parts = draw(
+        st.sampled_from(
+            [
+                {},
+                {"vm": whole_bytes},
+                {"vm": whole_bytes // 2, "tables": -(-whole_bytes // 2)},
+            ]
+        )
+    )
     return Cell(
         key,
         status,
@@ -122,9 +159,15 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
 
 @st.composite
 def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
-    """A snapshot of up to 3 models on up to 3 targets; some of its planned cells may have been lost."""
+    """A snapshot of up to 3 models on up to 3 targets.
+
+    Some of its planned cells may have been lost.
+    """
     models = draw(st.dictionaries(names, digests, max_size=3))
-    targets = {name: TARGETS[name] for name in draw(st.lists(st.sampled_from(sorted(TARGETS)), max_size=3))}
+    targets = {
+        name: TARGETS[name]
+        for name in draw(st.lists(st.sampled_from(sorted(TARGETS)), max_size=3))
+    }
     keys = sorted(CellKey(model, target) for model in models for target in targets)
     kept = [key for key in keys if draw(st.integers(0, 5))]
     return Snapshot(
@@ -143,22 +186,34 @@ def planned_models(draw: st.DrawFn) -> tuple[Model, ...]:
     """Up to 8 models with names of their own."""
     chosen = draw(st.lists(names, unique=True, max_size=8))
     sizes = [draw(st.integers(1, 5) | st.integers(1, LARGEST)) for _ in chosen]
-    return tuple(Model(n, f"/x/{n}.mlir", f"m/{n}.mlir", "a" * 64, s) for n, s in zip(chosen, sizes, strict=True))
+    return tuple(
+        Model(n, f"/x/{n}.mlir", f"m/{n}.mlir", "a" * 64, s)
+        for n, s in zip(chosen, sizes, strict=True)
+    )
 
 
-planned_targets = st.lists(st.sampled_from(sorted(TARGETS)), unique=True, max_size=4).map(
-    lambda chosen: tuple(Target(name, TARGETS[name]) for name in chosen)
-)
+planned_targets = st.lists(
+    st.sampled_from(sorted(TARGETS)), unique=True, max_size=4
+).map(lambda chosen: tuple(Target(name, TARGETS[name]) for name in chosen))
 
 
 def plain_snapshot(*rows: tuple[str, str, str], **changes: Any) -> Snapshot:
-    """A small snapshot by hand; a row is (model, target, status); a measured one has 1,000 bytes of artifact."""
+    """A small snapshot by hand.
+
+    A row is (model, target, status); a measured one has 1,000 bytes of artifact.
+    """
     built = [
         Cell(
             CellKey(model, target),
             status,
-            metrics={"artifact_bytes": 1000, "executables": 2} if status in MEASURED else {},
-            failure=Failure("compile", f"{model} is refused", exit_code=1) if status != "ok" else None,
+            metrics=(
+                {"artifact_bytes": 1000, "executables": 2} if status in MEASURED else {}
+            ),
+            failure=(
+                Failure("compile", f"{model} is refused", exit_code=1)
+                if status != "ok"
+                else None
+            ),
             command=f"iree-compile - -o {model}.vmfb < m/{model}.mlir",
             artifact_digest="d" * 64 if status in MEASURED else None,
         )

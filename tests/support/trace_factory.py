@@ -18,17 +18,41 @@ def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrac
     for name, counts, *level in states:
         at = level[0] if level else MLIR
         base = before if at == last else {}
-        changes = {key: counts.get(key, 0) - base.get(key, 0) for key in {*counts, *base}}
-        steps.append(PassStep(name, name, at, {key: change for key, change in changes.items() if change}))
+        changes = {
+            key: counts.get(key, 0) - base.get(key, 0) for key in {*counts, *base}
+        }
+        steps.append(
+            PassStep(
+                name,
+                name,
+                at,
+                {key: change for key, change in changes.items() if change},
+            )
+        )
         before, last = dict(counts), at
     return DispatchTrace(tuple(steps))
 
 
 def traced(side: Snapshot, more: int, passes: int = 60, word: str = "") -> Snapshot:
-    """Every dispatch traced: from the half of MLIR's passes on each adds so many operations; two are the machine's."""
-    same = ((f"{word}same-{at}", {f"arith.addi{word}": 40 + at % 5}) for at in range(passes // 2))
-    grown = ((f"{word}pass-{at}", {f"arith.addi{word}": 40, "v.extract": more * at}) for at in range(passes // 2))
-    machine = ((name, {f"MOV{word}": 20, "ADD": 5 + more}, MACHINE) for name in ("isel", "greedy"))
+    """Every dispatch traced: from the half of MLIR's passes on each adds so many operations.
+
+    Two are the machine's.
+    """
+    same = (
+        (f"{word}same-{at}", {f"arith.addi{word}": 40 + at % 5})
+        for at in range(passes // 2)
+    )
+    grown = (
+        (f"{word}pass-{at}", {f"arith.addi{word}": 40, "v.extract": more * at})
+        for at in range(passes // 2)
+    )
+    machine = (
+        (name, {f"MOV{word}": 20, "ADD": 5 + more}, MACHINE)
+        for name in ("isel", "greedy")
+    )
     one = trace(*same, *grown, *machine)
-    cells = (replace(cell, traces={row.name: one for row in cell.dispatches}) for cell in side.cells)
+    cells = (
+        replace(cell, traces={row.name: one for row in cell.dispatches})
+        for cell in side.cells
+    )
     return replace(side, cells=tuple(cells))

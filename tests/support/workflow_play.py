@@ -16,7 +16,14 @@ from typing import Any
 import yaml
 from fake_github import FakeGitHub
 from git_server import GitServer, header_of
-from github_runner import REPOSITORY, Payload, Run, input_variables, outputs, runner_variables
+from github_runner import (
+    REPOSITORY,
+    Payload,
+    Run,
+    input_variables,
+    outputs,
+    runner_variables,
+)
 from places import ROOT
 
 BOT = "OWNER/REPO@v1"
@@ -31,9 +38,15 @@ class Machine:
     home: Path
     permissions: Mapping[str, str]
     token: str
-    handed: list[str] = field(default_factory=list)  # the actions that got the token as an input, in their order
-    secrets: set[str] = field(default_factory=set)  # the names of the secrets that a step got
-    outputs: dict[str, str] = field(default_factory=dict)  # `steps.ID.outputs.NAME` → its value
+    handed: list[str] = field(
+        default_factory=list
+    )  # the actions that got the token as an input, in their order
+    secrets: set[str] = field(
+        default_factory=set
+    )  # the names of the secrets that a step got
+    outputs: dict[str, str] = field(
+        default_factory=dict
+    )  # `steps.ID.outputs.NAME` → its value
 
     @property
     def workspace(self) -> Path:
@@ -60,8 +73,12 @@ class Play:
     writable: str  # the token of a job that may write
     cache: Path | None = None  # of the jobs that compile; None: what the workflow says
     secrets: dict[str, str] = field(default_factory=dict)  # of the repository
-    inputs: dict[str, str] = field(default_factory=dict)  # of a run that a person started
-    after: dict[str, Callable[[], object]] = field(default_factory=dict)  # job → what happens when it has ended
+    inputs: dict[str, str] = field(
+        default_factory=dict
+    )  # of a run that a person started
+    after: dict[str, Callable[[], object]] = field(
+        default_factory=dict
+    )  # job → what happens when it has ended
     run_id: int = 100
     artifact_id: int = 0  # of the last artifact
     machines: dict[str, Machine] = field(default_factory=dict)
@@ -70,10 +87,20 @@ class Play:
 
     @property
     def workflow(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "workflows" / self.file).read_text())
+        loaded: dict[str, Any] = yaml.safe_load(
+            (ROOT / "configs" / "workflows" / self.file).read_text()
+        )
         return loaded
 
-    def play(self, event: str, payload: Payload, sha: str, ref: str, *jobs: str, after: Sequence[str] = ()) -> Run:
+    def play(
+        self,
+        event: str,
+        payload: Payload,
+        sha: str,
+        ref: str,
+        *jobs: str,
+        after: Sequence[str] = (),
+    ) -> Run:
         """Run these jobs, one after the other; the run of the bot in the last one.
 
         `after`: the jobs of the same run that have ended.
@@ -97,16 +124,32 @@ class Play:
         return self.runs[jobs[-1]]
 
     def step(
-        self, machine: Machine, name: str, step: dict[str, Any], event: str, payload: Payload, sha: str, ref: str
+        self,
+        machine: Machine,
+        name: str,
+        step: dict[str, Any],
+        event: str,
+        payload: Payload,
+        sha: str,
+        ref: str,
     ) -> bool:
         """Do one step; False where it failed and that fails the job."""
-        given = {key: self.value(str(value), machine) for key, value in step.get("with", {}).items()}
+        given = {
+            key: self.value(str(value), machine)
+            for key, value in step.get("with", {}).items()
+        }
         action = step["uses"].partition("@")[0]
         if self.results[name] == "failure" and step.get("if") != "always()":
             return True
-        if "if" in step and step["if"] != "always()" and not self.value(f"${{{{ {step['if']} }}}}", machine):
+        if (
+            "if" in step
+            and step["if"] != "always()"
+            and not self.value(f"${{{{ {step['if']} }}}}", machine)
+        ):
             return True
-        machine.secrets |= {secret for secret, text in self.secrets.items() if text in given.values()}
+        machine.secrets |= {
+            secret for secret, text in self.secrets.items() if text in given.values()
+        }
         if any(machine.token in value for value in given.values()):
             machine.handed.append(action)
         artifact = self.artifact(given.get("name", ""), given.get("artifact-ids", ""))
@@ -118,8 +161,12 @@ class Play:
             if uploaded.is_dir():
                 shutil.copytree(uploaded, artifact, dirs_exist_ok=True, symlinks=True)
                 self.artifact_id += 1
-                shutil.copytree(uploaded, self.artifact("", str(self.artifact_id)), symlinks=True)
-                machine.outputs[f"steps.{step.get('id')}.outputs.artifact-id"] = str(self.artifact_id)
+                shutil.copytree(
+                    uploaded, self.artifact("", str(self.artifact_id)), symlinks=True
+                )
+                machine.outputs[f"steps.{step.get('id')}.outputs.artifact-id"] = str(
+                    self.artifact_id
+                )
         if action == "actions/download-artifact":
             if not artifact.is_dir():
                 return bool(step.get("continue-on-error"))
@@ -127,13 +174,20 @@ class Play:
         if step["uses"].startswith(BOT):
             self.runs[name] = self.bot(machine, given, event, payload, sha, ref)
             made = self.runs[name].outputs.items()
-            machine.outputs |= {f"steps.{step.get('id')}.outputs.{output}": text for output, text in made}
+            machine.outputs |= {
+                f"steps.{step.get('id')}.outputs.{output}": text
+                for output, text in made
+            }
             return self.runs[name].code == 0
         return True
 
     def artifact(self, name: str, number: str = "") -> Path:
         """The files of an artifact of this run by its name, or by the id that no later artifact has."""
-        return self.home / f"artifacts-{self.run_id}" / (f"id-{number}" if number else f"name-{name}")
+        return (
+            self.home
+            / f"artifacts-{self.run_id}"
+            / (f"id-{number}" if number else f"name-{name}")
+        )
 
     def value(self, text: str, machine: Machine) -> str:
         """The text with its expressions worked out."""
@@ -147,7 +201,9 @@ class Play:
             for output, expression in job.get("outputs", {}).items():
                 made = self.machines[name].outputs if name in self.results else {}
                 found = _EXPRESSION.fullmatch(expression)
-                known[f"needs.{name}.outputs.{output}"] = made.get(found[1], "") if found else ""
+                known[f"needs.{name}.outputs.{output}"] = (
+                    made.get(found[1], "") if found else ""
+                )
         return _EXPRESSION.sub(lambda match: known.get(match[1], "x"), text)
 
     def checkout(self, machine: Machine, given: Mapping[str, str], sha: str) -> bool:
@@ -168,27 +224,63 @@ class Play:
             [*as_reader, "fetch", "-q", "--no-tags", *options, "origin", wanted],
             [*as_reader, "checkout", "-q", "--detach", "FETCH_HEAD"],
         ]
-        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
-        done = (subprocess.run(["git", *each], cwd=top, env=environment, capture_output=True) for each in commands)
+        environment = {
+            **os.environ,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        done = (
+            subprocess.run(
+                ["git", *each], cwd=top, env=environment, capture_output=True
+            )
+            for each in commands
+        )
         return all(one.returncode == 0 for one in done)
 
-    def bot(self, machine: Machine, given: Mapping[str, str], event: str, payload: Payload, sha: str, ref: str) -> Run:
+    def bot(
+        self,
+        machine: Machine,
+        given: Mapping[str, str],
+        event: str,
+        payload: Payload,
+        sha: str,
+        ref: str,
+    ) -> Run:
         (machine.home / "event.json").write_text(json.dumps(payload))
         if self.cache is not None and given.get("command") == "measure":
             given = {**given, "cache": str(self.cache)}
-        plain = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "INPUT_"))}
+        plain = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GITHUB_", "INPUT_"))
+        }
         environment = {
             **plain,
             **input_variables(given),
-            **runner_variables(machine.home, self.hub, event, sha, ref, self.run_id, machine.workspace),
+            **runner_variables(
+                machine.home, self.hub, event, sha, ref, self.run_id, machine.workspace
+            ),
             "GITHUB_SERVER_URL": self.git.url,
             "ACTIONS_RUNTIME_TOKEN": "runtime-token",
             "PATH": f"{machine.programs}:{os.environ['PATH']}",
             "PYTHONPATH": str(REPOSITORY),
         }
         argv = [sys.executable, "-m", "bot", "action"]
-        done = subprocess.run(argv, cwd=machine.workspace, env=environment, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(
+            argv,
+            cwd=machine.workspace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
         summary = machine.home / "summary.md"
         words = summary.read_text() if summary.exists() else ""
         report = machine.workspace / given.get("out", "code-size-report")
-        return Run(done.returncode, done.stdout + done.stderr, outputs(machine.home / "output"), words, report)
+        return Run(
+            done.returncode,
+            done.stdout + done.stderr,
+            outputs(machine.home / "output"),
+            words,
+            report,
+        )

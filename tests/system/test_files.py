@@ -30,14 +30,19 @@ def test_others_may_read_it_and_what_is_in_the_way_stays(tmp_path: Path) -> None
     write_atomically(tmp_path / "plain", b"mine")
     assert stat.S_IMODE((tmp_path / "plain").stat().st_mode) == 0o644
     (tmp_path / "file").mkdir()
-    with pytest.raises(OutputError, match=r"file: cannot be written: Is a directory \(free some space"):
+    with pytest.raises(
+        OutputError, match=r"file: cannot be written: Is a directory \(free some space"
+    ):
         write_atomically(tmp_path / "file", b"data")
     with pytest.raises(OutputError, match="cannot be written") as raised:
         write_atomically(tmp_path / "plain" / "deep" / "file", b"data")
     assert raised.value.where == str(tmp_path / "plain" / "deep" / "file")
     with pytest.raises(OutputError, match="File name too long"):
         write_atomically(tmp_path / ("x" * 300), b"data")
-    assert everything_in(tmp_path) == {"file", "plain"} and (tmp_path / "plain").read_bytes() == b"mine"
+    assert (
+        everything_in(tmp_path) == {"file", "plain"}
+        and (tmp_path / "plain").read_bytes() == b"mine"
+    )
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -58,7 +63,10 @@ def test_writers_at_once_never_show_half_a_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_atomically(path, b"0" * 5000)
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=write_many, args=(path, letter)) for letter in (b"a", b"b", b"c")]
+    writers = [
+        context.Process(target=write_many, args=(path, letter))
+        for letter in (b"a", b"b", b"c")
+    ]
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):

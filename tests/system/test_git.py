@@ -28,11 +28,15 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     top = tmp_path_factory.mktemp("origin")
     git(top, "init", "--quiet", "--initial-branch=main")
     stream = "".join(
-        f"commit refs/heads/main\ncommitter Ada <ada@example.org> {1_700_000_000 + i} +0000\n"
-        f"data 1\nx\nM 100644 inline a.txt\ndata {len(str(i))}\n{i}\n"
+        f"commit refs/heads/main\ncommitter Ada <ada@example.org> {1_700_000_000 + i}"
+        f" +0000\ndata 1\nx\nM 100644 inline a.txt\ndata {len(str(i))}\n{i}\n"
         for i in range(COMMITS)
     )
-    subprocess.run(["git", "-C", str(top), "fast-import", "--quiet"], input=stream.encode(), check=True)
+    subprocess.run(
+        ["git", "-C", str(top), "fast-import", "--quiet"],
+        input=stream.encode(),
+        check=True,
+    )
     git(top, "branch", "topic/one", "main~5")
     git(top, "tag", "-a", "-m", "tag", "v1", "main~7")
     return top
@@ -52,11 +56,18 @@ def line_of(origin: Path, ref: str = "main") -> list[str]:
     return git(origin, "rev-list", "--first-parent", ref).split()
 
 
-@pytest.mark.parametrize(("ref", "commit"), [("topic/one", "main~5"), ("v1", "main~7"), ("refs/tags/v1", "main~7")])
-def test_refs_that_only_origin_has(shallow: Git, origin: Path, ref: str, commit: str) -> None:
+@pytest.mark.parametrize(
+    ("ref", "commit"),
+    [("topic/one", "main~5"), ("v1", "main~7"), ("refs/tags/v1", "main~7")],
+)
+def test_refs_that_only_origin_has(
+    shallow: Git, origin: Path, ref: str, commit: str
+) -> None:
     sha = git(origin, "rev-parse", commit)
     assert shallow.resolve(ref) == sha
-    assert shallow.text("show", f"{sha}:a.txt") == git(origin, "show", f"{commit}:a.txt")
+    assert shallow.text("show", f"{sha}:a.txt") == git(
+        origin, "show", f"{commit}:a.txt"
+    )
 
 
 def test_a_full_sha_is_fetched(shallow: Git, origin: Path) -> None:
@@ -68,7 +79,9 @@ def test_a_full_sha_is_fetched(shallow: Git, origin: Path) -> None:
 
 
 def test_a_full_clone_stays_full(origin: Path, tmp_path: Path) -> None:
-    full = cloned(origin, tmp_path / "full", "--single-branch", "--branch=topic/one", "--no-tags")
+    full = cloned(
+        origin, tmp_path / "full", "--single-branch", "--branch=topic/one", "--no-tags"
+    )
     assert full.resolve(line_of(origin)[0]) == line_of(origin)[0]
     assert full.text("rev-parse", "--is-shallow-repository") == "false"
 
@@ -80,8 +93,21 @@ def test_what_is_no_ref(shallow: Git, ref: str) -> None:
         shallow.resolve(ref)
 
 
-@pytest.mark.parametrize("form", ["{:.4}", "{:.7}", "{:.12}", "{:.39}", "{:.7}~1", "{:.7}^{{commit}}", "v1-3-g{:.8}"])
-def test_a_shortened_commit_is_refused_although_it_is_here(origin: Path, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{:.4}",
+        "{:.7}",
+        "{:.12}",
+        "{:.39}",
+        "{:.7}~1",
+        "{:.7}^{{commit}}",
+        "v1-3-g{:.8}",
+    ],
+)
+def test_a_shortened_commit_is_refused_although_it_is_here(
+    origin: Path, tmp_path: Path, form: str
+) -> None:
     full = cloned(origin, tmp_path / "full")
     sha = line_of(origin)[3]
     short = form.format(sha)
@@ -91,21 +117,31 @@ def test_a_shortened_commit_is_refused_although_it_is_here(origin: Path, tmp_pat
     assert full.resolve(sha) == sha and full.resolve(f"{sha}~1") == line_of(origin)[4]
 
 
-def test_a_branch_or_tag_that_looks_like_a_commit_is_what_it_is(origin: Path, tmp_path: Path) -> None:
+def test_a_branch_or_tag_that_looks_like_a_commit_is_what_it_is(
+    origin: Path, tmp_path: Path
+) -> None:
     theirs = tmp_path / "theirs.git"
     git(origin, "clone", "--quiet", "--bare", f"file://{origin}", str(theirs))
     first, second, third = line_of(origin)[:3]
-    for ref, at in ((f"refs/heads/{first[:8]}", second), ("refs/tags/20261016", third), ("refs/heads/face", third)):
+    for ref, at in (
+        (f"refs/heads/{first[:8]}", second),
+        ("refs/tags/20261016", third),
+        ("refs/heads/face", third),
+    ):
         git(theirs, "update-ref", ref, at)
     for options in ((), ("--depth=1",)):
         here = cloned(theirs, tmp_path / f"here{len(options)}", *options)
-        assert here.resolve(first[:8]) == second, "the branch, not the commit that begins the same"
+        assert here.resolve(first[:8]) == second, (
+            "the branch, not the commit that begins the same"
+        )
         assert here.resolve("20261016") == here.resolve("face") == third
         assert here.resolve("refs/tags/20261016") == third
 
 
 @pytest.mark.parametrize("limit", [0, 1, 49, 50, 51, 129, 500])
-def test_a_shallow_clone_is_deepened_as_far_as_needed(shallow: Git, origin: Path, limit: int) -> None:
+def test_a_shallow_clone_is_deepened_as_far_as_needed(
+    shallow: Git, origin: Path, limit: int
+) -> None:
     expected = line_of(origin)
     assert list(shallow.ancestors(expected[0], limit)) == expected[1 : limit + 1]
     assert int(shallow.text("rev-list", "--count", "HEAD")) <= 1 if limit == 0 else True
@@ -130,17 +166,24 @@ def test_an_unreachable_origin_and_other_errors_are_one_line(shallow: Git) -> No
 # Worktrees
 
 
-def test_two_worktrees_at_once_and_nothing_left(shallow: Git, origin: Path, tmp_path: Path) -> None:
+def test_two_worktrees_at_once_and_nothing_left(
+    shallow: Git, origin: Path, tmp_path: Path
+) -> None:
     new, old = line_of(origin)[0], line_of(origin)[30]
     with shallow.worktree(new) as one, shallow.worktree(old) as two:
-        assert ((one / "a.txt").read_text(), (two / "a.txt").read_text()) == ("129", "99")
+        assert ((one / "a.txt").read_text(), (two / "a.txt").read_text()) == (
+            "129",
+            "99",
+        )
     assert not one.exists() and not two.exists()
     assert len(shallow.text("worktree", "list").splitlines()) == 1
     git(shallow.directory, "worktree", "add", "--quiet", str(tmp_path / "mine"))
     (tmp_path / "mine").rename(tmp_path / "elsewhere")
     with shallow.worktree("HEAD"):
         pass
-    assert len(git(shallow.directory, "worktree", "list").splitlines()) == 2, "other worktrees are kept"
+    assert len(git(shallow.directory, "worktree", "list").splitlines()) == 2, (
+        "other worktrees are kept"
+    )
 
 
 def test_a_worktree_is_gone_after_an_interrupt(origin: Path, tmp_path: Path) -> None:
@@ -161,7 +204,9 @@ def test_a_checkout_runs_nothing(tmp_path: Path) -> None:
     git(top, "init", "--quiet", "--initial-branch=main")
     (top / ".gitattributes").write_text("*.bin filter=lfs\n")
     (top / "a.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
-    (top / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch /nowhere"\n')
+    (top / ".gitmodules").write_text(
+        '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch /nowhere"\n'
+    )
     git(top, "add", ".")
     git(top, "commit", "--quiet", "-m", "first")
     for key in ("filter.lfs.smudge", "filter.lfs.process"):
@@ -198,27 +243,44 @@ def server() -> Iterator[tuple[str, list[list[str]]]]:
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_one_header_and_none_elsewhere(shallow: Git, server: tuple[str, list[list[str]]], persisted: bool) -> None:
+def test_one_header_and_none_elsewhere(
+    shallow: Git, server: tuple[str, list[list[str]]], persisted: bool
+) -> None:
     url, seen = server
     if persisted:
-        git(shallow.directory, "config", f"http.{url}/.extraheader", "AUTHORIZATION: basic b2xk")
-    Git(shallow.directory, Cancel(), credentials(TOKEN, url))("ls-remote", f"{url}/octo/repo.git")
+        git(
+            shallow.directory,
+            "config",
+            f"http.{url}/.extraheader",
+            "AUTHORIZATION: basic b2xk",
+        )
+    Git(shallow.directory, Cancel(), credentials(TOKEN, url))(
+        "ls-remote", f"{url}/octo/repo.git"
+    )
     expected = "basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
     assert seen and all(headers == [expected] for headers in seen)
     seen.clear()
-    Git(shallow.directory, Cancel(), credentials(TOKEN, "https://github.com"))("ls-remote", f"{url}/octo/repo.git")
-    assert seen and all(headers == (["basic b2xk"] if persisted else []) for headers in seen)
+    Git(shallow.directory, Cancel(), credentials(TOKEN, "https://github.com"))(
+        "ls-remote", f"{url}/octo/repo.git"
+    )
+    assert seen and all(
+        headers == (["basic b2xk"] if persisted else []) for headers in seen
+    )
 
 
 SECRET = "eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
 
 
-def test_the_header_is_in_no_argument_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_is_in_no_argument_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen, room, programs = tmp_path / "seen", tmp_path / "tmp", tmp_path / "bin"
     room.mkdir()
     programs.mkdir()
     program = programs / "git"
-    program.write_text(f'#!/bin/sh\necho "$@" > {seen}; env | grep ^GIT_CONFIG_VALUE >> {seen}\n')
+    program.write_text(
+        f'#!/bin/sh\necho "$@" > {seen}; env | grep ^GIT_CONFIG_VALUE >> {seen}\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(room))
@@ -231,7 +293,10 @@ def test_the_header_is_in_no_argument_and_no_file(tmp_path: Path, monkeypatch: p
     assert not [path for path in room.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("url", ["http://github.com", "github.com", 'https://x"]\n[y', "https://a@b", "file:///x"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://github.com", "github.com", 'https://x"]\n[y', "https://a@b", "file:///x"],
+)
 def test_no_server_for_a_token(url: str) -> None:
     with pytest.raises(UsageError, match="no server"):
         credentials(TOKEN, url)
@@ -241,7 +306,9 @@ def test_no_server_for_a_token(url: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "trunk", "release/2", "a+b"])
-def test_the_default_branch_is_what_the_origin_s_head_names(tmp_path: Path, name: str) -> None:
+def test_the_default_branch_is_what_the_origin_s_head_names(
+    tmp_path: Path, name: str
+) -> None:
     source = tmp_path / "source"
     source.mkdir()
     git(source, "init", "--quiet", f"--initial-branch={name}")
@@ -251,7 +318,9 @@ def test_the_default_branch_is_what_the_origin_s_head_names(tmp_path: Path, name
     assert clone.default_branch() == name
 
 
-def test_without_an_origin_it_is_main_or_master_or_else_the_current_branch(tmp_path: Path) -> None:
+def test_without_an_origin_it_is_main_or_master_or_else_the_current_branch(
+    tmp_path: Path,
+) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=topic")
     repository = Git(tmp_path, Cancel())
     assert repository.default_branch() == "topic", "a branch without a commit"
@@ -266,12 +335,16 @@ def test_without_an_origin_it_is_main_or_master_or_else_the_current_branch(tmp_p
     assert repository.default_branch() == "main"
 
 
-def test_the_files_that_differ_between_two_commits_whatever_their_names(tmp_path: Path) -> None:
+def test_the_files_that_differ_between_two_commits_whatever_their_names(
+    tmp_path: Path,
+) -> None:
     top = tmp_path / "r"
     top.mkdir()
     git(top, "init", "--quiet", "--initial-branch=main")
     shas = []
-    for number, names in enumerate((["same", "a b/c", "old\nname"], ["a b/c", "\u00fc/d"], ["a b/c"])):
+    for number, names in enumerate(
+        (["same", "a b/c", "old\nname"], ["a b/c", "\u00fc/d"], ["a b/c"])
+    ):
         for name in names:
             (top / name).parent.mkdir(exist_ok=True)
             (top / name).write_text(f"{number}\n")
@@ -281,12 +354,17 @@ def test_the_files_that_differ_between_two_commits_whatever_their_names(tmp_path
         shas.append(git(top, "rev-parse", "HEAD").strip())
     mine = Git(top, Cancel())
     assert mine.touched(shas[0], shas[1]) == ["a b/c", "old\nname", "\u00fc/d"]
-    assert mine.touched(shas[1], shas[0]) == mine.touched(shas[0], shas[1]) and mine.touched(shas[0], shas[0]) == []
+    assert (
+        mine.touched(shas[1], shas[0]) == mine.touched(shas[0], shas[1])
+        and mine.touched(shas[0], shas[0]) == []
+    )
     with pytest.raises(InputError, match="neither in this clone nor at origin"):
         mine.touched("f" * 40, shas[0])
 
 
-def test_what_a_shallow_clone_lacks_is_fetched_to_say_what_differs(shallow: Git) -> None:
+def test_what_a_shallow_clone_lacks_is_fetched_to_say_what_differs(
+    shallow: Git,
+) -> None:
     old, new = shallow.ancestors(shallow.text("rev-parse", "HEAD"), 60)[::59]
     assert shallow.touched(old, new) == ["a.txt"]
 
@@ -311,7 +389,9 @@ def test_a_repository_as_its_state_changes(top: Path, tmp_path: Path) -> None:
         return repository_of(top, Cancel()).source
 
     sha = git(top, "rev-parse", "HEAD")
-    assert repository_of(top, Cancel()) == Repository(top.resolve(), SourceInfo(sha, "main", False))
+    assert repository_of(top, Cancel()) == Repository(
+        top.resolve(), SourceInfo(sha, "main", False)
+    )
     assert repository_of(top / "models", Cancel()) == repository_of(top, Cancel())
     (top / "comment.md").write_text("a file that git does not know")
     assert not source().dirty
@@ -332,14 +412,18 @@ def test_a_repository_as_its_state_changes(top: Path, tmp_path: Path) -> None:
 
 def test_no_commit_yet(tmp_path: Path) -> None:
     git(tmp_path, "init", "--initial-branch=trunk")
-    assert repository_of(tmp_path, Cancel()) == Repository(tmp_path.resolve(), SourceInfo(None, "trunk", False))
+    assert repository_of(tmp_path, Cancel()) == Repository(
+        tmp_path.resolve(), SourceInfo(None, "trunk", False)
+    )
 
 
 def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # the variables of a hook would name another repository, and must not reach git
     monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
     assert repository_of(tmp_path, Cancel()) == Repository(None, SourceInfo())
-    assert repository_of(tmp_path / "missing", Cancel()) == Repository(None, SourceInfo())
+    assert repository_of(tmp_path / "missing", Cancel()) == Repository(
+        None, SourceInfo()
+    )
 
 
 def test_no_git(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +441,9 @@ def test_no_git(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ssh://git@host:22/octo/repo", "ssh://git@host:22/my-org/sizes"),
     ],
 )
-def test_another_repository_is_beside_origin(tmp_path: Path, origin: str, expected: str) -> None:
+def test_another_repository_is_beside_origin(
+    tmp_path: Path, origin: str, expected: str
+) -> None:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "remote", "add", "origin", origin)
     assert Git(tmp_path, Cancel()).address_beside_origin("my-org/sizes") == expected

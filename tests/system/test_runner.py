@@ -22,12 +22,25 @@ from bot.system.processes import Cancel, Outcome, Worker, run, scrubbed_environm
 PYTHON = (sys.executable, "-IS", "-c")
 
 
-def python(code: str, *arguments: str, timeout_seconds: float = 60, stdin: Path | None = None) -> Outcome:
-    return run([*PYTHON, code, *arguments], cancel=Cancel(), timeout_seconds=timeout_seconds, stdin=stdin)
+def python(
+    code: str, *arguments: str, timeout_seconds: float = 60, stdin: Path | None = None
+) -> Outcome:
+    return run(
+        [*PYTHON, code, *arguments],
+        cancel=Cancel(),
+        timeout_seconds=timeout_seconds,
+        stdin=stdin,
+    )
 
 
-def shell(command: str, *, timeout_seconds: float = 60, cancel: Cancel | None = None) -> Outcome:
-    return run(["sh", "-c", command], cancel=cancel or Cancel(), timeout_seconds=timeout_seconds)
+def shell(
+    command: str, *, timeout_seconds: float = 60, cancel: Cancel | None = None
+) -> Outcome:
+    return run(
+        ["sh", "-c", command],
+        cancel=cancel or Cancel(),
+        timeout_seconds=timeout_seconds,
+    )
 
 
 DEAF_FAMILY = """
@@ -46,7 +59,10 @@ time.sleep(float(sys.argv[2]))
 def was_killed(file: Path) -> bool:
     """True where the whole family whose numbers are in the file is gone, and did not come to its own end."""
     pids = [int(pid) for pid in file.read_text().split()]
-    return wait_until(lambda: not any(map(is_alive, pids)), 5) and not file.with_suffix(".ended").exists()
+    return (
+        wait_until(lambda: not any(map(is_alive, pids)), 5)
+        and not file.with_suffix(".ended").exists()
+    )
 
 
 # How a program ends
@@ -55,11 +71,24 @@ def was_killed(file: Path) -> bool:
 def test_how_a_program_ends_and_what_it_says() -> None:
     for code in (0, 1, 134, 255):
         outcome = shell(f"exit {code}")
-        assert (outcome.exit_code, outcome.signal, outcome.timed_out, outcome.ok) == (code, None, False, code == 0)
+        assert (outcome.exit_code, outcome.signal, outcome.timed_out, outcome.ok) == (
+            code,
+            None,
+            False,
+            code == 0,
+        )
     for name in ("SIGSEGV", "SIGABRT", "SIGKILL", "SIGTERM"):
         outcome = shell(f"ulimit -c 0; kill -{name.removeprefix('SIG')} $$")
-        assert (outcome.exit_code, outcome.signal, outcome.timed_out, outcome.ok) == (None, name, False, False)
-    assert shell(f"kill -{signal.SIGRTMIN + 3} $$").signal == f"signal {signal.SIGRTMIN + 3}"
+        assert (outcome.exit_code, outcome.signal, outcome.timed_out, outcome.ok) == (
+            None,
+            name,
+            False,
+            False,
+        )
+    assert (
+        shell(f"kill -{signal.SIGRTMIN + 3} $$").signal
+        == f"signal {signal.SIGRTMIN + 3}"
+    )
     assert shell("echo one; echo two >&2; echo three").output == "one\ntwo\nthree\n"
     assert shell(r"printf 'a\377b'").output == "a\ufffdb"
 
@@ -82,39 +111,79 @@ def test_what_is_no_program(tmp_path: Path) -> None:
 def test_a_program_sees_its_input_its_place_and_nothing_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("GITHUB_TOKEN", "ghs_secret"), ("HTTPS_PROXY", "http://user:secret@proxy")):
+    for name, value in (
+        ("GITHUB_TOKEN", "ghs_secret"),
+        ("HTTPS_PROXY", "http://user:secret@proxy"),
+    ):
         monkeypatch.setenv(name, value)
     outcome = run(["env"], cancel=Cancel(), environment={"TMPDIR": "/somewhere"})
     assert "secret" not in outcome.output
     names = {line.partition("=")[0] for line in outcome.output.splitlines()}
-    assert {"PATH", "LC_ALL", "TMPDIR"} <= names <= {*scrubbed_environment(), "TMPDIR", "PWD", "SHLVL", "_"}
+    assert (
+        {"PATH", "LC_ALL", "TMPDIR"}
+        <= names
+        <= {*scrubbed_environment(), "TMPDIR", "PWD", "SHLVL", "_"}
+    )
     (tmp_path / "model.mlir").write_bytes(b"module {}\n" * 100_000)
     read = "import sys; print(len(sys.stdin.buffer.read()))"
-    assert python(read, stdin=tmp_path / "model.mlir").output == "1000000\n" and python(read).output == "0\n"
-    assert run(["pwd", "-P"], cancel=Cancel(), cwd=tmp_path).output == f"{tmp_path.resolve()}\n"
-    assert python("import os; print(os.getpid() == os.getpgid(0) == os.getsid(0))").output == "True\n"
+    assert (
+        python(read, stdin=tmp_path / "model.mlir").output == "1000000\n"
+        and python(read).output == "0\n"
+    )
+    assert (
+        run(["pwd", "-P"], cancel=Cancel(), cwd=tmp_path).output
+        == f"{tmp_path.resolve()}\n"
+    )
+    assert (
+        python("import os; print(os.getpid() == os.getpgid(0) == os.getsid(0))").output
+        == "True\n"
+    )
 
 
 # Time
 
 
-def test_a_timeout_ends_the_whole_group_and_a_stray_that_holds_the_pipe_keeps_nobody(tmp_path: Path) -> None:
+def test_a_timeout_ends_the_whole_group_and_a_stray_that_holds_the_pipe_keeps_nobody(
+    tmp_path: Path,
+) -> None:
     outcome = python(DEAF_FAMILY, str(tmp_path / "late"), "90", timeout_seconds=0.6)
-    assert outcome.timed_out and outcome.exit_code is None and not outcome.ok and was_killed(tmp_path / "late")
+    assert (
+        outcome.timed_out
+        and outcome.exit_code is None
+        and not outcome.ok
+        and was_killed(tmp_path / "late")
+    )
     outcome = python(DEAF_FAMILY, str(tmp_path / "stray"), "0")
     assert outcome.ok and not outcome.timed_out and was_killed(tmp_path / "stray")
-    code = "import os, sys, time; os.close(1); os.close(2); time.sleep(0.4); os.mkdir(sys.argv[1]); os._exit(3)"
+    code = (
+        "import os, sys, time; os.close(1); os.close(2); time.sleep(0.4);"
+        " os.mkdir(sys.argv[1]); os._exit(3)"
+    )
     outcome = python(code, str(tmp_path / "done"))
-    assert outcome.exit_code == 3 and (tmp_path / "done").exists(), "it closed its output and went on"
+    assert outcome.exit_code == 3 and (tmp_path / "done").exists(), (
+        "it closed its output and went on"
+    )
 
 
-def test_words_before_a_timeout_are_kept_also_where_the_output_is_closed_or_a_file(tmp_path: Path) -> None:
+def test_words_before_a_timeout_are_kept_also_where_the_output_is_closed_or_a_file(
+    tmp_path: Path,
+) -> None:
     outcome = shell("echo almost; exec >&- 2>&-; sleep 600", timeout_seconds=0.3)
     assert outcome.timed_out and outcome.output == "almost\n"
-    outcome = run(["sleep", "60"], cancel=Cancel(), stdout=tmp_path / "out", timeout_seconds=0.2)
+    outcome = run(
+        ["sleep", "60"], cancel=Cancel(), stdout=tmp_path / "out", timeout_seconds=0.2
+    )
     assert (outcome.timed_out, outcome.output) == (True, "")
-    outcome = run(["sh", "-c", "head -c 300000 /dev/zero; echo told >&2"], cancel=Cancel(), stdout=tmp_path / "out")
-    assert (outcome.ok, outcome.output, (tmp_path / "out").stat().st_size) == (True, "told\n", 300_000)
+    outcome = run(
+        ["sh", "-c", "head -c 300000 /dev/zero; echo told >&2"],
+        cancel=Cancel(),
+        stdout=tmp_path / "out",
+    )
+    assert (outcome.ok, outcome.output, (tmp_path / "out").stat().st_size) == (
+        True,
+        "told\n",
+        300_000,
+    )
 
 
 def test_cancel_ends_a_program(tmp_path: Path) -> None:
@@ -131,16 +200,24 @@ def test_cancel_ends_a_program(tmp_path: Path) -> None:
     assert wait_until((tmp_path / "pids").exists)
     cancel.set()
     thread.join()
-    assert [error.exit_code for error in raised] == [130] and was_killed(tmp_path / "pids")
+    assert [error.exit_code for error in raised] == [130] and was_killed(
+        tmp_path / "pids"
+    )
     with pytest.raises(Interrupted):
         shell("sleep 600", cancel=cancel)
 
 
-def test_what_one_leaves_behind_ends_with_it_and_not_with_another_that_ends_before(tmp_path: Path) -> None:
+def test_what_one_leaves_behind_ends_with_it_and_not_with_another_that_ends_before(
+    tmp_path: Path,
+) -> None:
     """The one waits for an answer of a child without a parent, which answers when the other has ended."""
-    answer = f"(touch {tmp_path}/ready; until [ -e {tmp_path}/go ]; do sleep 0.01; done; touch {tmp_path}/answer) &"
+    answer = (
+        f"(touch {tmp_path}/ready; until [ -e {tmp_path}/go ]; do sleep 0.01; done;"
+        f" touch {tmp_path}/answer) &"
+    )
     wait = (
-        f"(({answer}) &) ; until [ -e {tmp_path}/answer ]; do sleep 0.01; done; sleep 600 & echo $! > {tmp_path}/pids"
+        f"(({answer}) &) ; until [ -e {tmp_path}/answer ]; do sleep 0.01; done; sleep"
+        f" 600 & echo $! > {tmp_path}/pids"
     )
     outcomes: list[Outcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(shell(wait)))
@@ -157,7 +234,10 @@ def test_what_one_leaves_behind_ends_with_it_and_not_with_another_that_ends_befo
 
 def test_a_flood_is_cut_and_ends() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    code = "import sys\nfor _ in range(100): sys.stdout.buffer.write(b'x' * (1 << 20))\nsys.exit(7)"
+    code = (
+        "import sys\nfor _ in range(100): sys.stdout.buffer.write(b'x' * (1 <<"
+        " 20))\nsys.exit(7)"
+    )
     outcome = python(code)
     assert outcome.exit_code == 7
     assert outcome.output == "x" * LIMIT_BYTES == "x" * 65536
@@ -168,8 +248,12 @@ def test_a_flood_is_cut_and_ends() -> None:
 
 
 def test_cpu_time_is_that_of_the_program_and_of_children_that_it_waited_for() -> None:
-    code = "import time\nwhile time.process_time() < 0.3: pass\nprint(time.process_time())"
-    outcome = shell(f"{sys.executable} -IS -c '{code}'; {sys.executable} -IS -c '{code}'")
+    code = (
+        "import time\nwhile time.process_time() < 0.3: pass\nprint(time.process_time())"
+    )
+    outcome = shell(
+        f"{sys.executable} -IS -c '{code}'; {sys.executable} -IS -c '{code}'"
+    )
     own_ms = sum(map(float, outcome.output.split())) * 1000
     assert own_ms <= outcome.cpu_ms + 10 and outcome.cpu_ms <= 2 * own_ms
 
@@ -178,7 +262,9 @@ def test_peak_memory_is_that_of_the_program() -> None:
     # exec hands down the caller's peak, so that only what is above it can be told
     wanted_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + 100 * 1024
     peak_rss_kib = python(f"b'x' * {wanted_kib * 1024}").peak_rss_kib
-    assert peak_rss_kib is not None and wanted_kib < peak_rss_kib < wanted_kib + 30 * 1024
+    assert (
+        peak_rss_kib is not None and wanted_kib < peak_rss_kib < wanted_kib + 30 * 1024
+    )
 
 
 # Workers
@@ -199,18 +285,40 @@ def test_an_answer_in_pieces_and_one_that_is_long() -> None:
 @pytest.mark.parametrize(
     ("code", "answers"),
     [
-        ("import sys; print('hello', flush=True); sys.stdin.readline(); sys.exit(1)", ["hello", None, None]),
+        (
+            "import sys; print('hello', flush=True); sys.stdin.readline(); sys.exit(1)",
+            ["hello", None, None],
+        ),
         ("import sys; sys.stdout.write('{\"regions\": 1'); sys.stdout.flush()", [None]),
-        ("import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n'); sys.stdout.flush(); sys.stdin.read()", ["\ufffd\x00"]),
+        (
+            (
+                "import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n');"
+                " sys.stdout.flush(); sys.stdin.read()"
+            ),
+            ["\ufffd\x00"],
+        ),
         ("import os; print('GITHUB_TOKEN' in os.environ, flush=True)", ["False"]),
-        ("import sys; sys.stderr.write('x' * 1000000); print('done', flush=True)", ["done"]),
+        (
+            "import sys; sys.stderr.write('x' * 1000000); print('done', flush=True)",
+            ["done"],
+        ),
     ],
-    ids=["dies", "half an answer", "garbage is handed on", "no token", "a flood of errors"],
+    ids=[
+        "dies",
+        "half an answer",
+        "garbage is handed on",
+        "no token",
+        "a flood of errors",
+    ],
 )
-def test_workers_of_all_kinds(monkeypatch: pytest.MonkeyPatch, code: str, answers: list[str | None]) -> None:
+def test_workers_of_all_kinds(
+    monkeypatch: pytest.MonkeyPatch, code: str, answers: list[str | None]
+) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
     one = Worker([*PYTHON, code])
-    assert [one.ask("q" if number else None, Cancel()) for number, _ in enumerate(answers)] == answers
+    assert [
+        one.ask("q" if number else None, Cancel()) for number, _ in enumerate(answers)
+    ] == answers
     one.close()
 
 
@@ -223,7 +331,8 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
     one.close()
 
 
-# What the kernel tells of a child is never below its parent's peak; /proc has the child's own.
+# What the kernel tells of a child is never below its parent's peak; /proc has the
+# child's own.
 ENDLESS = """
 import sys
 from bot.system.processes import Cancel, Worker
@@ -235,7 +344,9 @@ print(answer, int(peak_kib) < 600 << 10)
 
 
 def test_an_answer_without_end_is_none_and_does_not_fill_the_memory() -> None:
-    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "None True\n"
 
 
@@ -265,7 +376,9 @@ thread.join()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_children_and_their_children_die_with_a_program_that_is_killed(tmp_path: Path, number: int) -> None:
+def test_children_and_their_children_die_with_a_program_that_is_killed(
+    tmp_path: Path, number: int
+) -> None:
     files = [tmp_path / "program", tmp_path / "worker"]
     argv = [sys.executable, "-c", KILLED, DEAF_FAMILY, *map(str, files)]
     killed = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -306,7 +419,11 @@ MAPS = [sys.executable, "-IS", "-c", "print(open('/proc/self/maps').read())"]
 def libraries(layout: int | None) -> str:
     """Where the C library of a child lies."""
     said = run(MAPS, cancel=Cancel(), layout=layout).output
-    return next(line.split("-")[0] for line in said.splitlines() if "libc.so" in line or "libc-" in line)
+    return next(
+        line.split("-")[0]
+        for line in said.splitlines()
+        if "libc.so" in line or "libc-" in line
+    )
 
 
 @pytest.fixture
@@ -324,14 +441,29 @@ def test_every_layout_has_addresses_of_its_own_and_repeats_them() -> None:
 
 
 @pytest.mark.usefixtures("fixed")
-def test_what_is_no_compiler_is_left_to_chance_and_so_is_whatever_this_thread_starts_later() -> None:
+def test_what_is_no_compiler_is_left_to_chance_and_so_is_whatever_this_thread_starts_later() -> (
+    None
+):
     libraries(0)
     assert len({libraries(None) for _ in range(4)}) > 1
 
 
 @pytest.mark.usefixtures("fixed")
 def test_a_layout_changes_nothing_but_where_memory_lies(tmp_path: Path) -> None:
-    argv = [sys.executable, "-IS", "-c", "import sys; print(sys.argv[1:]); sys.exit(7)", "a b", "*"]
-    plain, moved = (run(argv, cancel=Cancel(), layout=layout, cwd=tmp_path) for layout in (0, 1))
-    assert (plain.output, plain.exit_code) == (moved.output, moved.exit_code) == ("['a b', '*']\n", 7)
+    argv = [
+        sys.executable,
+        "-IS",
+        "-c",
+        "import sys; print(sys.argv[1:]); sys.exit(7)",
+        "a b",
+        "*",
+    ]
+    plain, moved = (
+        run(argv, cancel=Cancel(), layout=layout, cwd=tmp_path) for layout in (0, 1)
+    )
+    assert (
+        (plain.output, plain.exit_code)
+        == (moved.output, moved.exit_code)
+        == ("['a b', '*']\n", 7)
+    )
     assert placed(argv, 0) == argv

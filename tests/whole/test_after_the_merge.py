@@ -20,7 +20,10 @@ TARGET = "x86_64-of-main"
 
 
 def configuration(cpu: str) -> str:
-    flags = ["--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu", f"--iree-llvmcpu-target-cpu={cpu}"]
+    flags = [
+        "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu",
+        f"--iree-llvmcpu-target-cpu={cpu}",
+    ]
     keys = {
         "schema": "code-size-config/1",
         "compiler": {"head": "3.13.0"},
@@ -37,28 +40,63 @@ def size_of(run: Run) -> int:
     return cell.value("artifact_bytes") or 0
 
 
-def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(tmp_path: Path) -> None:
+def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(
+    tmp_path: Path,
+) -> None:
     cache = own_cache(tmp_path / "cache", "3.13.0")
     with FakeGitHub("octo/repo") as hub:
         origin = Origin.create(tmp_path)
         runner = Runner(tmp_path, hub, origin, cache)
         writer = hub.token(permissions={"contents": "write", "pull_requests": "read"})
         reporter = hub.token(
-            permissions={"contents": "read", "pull_requests": "read", "checks": "write", "issues": "write"}
+            permissions={
+                "contents": "read",
+                "pull_requests": "read",
+                "checks": "write",
+                "issues": "write",
+            }
         )
 
         def pushed(cpu: str) -> tuple[Run, Run]:
             """What the jobs that store and report made of a push."""
-            sha = origin.push_main(f"For {cpu}", {"code-size.yml": configuration(cpu), "models/tiny.mlir": TINY})
-            hub.add_commit(sha, git(origin.bare, "log", "-1", "--format=%P", sha).split())
+            sha = origin.push_main(
+                f"For {cpu}",
+                {"code-size.yml": configuration(cpu), "models/tiny.mlir": TINY},
+            )
+            hub.add_commit(
+                sha, git(origin.bare, "log", "-1", "--format=%P", sha).split()
+            )
             place = {"sha": sha, "ref": "refs/heads/main"}
             payload = push_event(sha)
-            measured = runner.job("push", payload, **place, run_id=7, command="measure", out="code-size-measured")
+            measured = runner.job(
+                "push",
+                payload,
+                **place,
+                run_id=7,
+                command="measure",
+                out="code-size-measured",
+            )
             assert measured.code == 0, measured.log
             handed = {"measured": str(measured.report)}
-            kept = runner.job("push", payload, **place, run_id=7, token=writer, command="store", **handed)
+            kept = runner.job(
+                "push",
+                payload,
+                **place,
+                run_id=7,
+                token=writer,
+                command="store",
+                **handed,
+            )
             assert kept.code == 0, kept.log
-            told = runner.job("push", payload, **place, run_id=7, token=reporter, command="report", **handed)
+            told = runner.job(
+                "push",
+                payload,
+                **place,
+                run_id=7,
+                token=reporter,
+                command="report",
+                **handed,
+            )
             assert told.code == 0, told.log
             return kept, told
 
@@ -69,15 +107,25 @@ def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(tmp_path: 
         assert told.outputs["verdict"] == "fail" and check["conclusion"] == "failure"
         assert size_of(first) != size_of(broken)
         assert f"{size_of(first):,}&nbsp;→ {size_of(broken):,}&nbsp;B" in issue["body"]
-        assert "target" in issue["body"] and "GitHub knows no merged pull request" in issue["body"]
+        assert (
+            "target" in issue["body"]
+            and "GitHub knows no merged pull request" in issue["body"]
+        )
         pushed("generic")
         assert [one["state"] for one in hub.issues] == ["closed"]
-        assert [one["conclusion"] for one in hub.check_runs] == ["failure", "failure"], (
-            "the repair changes a build, too"
-        )
+        assert [one["conclusion"] for one in hub.check_runs] == [
+            "failure",
+            "failure",
+        ], "the repair changes a build, too"
         sha = git(origin.bare, "rev-parse", "main")
         weekly = runner.job(
-            "schedule", push_event(sha), sha=sha, ref="refs/heads/main", run_id=8, token=reporter, command="weekly"
+            "schedule",
+            push_event(sha),
+            sha=sha,
+            ref="refs/heads/main",
+            run_id=8,
+            token=reporter,
+            command="weekly",
         )
         assert weekly.code == 0, weekly.log
         assert json.loads((weekly.report / "weekly.json").read_text())["compared"] == 1

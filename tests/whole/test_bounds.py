@@ -1,4 +1,7 @@
-"""The whole program and a compiler that writes without measure, or does not answer; and a cache without room."""
+"""The whole program and a compiler that writes without measure, or does not answer.
+
+And a cache without room.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,11 @@ from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
 from places import ROOT
 from small_disk import small_disk
 
-CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
-# The program, and last its own peak in KiB: what the kernel tells of a child is never below its parent's peak.
+CONFIG = (
+    "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+)
+# The program, and last its own peak in KiB: what the kernel tells of a child is never
+# below its parent's peak.
 BOT = """
 import sys
 from bot.cli.main import main
@@ -54,10 +60,21 @@ class Place:
         (self.home / "c.yml").write_text(config)
         out = self.home / "head.json"
         out.unlink(missing_ok=True)
-        argv = [sys.executable, "-c", BOT, "measure", "--compiler", "fake/bin/iree-compile", "--config", "c.yml"]
+        argv = [
+            sys.executable,
+            "-c",
+            BOT,
+            "measure",
+            "--compiler",
+            "fake/bin/iree-compile",
+            "--config",
+            "c.yml",
+        ]
         argv += ["--out", out.name, "--jobs", "1", *(more or ("--cache", "cache"))]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        bot = subprocess.run(argv, cwd=self.home, env=environment, capture_output=True, text=True)
+        bot = subprocess.run(
+            argv, cwd=self.home, env=environment, capture_output=True, text=True
+        )
         rows = json.loads(out.read_text())["cells"] if out.exists() else []
         cells = {cell["target"]: cell for cell in rows}
         return Ran(bot.returncode, bot.stderr, int(bot.stdout.splitlines()[-1]), cells)
@@ -82,13 +99,26 @@ TOO_LONG: Sequence[tuple[str, int, str, int]] = (
 def test_what_a_compiler_writes_is_not_read_beyond_a_limit(
     place: Place, file: str, size_bytes: int, what: str, most_bytes: int
 ) -> None:
-    place.compiler({"do": f"huge {size_bytes} {file}", "kind": "direct", "argv": "backends=llvm-cpu"})
+    place.compiler(
+        {
+            "do": f"huge {size_bytes} {file}",
+            "kind": "direct",
+            "argv": "backends=llvm-cpu",
+        }
+    )
     ran = place.measure()
     why = f"{what} has {size_bytes:,} bytes, and the limit is {most_bytes:,}"
     assert ran.code == 0, ran.said
     row = ran.cells["llvm-cpu-x86_64"]
-    assert (row["status"], row["failure"]["stage"], row["failure"]["message"]) == ("failed", "read", why)
-    assert ran.said.count(why) == 1 and f"failed: alpha on llvm-cpu-x86_64: {why}" in ran.said
+    assert (row["status"], row["failure"]["stage"], row["failure"]["message"]) == (
+        "failed",
+        "read",
+        why,
+    )
+    assert (
+        ran.said.count(why) == 1
+        and f"failed: alpha on llvm-cpu-x86_64: {why}" in ran.said
+    )
     assert ran.cells["vmvx"]["status"] == "ok"
     assert ran.peak_kib < 400 << 10
 
@@ -96,29 +126,56 @@ def test_what_a_compiler_writes_is_not_read_beyond_a_limit(
 @pytest.mark.parametrize("kind", ["fifo", "directory"])
 def test_what_is_no_file_is_not_waited_for(place: Place, kind: str) -> None:
     fake = place.compiler()
-    make = {"fifo": "os.mkfifo('stack-usage.txt')", "directory": "os.mkdir('stack-usage.txt')"}[kind]
-    text = fake.binary.read_text().replace("from iree_compile import main", "import iree_compile\nimport os")
-    text = text.replace("sys.exit(main(", "code = iree_compile.main(").replace("sys.argv[1:]))", "sys.argv[1:])")
-    more = "if os.path.exists('stack-usage.txt') and 'out.vmfb' in sys.argv:\n    os.remove('stack-usage.txt')"
+    make = {
+        "fifo": "os.mkfifo('stack-usage.txt')",
+        "directory": "os.mkdir('stack-usage.txt')",
+    }[kind]
+    text = fake.binary.read_text().replace(
+        "from iree_compile import main", "import iree_compile\nimport os"
+    )
+    text = text.replace("sys.exit(main(", "code = iree_compile.main(").replace(
+        "sys.argv[1:]))", "sys.argv[1:])"
+    )
+    more = (
+        "if os.path.exists('stack-usage.txt') and 'out.vmfb' in sys.argv:\n   "
+        " os.remove('stack-usage.txt')"
+    )
     fake.binary.write_text(f"{text}{more}\n    {make}\nsys.exit(code)\n")
     ran = place.measure()
-    assert ran.cells["vmvx"]["failure"]["message"] == "the file of the stack usage is not a regular file"
+    assert (
+        ran.cells["vmvx"]["failure"]["message"]
+        == "the file of the stack usage is not a regular file"
+    )
 
 
 LEFT = {
-    "removed": ("shutil.rmtree(os.getcwd())", "the compiler removed the folder that it worked in"),
-    "name": ("open(b'tmp/b\\xff.o', 'w').close()", r"b\xff.o has a name that is not UTF-8"),
+    "removed": (
+        "shutil.rmtree(os.getcwd())",
+        "the compiler removed the folder that it worked in",
+    ),
+    "name": (
+        "open(b'tmp/b\\xff.o', 'w').close()",
+        r"b\xff.o has a name that is not UTF-8",
+    ),
     "deep": ("[os.mkdir('d') or os.chdir('d') for _ in range(3000)]", ""),
 }
 
 
 @pytest.mark.parametrize("kind", LEFT)
-def test_what_a_compiler_does_to_its_folder_fails_its_own_build_at_most(place: Place, kind: str) -> None:
+def test_what_a_compiler_does_to_its_folder_fails_its_own_build_at_most(
+    place: Place, kind: str
+) -> None:
     fake = place.compiler()
     action, reason = LEFT[kind]
-    text = fake.binary.read_text().replace("from iree_compile import main", "import iree_compile\nimport os, shutil")
-    text = text.replace("sys.exit(main(", "code = iree_compile.main(").replace("sys.argv[1:]))", "sys.argv[1:])")
-    chosen = "if 'out.vmfb' in sys.argv and '--iree-hal-target-backends=vmvx' in sys.argv:"
+    text = fake.binary.read_text().replace(
+        "from iree_compile import main", "import iree_compile\nimport os, shutil"
+    )
+    text = text.replace("sys.exit(main(", "code = iree_compile.main(").replace(
+        "sys.argv[1:]))", "sys.argv[1:])"
+    )
+    chosen = (
+        "if 'out.vmfb' in sys.argv and '--iree-hal-target-backends=vmvx' in sys.argv:"
+    )
     fake.binary.write_text(f"{text}{chosen}\n    {action}\nsys.exit(code)\n")
     ran = place.measure()
     assert ran.code == 0, ran.said
@@ -137,7 +194,10 @@ def test_a_question_takes_no_longer_than_a_compile_may(place: Place) -> None:
     ran = place.measure(config=f"{CONFIG}timeout_seconds: 1\n")
     assert (ran.code, ran.said.splitlines()[-1]) == (
         4,
-        "code-size-bot: iree-compile: cannot compile a trivial module: not finished after 1 s",
+        (
+            "code-size-bot: iree-compile: cannot compile a trivial module: not finished"
+            " after 1 s"
+        ),
     )
 
 
@@ -146,7 +206,9 @@ def test_a_compiler_that_does_not_tell_its_version(place: Place) -> None:
     fake.binary.write_text("import time\ntime.sleep(600)\n")
     ran = place.measure(config=f"{CONFIG}timeout_seconds: 1\n")
     assert ran.code == 4
-    assert ran.said.splitlines()[-1].endswith("fake/bin/iree-compile: does not answer --version within 1 s")
+    assert ran.said.splitlines()[-1].endswith(
+        "fake/bin/iree-compile: does not answer --version within 1 s"
+    )
 
 
 # A cache without room
@@ -164,12 +226,24 @@ def test_a_cache_without_room_is_done_without_and_said_so_once(place: Place) -> 
                 assert error.strerror == "No space left on device"
         ran = place.measure("--cache", str(disk))
         assert ran.code == 0, ran.said
-        assert {cell["status"] for cell in ran.cells.values()} == {"ok"} and len(ran.cells) == 2
-        line = f"the cache {disk} has no space left (No space left on device): the run continued without it"
-        assert ran.said.splitlines().count(line) == 1 and ran.said.count("No space left") == 1
+        assert {cell["status"] for cell in ran.cells.values()} == {"ok"} and len(
+            ran.cells
+        ) == 2
+        line = (
+            f"the cache {disk} has no space left (No space left on device): the run"
+            " continued without it"
+        )
+        assert (
+            ran.said.splitlines().count(line) == 1
+            and ran.said.count("No space left") == 1
+        )
         first = fake.compiles
         filler.unlink()
         for _ in range(2):
             again = place.measure("--cache", str(disk))
-            assert again.code == 0 and len(again.cells) == 2 and "no room" not in again.said
+            assert (
+                again.code == 0
+                and len(again.cells) == 2
+                and "no room" not in again.said
+            )
         assert fake.compiles == 2 * first

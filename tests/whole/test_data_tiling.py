@@ -34,27 +34,48 @@ FIRST_PASSES = {
 ENCODES = "it changes the encoding of a tensor, and only head has it"
 
 
-@pytest.mark.parametrize("flag", ["--iree-opt-data-tiling", "--iree-dispatch-creation-data-tiling"])
+@pytest.mark.parametrize(
+    "flag", ["--iree-opt-data-tiling", "--iree-dispatch-creation-data-tiling"]
+)
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
-def test_regions_that_data_tiling_keeps_are_not_formed_differently(tmp_path: Path, release: str, flag: str) -> None:
+def test_regions_that_data_tiling_keeps_are_not_formed_differently(
+    tmp_path: Path, release: str, flag: str
+) -> None:
     (tmp_path / "matmul.mlir").write_text(MODEL)
     (tmp_path / "off.yml").write_text(CONFIGURATION % f"{flag}=false")
     (tmp_path / "on.yml").write_text(CONFIGURATION % flag)
     cache = own_cache(tmp_path / "cache", release)
     out = tmp_path / "out"
-    sides = (release, release, "--config", tmp_path / "off.yml", "--head-config", tmp_path / "on.yml")
+    sides = (
+        release,
+        release,
+        "--config",
+        tmp_path / "off.yml",
+        "--head-config",
+        tmp_path / "on.yml",
+    )
     bot("compare", *sides, "--cache", cache, "--out", out)
     report = json.loads((out / "report.json").read_text())
     (cell,) = [cell for cell in report["cells"] if cell["state"] == "changed"]
     rows = {row["name"]: row for row in cell["dispatches"]}
     encoding = [row for name, row in rows.items() if name.startswith("_encoding_")]
-    assert len(encoding) == 2 and {(row["cause"], row["note"]) for row in encoding} == {(None, ENCODES)}
+    assert len(encoding) == 2 and {(row["cause"], row["note"]) for row in encoding} == {
+        (None, ENCODES)
+    }
     (matmul,) = [row for name, row in rows.items() if not name.startswith("_encoding_")]
     assert matmul["base"]["sites"] == matmul["head"]["sites"] == 1
     assert FIRST_PASSES[release] in json.dumps(matmul)
     assert sum(cell["waterfall"].values()) == sum(
-        cell["metrics"]["artifact_bytes"][side] * sign for side, sign in (("head", 1), ("base", -1))
+        cell["metrics"]["artifact_bytes"][side] * sign
+        for side, sign in (("head", 1), ("base", -1))
     )
-    text = "".join((out / name).read_text() for name in ("report.json", "comment.md", "report.html"))
-    for lie in ("formed differently", "it has other dispatches than", "IR was not read"):
+    text = "".join(
+        (out / name).read_text()
+        for name in ("report.json", "comment.md", "report.html")
+    )
+    for lie in (
+        "formed differently",
+        "it has other dispatches than",
+        "IR was not read",
+    ):
         assert lie not in text, lie

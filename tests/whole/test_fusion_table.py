@@ -15,7 +15,10 @@ from real_compilers import binary, bot, own_cache
 pytestmark = pytest.mark.compiler
 
 COMPILER = "3.13.0"
-CONFIG = "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64,"
+    " vmvx]\n"
+)
 X86_64 = (
     "--iree-hal-target-backends=llvm-cpu",
     "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu",
@@ -51,7 +54,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "models/moves.mlir").write_text(MOVES, encoding="utf-8")
     (home / "c.yml").write_text(CONFIG, encoding="utf-8")
     own_cache(home / "cache", COMPILER)
-    places = ("--config", home / "c.yml", "--cache", home / "cache", "--out", home / "out")
+    places = (
+        "--config",
+        home / "c.yml",
+        "--cache",
+        home / "cache",
+        "--out",
+        home / "out",
+    )
     bot("lab", "aggressive-fusion", "--compiler", COMPILER, *places, codes=(0,))
     return home
 
@@ -64,7 +74,9 @@ def direct(home: Path) -> dict[tuple[str, str], dict[str, int]]:
         for variant, flag in VARIANTS.items():
             folder = home / f"{model.stem}-{variant}"
             folder.mkdir()
-            compiled = DirectCompile(folder, binary(COMPILER), (*X86_64, flag), model).run()
+            compiled = DirectCompile(
+                folder, binary(COMPILER), (*X86_64, flag), model
+            ).run()
             counts[model.stem, variant] = {
                 "fills": compiled.statistic("execution", "fill-count"),
                 "copies": compiled.statistic("execution", "copy-count"),
@@ -82,11 +94,17 @@ def direct(home: Path) -> dict[tuple[str, str], dict[str, int]]:
 def test_every_figure_of_a_build_is_that_of_a_direct_compile(
     home: Path, direct: dict[tuple[str, str], dict[str, int]]
 ) -> None:
-    cells = [cell for cell in read_json(home / "out/lab.json").cells if cell.target == "llvm-cpu-x86_64"]
+    cells = [
+        cell
+        for cell in read_json(home / "out/lab.json").cells
+        if cell.target == "llvm-cpu-x86_64"
+    ]
     assert {(cell.model, cell.variant) for cell in cells} == set(direct)
     for cell in cells:
         expected = direct[cell.model, cell.variant]
-        shown = {metric: cell.metrics[metric] for metric in expected if metric != "refused"}
+        shown = {
+            metric: cell.metrics[metric] for metric in expected if metric != "refused"
+        }
         refused = int(cell.status == "over-stack-limit")
         assert {**shown, "refused": refused} == expected, (cell.model, cell.variant)
     for metric in ("fills", "copies", "refused"):  # none of them is 0 everywhere
@@ -97,8 +115,15 @@ def test_the_one_table_has_the_sums_of_direct_compiles(
     home: Path, direct: dict[tuple[str, str], dict[str, int]]
 ) -> None:
     text = (home / "out/lab.md").read_text(encoding="utf-8")
-    table = text.partition("\nOn `llvm-cpu-x86_64`")[2].partition("\n\n")[2].partition("\n\n")[0]
-    headers, _, *rows = [[word.strip() for word in line.strip("|").split("|")] for line in table.splitlines()]
+    table = (
+        text.partition("\nOn `llvm-cpu-x86_64`")[2]
+        .partition("\n\n")[2]
+        .partition("\n\n")[0]
+    )
+    headers, _, *rows = [
+        [word.strip() for word in line.strip("|").split("|")]
+        for line in table.splitlines()
+    ]
     assert [row[0] for row in rows] == ["`off`", "`on`"]
     labels = {
         "fills": "fills",
@@ -114,7 +139,9 @@ def test_the_one_table_has_the_sums_of_direct_compiles(
         shown = dict(zip(headers, row, strict=True))
         mine = [counts for (_, name), counts in direct.items() if name == variant]
         for metric, label in labels.items():
-            assert leading_number(shown[label]) == sum(counts[metric] for counts in mine), (variant, metric)
+            assert leading_number(shown[label]) == sum(
+                counts[metric] for counts in mine
+            ), (variant, metric)
         most = max(counts["stack_alloca_bytes"] for counts in mine)
         assert leading_number(shown["stack allocations, B"]) == most
         refused = sum(counts["refused"] for counts in mine)
@@ -139,9 +166,22 @@ def test_a_limit_of_ones_own_is_not_called_the_default(home: Path) -> None:
     places = ("--config", home / "c.yml", "--cache", home / "cache", "--out", out)
     own = "--flags=--iree-llvmcpu-stack-allocation-limit=131072"
     selected = ("--model", "embedding_norm", "--target", "x86_64")
-    bot("lab", "aggressive-fusion", "--compiler", COMPILER, *places, own, *selected, codes=(0,))
+    bot(
+        "lab",
+        "aggressive-fusion",
+        "--compiler",
+        COMPILER,
+        *places,
+        own,
+        *selected,
+        codes=(0,),
+    )
     text = (out / "lab.md").read_text(encoding="utf-8")
-    assert "| stack gate |" in text and "refuses" not in text and "stack gate of" not in text
+    assert (
+        "| stack gate |" in text
+        and "refuses" not in text
+        and "stack gate of" not in text
+    )
     assert {cell.status for cell in rows_of(out)} == {"ok"}
 
 

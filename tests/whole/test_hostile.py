@@ -54,7 +54,9 @@ RUNNER = (
 WORDS = tuple(word for word in HOSTILE if word and "\ud800" not in word) + RUNNER
 URL = re.compile(r"https://github\.example/octo/repo/actions/runs/\d+")
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-_HIDDEN = re.compile(rf"\A{MARKER}\n(?:<!-- code-size-bot-state:1:[A-Za-z0-9+/]+=* -->\n)?")
+_HIDDEN = re.compile(
+    rf"\A{MARKER}\n(?:<!-- code-size-bot-state:1:[A-Za-z0-9+/]+=* -->\n)?"
+)
 _OUR_TAGS = re.compile(r"</?(?:details|summary|sub|code|br)>")
 _COMMAND = re.compile(r"^[^!-~]*::|##\[", re.MULTILINE)
 _FAILED = "m/{}.mlir:1:2: error: {}"
@@ -67,18 +69,30 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def assert_plain(markdown: str) -> None:
-    """Of links only ours; no image; of HTML only our tags and, at the top, the hidden lines; nobody is mentioned."""
+    """Of links only ours.
+
+    No image; of HTML only our tags and, at the top, the hidden lines; nobody is
+    mentioned.
+    """
     leaves = list(_leaves(_HIDDEN.sub("", markdown)))
     assert "<!--" not in _HIDDEN.sub("", markdown)
     assert not {leaf.type for leaf in leaves} & {"image", "s_open"}
     links = [str(leaf.attrs["href"]) for leaf in leaves if leaf.type == "link_open"]
     assert all(URL.fullmatch(link) for link in links)
-    markup = "\n".join(leaf.content for leaf in leaves if leaf.type in ("html_block", "html_inline"))
+    markup = "\n".join(
+        leaf.content for leaf in leaves if leaf.type in ("html_block", "html_inline")
+    )
     bare = _OUR_TAGS.sub("", re.sub(r"<code>[^<\n]*</code>", "", markup))
     assert "<" not in bare
-    texts = "\n".join([html.unescape(bare), *(leaf.content for leaf in leaves if leaf.type == "text")])
+    texts = "\n".join(
+        [html.unescape(bare), *(leaf.content for leaf in leaves if leaf.type == "text")]
+    )
     assert not _LINKS.search(texts), _LINKS.search(texts)
-    assert not [char for char in markdown if not char.isprintable() and char not in ("\n", JOINER)]
+    assert not [
+        char
+        for char in markdown
+        if not char.isprintable() and char not in ("\n", JOINER)
+    ]
 
 
 def _leaves(markdown: str) -> Iterator[Token]:
@@ -89,8 +103,12 @@ def _leaves(markdown: str) -> Iterator[Token]:
 
 def assert_quiet_log(ran: Ran) -> None:
     """No line of it is a command of the runner."""
-    told = log_safe(f"{ran.said}\ncode-size-bot: {ran.error}")  # as bot.cli.main prints it: see test_cli.py
-    assert not [line for line in f"{ran.printed}\n{told}".splitlines() if _COMMAND.search(line)]
+    told = log_safe(
+        f"{ran.said}\ncode-size-bot: {ran.error}"
+    )  # as bot.cli.main prints it: see test_cli.py
+    assert not [
+        line for line in f"{ran.printed}\n{told}".splitlines() if _COMMAND.search(line)
+    ]
 
 
 def assert_plain_everywhere(stage: Stage, ran: Ran) -> None:
@@ -99,11 +117,27 @@ def assert_plain_everywhere(stage: Stage, ran: Ran) -> None:
     assert_plain(ran.summary)
     (check,) = stage.hub.check_runs
     assert_plain(check["output"]["summary"])
-    titles = [check["output"]["title"], *(note["title"] for note in check["annotations"])]
+    titles = [
+        check["output"]["title"],
+        *(note["title"] for note in check["annotations"]),
+    ]
     assert all(title.isprintable() for title in titles)
-    assert all(line.isprintable() for note in check["annotations"] for line in note["message"].split("\n"))
-    assert set(ran.outputs) == {"verdict", "findings", "report-path", "comment-url", *STATES}
-    assert ran.outputs["verdict"] in ("pass", "warn", "fail") and ran.outputs["findings"].isdigit()
+    assert all(
+        line.isprintable()
+        for note in check["annotations"]
+        for line in note["message"].split("\n")
+    )
+    assert set(ran.outputs) == {
+        "verdict",
+        "findings",
+        "report-path",
+        "comment-url",
+        *STATES,
+    }
+    assert (
+        ran.outputs["verdict"] in ("pass", "warn", "fail")
+        and ran.outputs["findings"].isdigit()
+    )
 
 
 def hostile_sides() -> tuple[Snapshot, Snapshot]:
@@ -115,7 +149,11 @@ def hostile_sides() -> tuple[Snapshot, Snapshot]:
 
 
 def test_every_field_at_once(stage: Stage) -> None:
-    stage.upload(sides(*hostile_sides(), comment_md="\n".join(WORDS), summary_md="\n".join(WORDS)))
+    stage.upload(
+        sides(
+            *hostile_sides(), comment_md="\n".join(WORDS), summary_md="\n".join(WORDS)
+        )
+    )
     ran = stage.post()
     assert (ran.code, ran.error) == (0, "") and ran.outputs["verdict"] == "fail"
     assert_plain_everywhere(stage, ran)
@@ -126,20 +164,31 @@ def test_every_field_at_once(stage: Stage) -> None:
 def one(word: str, *where: str) -> tuple[Snapshot, Snapshot]:
     """Two sides with one hostile text, in these places."""
     name = word or "x"
-    model, target = (name if "model" in where else "bert"), (name if "target" in where else "vmvx")
+    model, target = (
+        (name if "model" in where else "bert"),
+        (name if "target" in where else "vmvx"),
+    )
     made = plain_snapshot((model, target, "ok"), ("other", target, "ok"))
     flags, notes = ((word,) if place in where else () for place in ("flag", "note"))
-    info = CompilerInfo(word, word, "c" * 64, word) if "compiler" in where else made.compiler
+    info = (
+        CompilerInfo(word, word, "c" * 64, word)
+        if "compiler" in where
+        else made.compiler
+    )
     base = replace(made, source=SourceInfo(BASE), compiler=info)
     cells = [grown(cell, artifact_bytes=900_000) for cell in made.cells]
     if "diagnostic" in where:
         cells[0] = failed(cells[0], _FAILED.format(model, word), "compile")
     if "dispatch" in where:
-        base = replace(base, cells=tuple(made_of(cell, word, "8x32") for cell in base.cells))
+        base = replace(
+            base, cells=tuple(made_of(cell, word, "8x32") for cell in base.cells)
+        )
         cells = [made_of(cell, word, "8x16") for cell in cells]
     if "command" in where:
         cells = [replace(cell, command=f"iree-compile - < {word}") for cell in cells]
-    return base, replace(base, source=SourceInfo(MERGE), cells=tuple(cells), flags=flags, notes=notes)
+    return base, replace(
+        base, source=SourceInfo(MERGE), cells=tuple(cells), flags=flags, notes=notes
+    )
 
 
 def made_of(cell: Cell, word: str, tiles: str) -> Cell:
@@ -147,16 +196,39 @@ def made_of(cell: Cell, word: str, tiles: str) -> Cell:
     if not cell.measured:
         return cell
     dispatches = tuple(
-        Dispatch(f"{word}{i}", f"{word}{i}", word, 1, 900 + len(tiles), 64, code=None, strategy=f"{word} {tiles}")
+        Dispatch(
+            f"{word}{i}",
+            f"{word}{i}",
+            word,
+            1,
+            900 + len(tiles),
+            64,
+            code=None,
+            strategy=f"{word} {tiles}",
+        )
         for i in range(2)
     )
     names = tuple(dispatch.name for dispatch in dispatches)
     sources = tuple(Source(name, "a" * 16, "a" * 16) for name in names)
     program = Program({}, sources, tuple(Site(name, f"{word}.x") for name in names))
-    return replace(cell, dispatches=dispatches, program=program, families=(Family("constants", names, (word,)),))
+    return replace(
+        cell,
+        dispatches=dispatches,
+        program=program,
+        families=(Family("constants", names, (word,)),),
+    )
 
 
-PLACES = ("model", "target", "flag", "note", "compiler", "diagnostic", "command", "dispatch")
+PLACES = (
+    "model",
+    "target",
+    "flag",
+    "note",
+    "compiler",
+    "diagnostic",
+    "command",
+    "dispatch",
+)
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -186,12 +258,18 @@ def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
     assert_quiet_log(ran)
 
 
-def test_a_run_that_may_not_write_asks_for_nothing_and_has_a_quiet_log(stage: Stage) -> None:
+def test_a_run_that_may_not_write_asks_for_nothing_and_has_a_quiet_log(
+    stage: Stage,
+) -> None:
     def story(services: Services) -> int:
         config = load_config()
         made = reported(config, *hostile_sides(), Baseline("a test", BASE))
         to = Destination(NUMBER, HEAD, 500, config, base_ref="main")
-        return deliver(made, replace(services, context=replace(services.context, read_only=True)), to)
+        return deliver(
+            made,
+            replace(services, context=replace(services.context, read_only=True)),
+            to,
+        )
 
     ran = stage.run(story, "watch", {})
     assert_quiet_log(ran)
@@ -213,8 +291,17 @@ def test_what_is_refused_is_refused_in_plain_words(stage: Stage, word: str) -> N
 
 
 @pytest.mark.parametrize("field", ["schema", "status", "@everyone ##[error] ::error::"])
-def test_json_that_is_refused_is_refused_in_plain_words(stage: Stage, field: str) -> None:
-    stage.upload(zipped({"base.json": "{}", "head.json": "{}".replace("}", f'"{field}": "@everyone ##[error]x"}}')}))
+def test_json_that_is_refused_is_refused_in_plain_words(
+    stage: Stage, field: str
+) -> None:
+    stage.upload(
+        zipped(
+            {
+                "base.json": "{}",
+                "head.json": "{}".replace("}", f'"{field}": "@everyone ##[error]x"}}'),
+            }
+        )
+    )
     ran = stage.post()
     assert ran.code == 2
     assert_plain(stage.body)

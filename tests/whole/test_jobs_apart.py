@@ -9,12 +9,26 @@ import pytest
 from action_stage import MODEL, Stage
 from fake_github import FakeGitHub
 from git_server import Access, header_of, serving
-from github_runner import MARKER, event, git, pull_event, push_event, queue_event, queue_ref
+from github_runner import (
+    MARKER,
+    event,
+    git,
+    pull_event,
+    push_event,
+    queue_event,
+    queue_ref,
+)
 from workflow_play import Play
 
 CONTENTS = {"contents": "read"}
-WRITER = {"contents": "write", "issues": "write", "pull_requests": "write", "checks": "write"}
-# What a compiler under review may do: it finds the workspace of the program that started it, as the same user.
+WRITER = {
+    "contents": "write",
+    "issues": "write",
+    "pull_requests": "write",
+    "checks": "write",
+}
+# What a compiler under review may do: it finds the workspace of the program that
+# started it, as the same user.
 HOSTILE = """
 import os
 def workspaces():
@@ -53,8 +67,12 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 def play(stage: Stage) -> Iterator[Play]:
     readable = stage.hub.token(permissions=CONTENTS)
     writable = stage.hub.token(permissions=WRITER)
-    with serving(stage.home, {"origin.git": Access({readable: False, writable: True})}) as server:
-        yield Play(stage.home / "plays", "code-size.yml", stage.hub, server, readable, writable)
+    with serving(
+        stage.home, {"origin.git": Access({readable: False, writable: True})}
+    ) as server:
+        yield Play(
+            stage.home / "plays", "code-size.yml", stage.hub, server, readable, writable
+        )
     stage.hub.assert_contract()
 
 
@@ -68,27 +86,41 @@ def hostile(stage: Stage, how: str) -> Path:
 
 
 def pushed(play: Play, sha: str) -> int:
-    return play.play("push", push_event(sha), sha, "refs/heads/main", "measure", "store").code
+    return play.play(
+        "push", push_event(sha), sha, "refs/heads/main", "measure", "store"
+    ).code
 
 
 def reviewed(play: Play, stage: Stage, files: dict[str, str | None]) -> tuple[int, str]:
     """The exit code of the job that reports, and the commit whose check it made."""
     head, merge = stage.open_pull(files)
     payload = pull_event(1, head, "octo/repo")
-    return play.play("pull_request", payload, merge, "refs/pull/1/merge", "measure", "report").code, head
+    return (
+        play.play(
+            "pull_request", payload, merge, "refs/pull/1/merge", "measure", "report"
+        ).code,
+        head,
+    )
 
 
 @pytest.mark.parametrize("how", ["proxy", "program"])
-def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(stage: Stage, play: Play, how: str) -> None:
+def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(
+    stage: Stage, play: Play, how: str
+) -> None:
     seen = hostile(stage, how)
     main = stage.main(baseline={"store": "auto"})
     assert pushed(play, main) == 0, play.runs["store"].log
     assert pushed_entries(stage) == [main]
-    code, head = reviewed(play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    code, head = reviewed(
+        play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
+    )
     assert code == 0, play.runs["report"].log
     measured, reported = play.machines["measure"], play.machines["report"]
     was_attacked = {
-        "proxy": "proxy = http://127.0.0.1:9" in (measured.workspace / ".git" / "config").read_text(),
+        "proxy": (
+            "proxy = http://127.0.0.1:9"
+            in (measured.workspace / ".git" / "config").read_text()
+        ),
         "program": (measured.programs / "git").exists(),
     }
     assert was_attacked[how], "the compiler did what it is here for"
@@ -97,32 +129,57 @@ def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(stag
         assert machine.may_write and list(machine.programs.iterdir()) == []
         assert "proxy" not in (machine.workspace / ".git" / "config").read_text()
     stolen = seen.read_text() if seen.exists() else ""
-    for secret in (play.writable, header_of(play.writable), header_of(play.readable), "runtime-token"):
+    for secret in (
+        play.writable,
+        header_of(play.writable),
+        header_of(play.readable),
+        "runtime-token",
+    ):
         assert secret not in stolen
     assert set(play.git.pushed_by) == {play.writable}
-    assert [check["conclusion"] for check in stage.hub.check_runs if check["head_sha"] == head] == ["success"]
+    assert [
+        check["conclusion"]
+        for check in stage.hub.check_runs
+        if check["head_sha"] == head
+    ] == ["success"]
 
 
 def pushed_entries(stage: Stage) -> list[str]:
     """The commits of the stored baselines."""
-    names = git(stage.origin.bare, "ls-tree", "-r", "--name-only", "code-size-data").splitlines()
-    return [Path(name).name.partition(".")[0] for name in names if name.startswith("snapshots/")]
+    names = git(
+        stage.origin.bare, "ls-tree", "-r", "--name-only", "code-size-data"
+    ).splitlines()
+    return [
+        Path(name).name.partition(".")[0]
+        for name in names
+        if name.startswith("snapshots/")
+    ]
 
 
-def test_a_private_repository_works_with_a_measuring_job_that_has_no_token(stage: Stage, play: Play) -> None:
+def test_a_private_repository_works_with_a_measuring_job_that_has_no_token(
+    stage: Stage, play: Play
+) -> None:
     main = stage.main(baseline={"store": "auto"})
     assert pushed(play, main) == 0, play.runs["measure"].log + play.runs["store"].log
     stage.origin.push_main("Words", {"README.md": "one\n"})
-    assert pushed(play, git(stage.origin.bare, "rev-parse", "main")) == 0, play.runs["store"].log
-    assert "nothing to measure" in play.runs["measure"].log and pushed_entries(stage) == [main]
-    code, head = reviewed(play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    assert pushed(play, git(stage.origin.bare, "rev-parse", "main")) == 0, play.runs[
+        "store"
+    ].log
+    assert "nothing to measure" in play.runs["measure"].log and pushed_entries(
+        stage
+    ) == [main]
+    code, head = reviewed(
+        play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
+    )
     assert code == 0, play.runs["report"].log
     (body,) = stage.comments(MARKER)
     assert "measured 1 commit before it" in body and "could not be read" not in body
     assert [check["head_sha"] for check in stage.hub.check_runs] == [head]
 
 
-def test_a_manual_run_of_a_private_repository_asks_for_the_pull_request_first(stage: Stage, play: Play) -> None:
+def test_a_manual_run_of_a_private_repository_asks_for_the_pull_request_first(
+    stage: Stage, play: Play
+) -> None:
     main = stage.main()
     stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
     play.readable = stage.hub.token(permissions={**CONTENTS, "pull_requests": "read"})
@@ -131,7 +188,9 @@ def test_a_manual_run_of_a_private_repository_asks_for_the_pull_request_first(st
     def prepared(number: str) -> tuple[int, str]:
         play.inputs["pull-request"] = number
         payload = event("workflow_dispatch.main")
-        ran = play.play("workflow_dispatch", payload, main, "refs/heads/main", "prepare-manual")
+        ran = play.play(
+            "workflow_dispatch", payload, main, "refs/heads/main", "prepare-manual"
+        )
         assert not play.machines["prepare-manual"].may_write
         return ran.code, ran.log
 
@@ -143,7 +202,9 @@ def test_a_manual_run_of_a_private_repository_asks_for_the_pull_request_first(st
     assert code == 3 and "the conversation of #1 is locked" in log
     measuring = play.workflow["jobs"]["measure-manual"]
     assert measuring["needs"] == "prepare-manual"
-    assert measuring["if"].endswith("!cancelled() && needs.prepare-manual.result != 'failure'")
+    assert measuring["if"].endswith(
+        "!cancelled() && needs.prepare-manual.result != 'failure'"
+    )
 
 
 @pytest.mark.parametrize("stores", [False, True])
@@ -156,11 +217,15 @@ def test_a_private_repository_hears_of_unread_baselines_only_where_there_are_any
     if stores:
         assert pushed(play, main) == 0, play.runs["store"].log
     play.file = "minimal.yml"
-    code, _ = reviewed(play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    code, _ = reviewed(
+        play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
+    )
     assert code == 0, play.runs["report"].log
     (body,) = stage.comments(MARKER)
     assert "could not be read" not in body
-    assert ("could not read the stored baselines: give it the input baselines" in body) is stores
+    assert (
+        "could not read the stored baselines: give it the input baselines" in body
+    ) is stores
     assert "could not be read" not in play.runs["measure"].summary
     assert "it takes a token, and this job has none" in play.runs["measure"].log
 
@@ -171,17 +236,34 @@ def test_a_pull_request_cannot_write_a_baseline(stage: Stage, play: Play) -> Non
     tip = git(stage.origin.bare, "rev-parse", "code-size-data")
     head, merge = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
     payload = pull_event(1, head, "octo/repo")
-    ran = play.play("pull_request", payload, merge, "refs/pull/1/merge", "measure", "store")
-    assert ran.code == 2 and "this event asks for measure or report, not for 'store'" in ran.log
+    ran = play.play(
+        "pull_request", payload, merge, "refs/pull/1/merge", "measure", "store"
+    )
+    assert (
+        ran.code == 2
+        and "this event asks for measure or report, not for 'store'" in ran.log
+    )
     assert git(stage.origin.bare, "rev-parse", "code-size-data") == tip
 
 
-def test_a_merge_queue_gets_the_check_that_protection_requires_and_what_was_accepted(stage: Stage, play: Play) -> None:
+def test_a_merge_queue_gets_the_check_that_protection_requires_and_what_was_accepted(
+    stage: Stage, play: Play
+) -> None:
     main = stage.main(baseline={"store": "auto"}, states={"changed": "fail"})
     assert pushed(play, main) == 0, play.runs["store"].log
-    _, head = reviewed(play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"})
+    _, head = reviewed(
+        play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
+    )
     git(stage.origin.work, "checkout", "-q", "--detach", "main")
-    git(stage.origin.work, "merge", "-q", "--no-ff", "-m", "Merge pull request #1 from octo/topic-1", head)
+    git(
+        stage.origin.work,
+        "merge",
+        "-q",
+        "--no-ff",
+        "-m",
+        "Merge pull request #1 from octo/topic-1",
+        head,
+    )
     queued = git(stage.origin.work, "rev-parse", "HEAD")
     stage.hub.add_commit(main)
     stage.hub.add_commit(queued, [main, head])
@@ -191,7 +273,9 @@ def test_a_merge_queue_gets_the_check_that_protection_requires_and_what_was_acce
     def conclusion() -> str:
         payload = queue_event(queued, main, 1)
         play.play("merge_group", payload, queued, ref, "measure", "report")
-        checks = [check for check in stage.hub.check_runs if check["head_sha"] == queued]
+        checks = [
+            check for check in stage.hub.check_runs if check["head_sha"] == queued
+        ]
         assert checks, play.runs["measure"].log + play.runs["report"].log
         last = checks[-1]
         assert last["name"] == "code size (main)", play.runs["report"].log
@@ -199,4 +283,6 @@ def test_a_merge_queue_gets_the_check_that_protection_requires_and_what_was_acce
 
     assert conclusion() == "failure"
     stage.hub.add_label(1, "code-size-approved", by="alice")
-    assert conclusion() == "neutral", "what was accepted on a queued pull request counts"
+    assert conclusion() == "neutral", (
+        "what was accepted on a queued pull request counts"
+    )

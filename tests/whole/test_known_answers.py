@@ -15,7 +15,10 @@ from real_compilers import bot, own_cache
 from bot.core.snapshot import Cell, from_json
 
 LAYERS = (FIXTURES / "answers/layers.mlir").read_text(encoding="utf-8")
-X86 = ["--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu", "--iree-llvmcpu-target-cpu=x86-64-v3"]
+X86 = [
+    "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu",
+    "--iree-llvmcpu-target-cpu=x86-64-v3",
+]
 
 pytestmark = pytest.mark.compiler
 
@@ -39,18 +42,42 @@ class Lab:
             path = folder / "models" / f"{model}.mlir"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        keys = {"schema": "code-size-config/1", "models": ["models/*.mlir"], "targets": ["llvm-cpu-x86_64"], **config}
+        keys = {
+            "schema": "code-size-config/1",
+            "models": ["models/*.mlir"],
+            "targets": ["llvm-cpu-x86_64"],
+            **config,
+        }
         (folder / "config.yml").write_text(json.dumps(keys), encoding="utf-8")
         out = folder / "snapshot.json"
-        bot("measure", "--compiler", "3.13.0", "--config", folder / "config.yml", "--cache", self.cache, "--out", out)
+        bot(
+            "measure",
+            "--compiler",
+            "3.13.0",
+            "--config",
+            folder / "config.yml",
+            "--cache",
+            self.cache,
+            "--out",
+            out,
+        )
         return out
 
     def report(self, base: Path, head: Path) -> dict[str, Any]:
         """The `report.json` of two snapshots."""
         out = self.home / "out"
-        options = ("--config", head.parent / "config.yml", "--cache", self.cache, "--out", out)
+        options = (
+            "--config",
+            head.parent / "config.yml",
+            "--cache",
+            self.cache,
+            "--out",
+            out,
+        )
         bot("report", "--base", base, "--head", head, *options)
-        plain: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        plain: dict[str, Any] = json.loads(
+            (out / "report.json").read_text(encoding="utf-8")
+        )
         return plain
 
 
@@ -77,12 +104,21 @@ def change(cell: Mapping[str, Any], metric: str) -> int:
     return int(values["head"] - values["base"])
 
 
-def assert_parts_sum_to_the_whole(sides: Sequence[Cell], cell: Mapping[str, Any]) -> None:
+def assert_parts_sum_to_the_whole(
+    sides: Sequence[Cell], cell: Mapping[str, Any]
+) -> None:
     """Sites and code of the dispatches that are not the same explain the whole change of both."""
     for what in ("sites", "code_bytes"):
-        base, head = (sum(getattr(dispatch, what) for dispatch in side.dispatches) for side in sides)
+        base, head = (
+            sum(getattr(dispatch, what) for dispatch in side.dispatches)
+            for side in sides
+        )
         rows = cell["dispatches"]
-        told = sum(((r["head"] or {}).get(what, 0) or 0) - ((r["base"] or {}).get(what, 0) or 0) for r in rows)
+        told = sum(
+            ((r["head"] or {}).get(what, 0) or 0)
+            - ((r["base"] or {}).get(what, 0) or 0)
+            for r in rows
+        )
         assert told == head - base
 
 
@@ -94,16 +130,25 @@ def cells_of(*paths: Path) -> list[Cell]:
 def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
     text = (ROOT / "configs/models/bert_l4_f32_s128.mlir").read_text(encoding="utf-8")
     off = lab.measure(
-        "off", {"bert": text}, targets=["vmvx"], flags=["--iree-dispatch-creation-enable-aggressive-fusion=false"]
+        "off",
+        {"bert": text},
+        targets=["vmvx"],
+        flags=["--iree-dispatch-creation-enable-aggressive-fusion=false"],
     )
     on = lab.measure("on", {"bert": text}, targets=["vmvx"])
     cell = only_cell(lab.report(off, on))
-    assert cell["first"] == "dispatch-creation" and {"fusion", "host"} <= cell["waterfall"].keys()
+    assert (
+        cell["first"] == "dispatch-creation"
+        and {"fusion", "host"} <= cell["waterfall"].keys()
+    )
     assert change(cell, "dispatch_sites") < 0
     assert "fusion" in causes(cell)
     assert_parts_sum_to_the_whole(cells_of(off, on), cell)
     back = only_cell(lab.report(on, off))
-    assert back["cause"] == cell["cause"] and back["waterfall"]["fusion"] == -cell["waterfall"]["fusion"]
+    assert (
+        back["cause"] == cell["cause"]
+        and back["waterfall"]["fusion"] == -cell["waterfall"]["fusion"]
+    )
     assert [-change(cell, "dispatch_sites"), len(cell["dispatches"])] == [
         change(back, "dispatch_sites"),
         len(back["dispatches"]),
@@ -113,13 +158,29 @@ def test_aggressive_fusion_off_and_on(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("flags", "cause"),
     [
-        pytest.param(["--iree-llvmcpu-target-cpu-features=+avx512f"], "strategy", id="wider vectors"),
-        pytest.param(["--iree-llvmcpu-target-vector-width-in-bytes=16"], "strategy", id="tiles"),
-        pytest.param(["--iree-llvmcpu-target-cpu-features=-fma"], "codegen", id="a missing instruction"),
-        pytest.param(["--iree-llvmcpu-loop-vectorization=true"], "packaging", id="nothing to vectorize"),
+        pytest.param(
+            ["--iree-llvmcpu-target-cpu-features=+avx512f"],
+            "strategy",
+            id="wider vectors",
+        ),
+        pytest.param(
+            ["--iree-llvmcpu-target-vector-width-in-bytes=16"], "strategy", id="tiles"
+        ),
+        pytest.param(
+            ["--iree-llvmcpu-target-cpu-features=-fma"],
+            "codegen",
+            id="a missing instruction",
+        ),
+        pytest.param(
+            ["--iree-llvmcpu-loop-vectorization=true"],
+            "packaging",
+            id="nothing to vectorize",
+        ),
     ],
 )
-def test_an_option_of_the_code_generator(lab: Lab, flags: Sequence[str], cause: str) -> None:
+def test_an_option_of_the_code_generator(
+    lab: Lab, flags: Sequence[str], cause: str
+) -> None:
     def target(extra: Sequence[str]) -> dict[str, Any]:
         return {"cpu": {"backend": "llvm-cpu", "flags": [*X86, *extra]}}
 
@@ -133,21 +194,38 @@ def test_an_option_of_the_code_generator(lab: Lab, flags: Sequence[str], cause: 
 
 
 def test_an_operation_inserted_early_in_the_model(lab: Lab) -> None:
-    """The ordinals of everything after it shift; one dispatch is new, and nothing else is said to have changed."""
+    """The ordinals of everything after it shift.
+
+    One dispatch is new, and nothing else is said to have changed.
+    """
     inserted = LAYERS.replace(
         "  // INSERT\n",
         '  %sq = math.tanh %x : tensor<32x128xf32> loc("net.embedding")\n',
     ).replace("ins(%x, %w0", "ins(%sq, %w0")
-    base, head = lab.measure("base", {"layers": LAYERS}), lab.measure("head", {"layers": inserted})
+    base, head = (
+        lab.measure("base", {"layers": LAYERS}),
+        lab.measure("head", {"layers": inserted}),
+    )
     report = lab.report(base, head)
     cell = only_cell(report)
     assert change(cell, "dispatch_sites") == 1
     [edit] = report["edits"]
-    assert (edit["model"], edit["operations"], edit["components"]) == ("layers", {"math.tanh": 1}, {"embedding": 1})
-    assert (edit["base"], edit["head"]) == (report["base"]["models"]["layers"], report["head"]["models"]["layers"])
+    assert (edit["model"], edit["operations"], edit["components"]) == (
+        "layers",
+        {"math.tanh": 1},
+        {"embedding": 1},
+    )
+    assert (edit["base"], edit["head"]) == (
+        report["base"]["models"]["layers"],
+        report["head"]["models"]["layers"],
+    )
     assert (cell["cause"], cell["first"]) == ("input", "input")
     [added] = cell["dispatches"]
-    assert (added["cause"], added["component"], added["base"]) == ("input", "embedding", None)
+    assert (added["cause"], added["component"], added["base"]) == (
+        "input",
+        "embedding",
+        None,
+    )
     assert added["head"]["kind"] == "elementwise"
     gone = only_cell(lab.report(head, base))
     [removed] = gone["dispatches"]
@@ -158,11 +236,17 @@ def test_another_level_that_changes_nothing_but_names(lab: Lab) -> None:
     """Dispatches are called otherwise at O2: no code, no region and no configuration is said to differ."""
     targets = ["llvm-cpu-x86_64", "cuda", "vulkan-spirv"]
     base = lab.measure("base", {"layers": LAYERS}, targets=targets)
-    head = lab.measure("head", {"layers": LAYERS}, targets=targets, flags=["--iree-opt-level=O2"])
-    cells = [cell for cell in lab.report(base, head)["cells"] if cell["state"] == "changed"]
+    head = lab.measure(
+        "head", {"layers": LAYERS}, targets=targets, flags=["--iree-opt-level=O2"]
+    )
+    cells = [
+        cell for cell in lab.report(base, head)["cells"] if cell["state"] == "changed"
+    ]
     assert len(cells) == 3
     assert all(cell["dispatches"] == [] and cell["unchanged"] == 2 for cell in cells)
-    assert all(cell["waterfall"].keys() <= {"container", "host", "packaging"} for cell in cells)
+    assert all(
+        cell["waterfall"].keys() <= {"container", "host", "packaging"} for cell in cells
+    )
 
 
 def test_a_constant_changed_in_the_model(lab: Lab) -> None:
@@ -170,9 +254,14 @@ def test_a_constant_changed_in_the_model(lab: Lab) -> None:
     text = (FIXTURES / "families/constants.mlir").read_text(encoding="utf-8")
     changed = text.replace("1340891776", "1340891777", 1)
     assert changed != text
-    base, head = lab.measure("base", {"chain": text}), lab.measure("head", {"chain": changed})
+    base, head = (
+        lab.measure("base", {"chain": text}),
+        lab.measure("head", {"chain": changed}),
+    )
     cell = only_cell(lab.report(base, head))
-    assert (cell["cause"], cell["first"]) == ("input", "input") or cell["waterfall"] == {}
+    assert (cell["cause"], cell["first"]) == ("input", "input") or cell[
+        "waterfall"
+    ] == {}
     assert causes(cell) <= {"input"} and len(cell["dispatches"]) == 1
 
 
@@ -182,29 +271,58 @@ def test_a_constant_changed_in_the_model(lab: Lab) -> None:
         (
             "constants",
             6,
-            ("i64 constant of arith.muli: 1340891776", "i64 constant of arith.shrsi", "i32 constant of arith.addi"),
+            (
+                "i64 constant of arith.muli: 1340891776",
+                "i64 constant of arith.shrsi",
+                "i32 constant of arith.addi",
+            ),
         ),
-        ("operand_order", 3, ("arguments in another order: 1 0 2", "operands or operations in another order")),
+        (
+            "operand_order",
+            3,
+            (
+                "arguments in another order: 1 0 2",
+                "operands or operations in another order",
+            ),
+        ),
     ],
 )
-def test_what_deduplication_leaves_behind(lab: Lab, fixture: str, members: int, says: Sequence[str]) -> None:
+def test_what_deduplication_leaves_behind(
+    lab: Lab, fixture: str, members: int, says: Sequence[str]
+) -> None:
     text = (FIXTURES / f"families/{fixture}.mlir").read_text(encoding="utf-8")
     snapshot = lab.measure(fixture, {fixture: text}, targets=["vmvx"])
     [cell] = cells_of(snapshot)
-    family = next(family for family in cell.families if family.kind == fixture.replace("_", "-"))
+    family = next(
+        family for family in cell.families if family.kind == fixture.replace("_", "-")
+    )
     assert len(family.members) == members
     assert set(family.members) <= {dispatch.executable for dispatch in cell.dispatches}
-    assert all(any(words in line for line in family.varying) for words in says), family.varying
+    assert all(any(words in line for line in family.varying) for words in says), (
+        family.varying
+    )
 
 
 def test_explain_tells_the_story_of_one_cell(lab: Lab) -> None:
     base = lab.measure("base", {"layers": LAYERS})
-    head = lab.measure("head", {"layers": LAYERS.replace("128x40", "128x56").replace("32x40", "32x56")})
+    head = lab.measure(
+        "head", {"layers": LAYERS.replace("128x40", "128x56").replace("32x40", "32x56")}
+    )
     lab.report(base, head)
-    options = ["explain", str(lab.home / "out/report.json"), "--model", "lay*", "--target", "llvm-cpu-x86_64"]
+    options = [
+        "explain",
+        str(lab.home / "out/report.json"),
+        "--model",
+        "lay*",
+        "--target",
+        "llvm-cpu-x86_64",
+    ]
     told = bot(*options).stdout
     assert told.startswith("layers on llvm-cpu-x86_64: changed")
-    assert "input in head: the model itself changed; the sides first differ in input." in told
+    assert (
+        "input in head: the model itself changed; the sides first differ in input."
+        in told
+    )
     assert "iree-compile -" in told
     one = bot(*options, "--dispatch", "*32x56x128*").stdout
     assert "matched by same structure" in one

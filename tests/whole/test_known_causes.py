@@ -25,22 +25,52 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
 
     def compare(models: str, targets: str) -> dict[str, Any]:
         selected = [word for model in models.split() for word in ("--model", model)]
-        selected += [word for target in targets.split() for word in ("--target", target)]
-        where = ("--config", "configs/default.yml", "--cache", home / "cache", "--out", home / "out")
-        bot("compare", "--base", "3.11.0", "--head", "3.13.0", "--quiet", *selected, *where)
-        found: dict[str, Any] = json.loads((home / "out" / "report.json").read_text(encoding="utf-8"))
+        selected += [
+            word for target in targets.split() for word in ("--target", target)
+        ]
+        where = (
+            "--config",
+            "configs/default.yml",
+            "--cache",
+            home / "cache",
+            "--out",
+            home / "out",
+        )
+        bot(
+            "compare",
+            "--base",
+            "3.11.0",
+            "--head",
+            "3.13.0",
+            "--quiet",
+            *selected,
+            *where,
+        )
+        found: dict[str, Any] = json.loads(
+            (home / "out" / "report.json").read_text(encoding="utf-8")
+        )
         return found
 
     return compare
 
 
 def changed(report: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The changed cells; each one's waterfall sums to its artifact's change and its cause owns the most of it."""
-    cells = {(cell["model"], cell["target"]): cell for cell in report["cells"] if cell["state"] == "changed"}
+    """The changed cells.
+
+    Each one's waterfall sums to its artifact's change and its cause owns the most of
+    it.
+    """
+    cells = {
+        (cell["model"], cell["target"]): cell
+        for cell in report["cells"]
+        if cell["state"] == "changed"
+    }
     for cell in cells.values():
         size, falls = cell["metrics"]["artifact_bytes"], cell["waterfall"]
         assert sum(falls.values()) == size["head"] - size["base"]
-        assert cell["cause"] == "mixed" or abs(falls[cell["cause"]]) == max(map(abs, falls.values()))
+        assert cell["cause"] == "mixed" or abs(falls[cell["cause"]]) == max(
+            map(abs, falls.values())
+        )
     return cells
 
 
@@ -49,20 +79,34 @@ def test_one_knob_explains_three_conv_nets(compared: Compared) -> None:
     nets = ("deeplabv3p_mnv2_f32_257", "mobilenet_v1_f32_224", "mobilenet_v2_f32_224")
     report = compared(" ".join(nets), "llvm-cpu-x86_64")
     cells = changed(report)
-    assert {model: cells[model, "llvm-cpu-x86_64"]["cause"] for model in nets} == dict.fromkeys(nets, "strategy")
+    assert {
+        model: cells[model, "llvm-cpu-x86_64"]["cause"] for model in nets
+    } == dict.fromkeys(nets, "strategy")
     cell = cells["mobilenet_v1_f32_224", "llvm-cpu-x86_64"]
-    assert cell["first"] == "configuration" and all(row["base"] and row["head"] for row in cell["dispatches"])
+    assert cell["first"] == "configuration" and all(
+        row["base"] and row["head"] for row in cell["dispatches"]
+    )
     root = report["root_causes"][0]
-    assert root["cause"] == "strategy" and root["what"] == "vector_common_parallel 1 → 8"
+    assert (
+        root["cause"] == "strategy" and root["what"] == "vector_common_parallel 1 → 8"
+    )
     assert tuple(root["models"]) == nets and root["share"] > 0.5
-    assert root["bytes"]["net"] == sum(target["net"] for target in root["by_target"].values())
+    assert root["bytes"]["net"] == sum(
+        target["net"] for target in root["by_target"].values()
+    )
 
 
-def test_symbol_tables_are_no_code_and_a_host_program_is_none_either(compared: Compared) -> None:
+def test_symbol_tables_are_no_code_and_a_host_program_is_none_either(
+    compared: Compared,
+) -> None:
     cells = changed(compared("mobilenet_v1_f32_224", "rocm vmvx"))
     rocm = cells["mobilenet_v1_f32_224", "rocm"]
     assert rocm["cause"] == "container" and rocm["waterfall"]["strategy"] > 0
-    assert {"cause": "container", "what": "symbol tables", "change_bytes": -24560} in rocm["parts"]
+    assert {
+        "cause": "container",
+        "what": "symbol tables",
+        "change_bytes": -24560,
+    } in rocm["parts"]
     assert cells["mobilenet_v1_f32_224", "vmvx"]["cause"] == "host"
 
 
@@ -94,9 +138,23 @@ def test_the_pass_behind_a_large_dispatch_is_named(
     operation: str,
     more: int,
 ) -> None:
-    selected = [word for pair in zip(("--model", "--target", "--dispatch"), cell, strict=True) for word in pair]
-    sides = ["--base", "3.11.0", "--head", "3.13.0", "--config", str(ROOT / "configs/default.yml")]
+    selected = [
+        word
+        for pair in zip(("--model", "--target", "--dispatch"), cell, strict=True)
+        for word in pair
+    ]
+    sides = [
+        "--base",
+        "3.11.0",
+        "--head",
+        "3.13.0",
+        "--config",
+        str(ROOT / "configs/default.yml"),
+    ]
     assert main(["trace", *sides, *selected, "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["code_bytes"] == sizes and told["same_code"] == {"base": True, "head": True}
+    assert told["code_bytes"] == sizes and told["same_code"] == {
+        "base": True,
+        "head": True,
+    }
     assert (told["parts_at"], told["operations"][operation]) == (name, more)

@@ -1,4 +1,7 @@
-"""Every packaged experiment with the real compiler, from the command line to its files; and known answers of one."""
+"""Every packaged experiment with the real compiler, from the command line to its files.
+
+And known answers of one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from bot.running.runner import installed
 pytestmark = pytest.mark.compiler
 
 COMPILER = "3.13.0"
-CONFIG = "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: [models/*.mlir]\ntargets: [llvm-cpu-x86_64,"
+    " vmvx]\n"
+)
 LONG = {"opt-level", "llvm-size-passes"}
 """Experiments of many variants, which are compiled only: what is run is run in shorter ones."""
 
@@ -37,75 +43,148 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def asked(home: Path, name: str, *arguments: str, config: Path | None = None) -> JsonRow:
+def asked(
+    home: Path, name: str, *arguments: str, config: Path | None = None
+) -> JsonRow:
     """What an experiment gave."""
     out = home / f"out-{name}"
-    argv = ["lab", name, "--config", str(config or home / "c.yml"), "--cache", str(home / "cache"), "--out", str(out)]
+    argv = [
+        "lab",
+        name,
+        "--config",
+        str(config or home / "c.yml"),
+        "--cache",
+        str(home / "cache"),
+        "--out",
+        str(out),
+    ]
     assert main([*argv, "--compiler", COMPILER, *arguments]) == 0
     lab = read_json(out / "lab.json")
     assert {path.name for path in out.iterdir()} >= {"lab.json", "lab.md"}
     return lab
 
 
-def cell(lab: JsonRow, model: str, variant: str, target: str = "llvm-cpu-x86_64") -> JsonRow:
+def cell(
+    lab: JsonRow, model: str, variant: str, target: str = "llvm-cpu-x86_64"
+) -> JsonRow:
     found: JsonRow
-    (found,) = [each for each in lab.cells if (each.model, each.target, each.variant) == (model, target, variant)]
+    (found,) = [
+        each
+        for each in lab.cells
+        if (each.model, each.target, each.variant) == (model, target, variant)
+    ]
     return found
 
 
-OF_MODELS = {name for name, experiment in load_experiments().items() if experiment.models}
+OF_MODELS = {
+    name for name, experiment in load_experiments().items() if experiment.models
+}
 """Experiments with models of their own."""
 
 
-@pytest.mark.parametrize("name", sorted(load_experiments().keys() - {"aggressive-fusion"} - OF_MODELS))
+@pytest.mark.parametrize(
+    "name", sorted(load_experiments().keys() - {"aggressive-fusion"} - OF_MODELS)
+)
 def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) -> None:
     experiment = load_experiments()[name]
     lab = asked(home, name, "--model", "tiny", *(("--no-run",) if name in LONG else ()))
     measured = {each.variant for each in lab.cells if each.measured}
-    here = {each.name for each in experiment.variants if each.targets is None or "llvm-cpu-x86_64" in each.targets}
+    here = {
+        each.name
+        for each in experiment.variants
+        if each.targets is None or "llvm-cpu-x86_64" in each.targets
+    }
     assert measured == here, [each.failure for each in lab.cells if not each.measured]
     for each in lab.cells:
         assert not each.measured or each.metrics["artifact_bytes"]
     if lab.run and installed() is not None:
-        others = [each for each in lab.cells if each.variant != experiment.variants[0].name]
+        others = [
+            each for each in lab.cells if each.variant != experiment.variants[0].name
+        ]
         assert others and all(each.price or each.price_note for each in others)
     page = (home / f"out-{name}/lab.md").read_text(encoding="utf-8")
-    assert page.startswith(f"**Lab: {name}**. {experiment.question}") and "On `llvm-cpu-x86_64`" in page
+    assert (
+        page.startswith(f"**Lab: {name}**. {experiment.question}")
+        and "On `llvm-cpu-x86_64`" in page
+    )
 
 
 def test_aggressive_fusion_on_the_quick_suite_gives_what_is_known(home: Path) -> None:
-    models = [word for name in ("bert_l4_f32_dyn", "mobilenet_v1_f32_224") for word in ("--model", name)]
-    lab = asked(home, "aggressive-fusion", *models, "--target", "x86_64", config=ROOT / "configs/quick.yml")
-    sites = [cell(lab, "bert_l4_f32_dyn", name).metrics["dispatch_sites"] for name in ("off", "on")]
+    models = [
+        word
+        for name in ("bert_l4_f32_dyn", "mobilenet_v1_f32_224")
+        for word in ("--model", name)
+    ]
+    lab = asked(
+        home,
+        "aggressive-fusion",
+        *models,
+        "--target",
+        "x86_64",
+        config=ROOT / "configs/quick.yml",
+    )
+    sites = [
+        cell(lab, "bert_l4_f32_dyn", name).metrics["dispatch_sites"]
+        for name in ("off", "on")
+    ]
     assert sites == [92, 82]
-    assert [cell(lab, "bert_l4_f32_dyn", name).status for name in ("off", "on")] == ["ok", "over-stack-limit"]
-    still = [cell(lab, "mobilenet_v1_f32_224", name).artifact_digest for name in ("off", "on")]
+    assert [cell(lab, "bert_l4_f32_dyn", name).status for name in ("off", "on")] == [
+        "ok",
+        "over-stack-limit",
+    ]
+    still = [
+        cell(lab, "mobilenet_v1_f32_224", name).artifact_digest
+        for name in ("off", "on")
+    ]
     assert still[0] == still[1]
     page = (home / "out-aggressive-fusion/lab.md").read_text(encoding="utf-8")
-    assert "- With `on` 1 build needs the stack limit raised: `bert_l4_f32_dyn` on `llvm-cpu-x86_64`." in page
+    assert (
+        "- With `on` 1 build needs the stack limit raised: `bert_l4_f32_dyn` on"
+        " `llvm-cpu-x86_64`." in page
+    )
 
 
 def test_the_printed_command_gives_the_very_bytes(home: Path) -> None:
-    lab = asked(home, "llvm-size-passes", "--no-run", "--target", "x86_64", "--model", "tiny")
+    lab = asked(
+        home, "llvm-size-passes", "--no-run", "--target", "x86_64", "--model", "tiny"
+    )
     measured = cell(lab, "tiny", "machine-outliner")
-    line = measured.command.replace("iree-compile", shlex.quote(str(binary(COMPILER))), 1)
+    line = measured.command.replace(
+        "iree-compile", shlex.quote(str(binary(COMPILER))), 1
+    )
     subprocess.run(["sh", "-c", line], cwd=home, check=True, capture_output=True)
-    assert hashlib.sha256((home / "tiny.vmfb").read_bytes()).hexdigest() == measured.artifact_digest
+    assert (
+        hashlib.sha256((home / "tiny.vmfb").read_bytes()).hexdigest()
+        == measured.artifact_digest
+    )
 
 
 @pytest.mark.usefixtures("runtime")
-def test_a_variant_that_computes_otherwise_is_run_beside_the_first_and_timed(home: Path) -> None:
+def test_a_variant_that_computes_otherwise_is_run_beside_the_first_and_timed(
+    home: Path,
+) -> None:
     text = (
-        "schema: code-size-experiments/1\nexperiments:\n  width:\n    question: Wider?\n    run: true\n"
-        "    columns: [artifact_bytes]\n    targets: [llvm-cpu-x86_64]\n    variants:\n      narrow: {}\n"
-        "      wide: {targets: {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}\n"
-        "      same: {flags: [--enable-gvn-sink]}\n"
+        "schema: code-size-experiments/1\nexperiments:\n  width:\n    question:"
+        " Wider?\n    run: true\n    columns: [artifact_bytes]\n    targets:"
+        " [llvm-cpu-x86_64]\n    variants:\n      narrow: {}\n      wide: {targets:"
+        " {'*': [--iree-llvmcpu-target-cpu=x86-64-v2]}}\n      same: {flags:"
+        " [--enable-gvn-sink]}\n"
     )
     (home / "own.yml").write_text(text, encoding="utf-8")
-    lab = asked(home, "width", "--experiments", str(home / "own.yml"), "--model", "tiny")
+    lab = asked(
+        home, "width", "--experiments", str(home / "own.yml"), "--model", "tiny"
+    )
     wide, same = (cell(lab, "tiny", name) for name in ("wide", "same"))
-    assert wide.equal is True and wide.price is not None and wide.price.low <= wide.price.ratio <= wide.price.high
-    assert same.price is None and same.price_note == "the same artifact" and same.equal is True
+    assert (
+        wide.equal is True
+        and wide.price is not None
+        and wide.price.low <= wide.price.ratio <= wide.price.high
+    )
+    assert (
+        same.price is None
+        and same.price_note == "the same artifact"
+        and same.equal is True
+    )
     assert lab.machine
 
 
@@ -125,16 +204,29 @@ experiments:
 
 
 @pytest.mark.usefixtures("runtime")
-def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_says_why(home: Path) -> None:
-    (home / "models/layers.mlir").write_text(layers([(3, 4), (5, 5), (7, 6), (11, 7)]), encoding="utf-8")
+def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_says_why(
+    home: Path,
+) -> None:
+    (home / "models/layers.mlir").write_text(
+        layers([(3, 4), (5, 5), (7, 6), (11, 7)]), encoding="utf-8"
+    )
     (home / "held.yml").write_text(HELD, encoding="utf-8")
     lab = asked(
-        home, "held", "--experiments", str(home / "held.yml"), "--model", "layers", "--flags=--enable-gvn-hoist"
+        home,
+        "held",
+        "--experiments",
+        str(home / "held.yml"),
+        "--model",
+        "layers",
+        "--flags=--enable-gvn-hoist",
     )
     told = {each.variant: each for each in lab.cells}
     assert told["unknown"].status == "unsupported" and told["plain"].price is None
     assert told["slow"].price
     assert "--enable-gvn-hoist --enable-gvn-sink" in told["plain"].command
     page = (home / "out-held/lab.md").read_text(encoding="utf-8")
-    assert "On `llvm-cpu-x86_64`, 1 model, against `plain`: " in page and "against `unknown`" not in page
+    assert (
+        "On `llvm-cpu-x86_64`, 1 model, against `plain`: " in page
+        and "against `unknown`" not in page
+    )
     assert "| `plain` |" in page

@@ -20,7 +20,9 @@ from fake_github import FakeGitHub
 from fake_wheels import LIBRARIES, PYTHON, entries, wheel_name, write_wheel
 from github_runner import REPOSITORY, Runner, push_event
 
-CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+)
 LEAVE = '''
 import fcntl, os, signal, time
 def leave(home, how):
@@ -58,7 +60,12 @@ class Left:
 
     home: Path
 
-    def compiler(self, how: str = "waits", rules: Sequence[dict[str, str]] = (), name: str = "fake") -> FakeCompiler:
+    def compiler(
+        self,
+        how: str = "waits",
+        rules: Sequence[dict[str, str]] = (),
+        name: str = "fake",
+    ) -> FakeCompiler:
         fake = install(self.home / name, rules, templates=TEMPLATES)
         install_native(self.home / name / "bin" / "iree-compile", fake)
         shebang, _, rest = fake.binary.read_text().partition("\n")
@@ -70,12 +77,26 @@ class Left:
         (self.home / "left").mkdir(exist_ok=True)
         return f"{LEAVE}\nleave({str(self.home / 'left')!r}, {how!r})\n"
 
-    def start(self, *command: str, under: Sequence[str] = (), config: str = CONFIG) -> subprocess.Popen[str]:
+    def start(
+        self, *command: str, under: Sequence[str] = (), config: str = CONFIG
+    ) -> subprocess.Popen[str]:
         (self.home / "alpha.mlir").write_text(MODEL.format("alpha"))
         (self.home / "c.yml").write_text(config)
-        argv = [*under, sys.executable, "-m", "bot", *command, "--config", "c.yml", "--cache", "cache"]
+        argv = [
+            *under,
+            sys.executable,
+            "-m",
+            "bot",
+            *command,
+            "--config",
+            "c.yml",
+            "--cache",
+            "cache",
+        ]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        return subprocess.Popen(argv, cwd=self.home, env=environment, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            argv, cwd=self.home, env=environment, stderr=subprocess.PIPE, text=True
+        )
 
     def run(self, *command: str, **how: Any) -> tuple[int, str]:
         started = self.start(*command, **how)
@@ -96,9 +117,21 @@ def left(tmp_path: Path) -> Left:
 MEASURE = ("measure", "--compiler", "fake/bin/iree-compile", "--out", "head.json")
 COMMANDS: Mapping[str, Sequence[str]] = {
     "measure": MEASURE,
-    "compare": ("compare", "--base", "fake/bin/iree-compile", "--head", "other/bin/iree-compile"),
+    "compare": (
+        "compare",
+        "--base",
+        "fake/bin/iree-compile",
+        "--head",
+        "other/bin/iree-compile",
+    ),
     "fold": ("fold", "--compiler", "fake/bin/iree-compile"),
-    "lab": ("lab", "aggressive-fusion", "--compiler", "fake/bin/iree-compile", "--no-run"),
+    "lab": (
+        "lab",
+        "aggressive-fusion",
+        "--compiler",
+        "fake/bin/iree-compile",
+        "--no-run",
+    ),
 }
 
 
@@ -107,7 +140,11 @@ def test_what_a_compiler_left_behind_ends_with_it(left: Left, command: str) -> N
     left.compiler()
     left.compiler(name="other", rules=[{"do": "grow"}])
     code, said = left.run(*COMMANDS[command])
-    assert code in (0, 1, 5), said  # fold and lab find nothing in what this compiler makes
+    assert code in (
+        0,
+        1,
+        5,
+    ), said  # fold and lab find nothing in what this compiler makes
     left.require_gone()
 
 
@@ -118,14 +155,23 @@ def test_on_github_it_ends_with_the_job_that_measures(tmp_path: Path) -> None:
         left.compiler(name="one")
         sha = stage.main(baseline={"store": "data-branch"})
         runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
-        ran = runner.job("push", push_event(sha), sha=sha, ref="refs/heads/main", run_id=7, command="measure")
+        ran = runner.job(
+            "push",
+            push_event(sha),
+            sha=sha,
+            ref="refs/heads/main",
+            run_id=7,
+            command="measure",
+        )
     assert ran.code == 0, ran.log
     left.require_gone()
 
 
 def test_what_its_bindings_left_behind_ends_with_their_worker(left: Left) -> None:
     files = entries(install(left.home / "fake", templates=TEMPLATES))
-    library = f"{LIBRARIES}/_mlir.cpython-{PYTHON.removeprefix('cp')}-x86_64-linux-gnu.so"
+    library = (
+        f"{LIBRARIES}/_mlir.cpython-{PYTHON.removeprefix('cp')}-x86_64-linux-gnu.so"
+    )
     files |= {library: b"\x7fELF", "iree/compiler/ir.py": left.leave("waits").encode()}
     write_wheel(left.home / wheel_name(), files)
     code, said = left.run("measure", "--compiler", wheel_name(), "--out", "head.json")
@@ -133,7 +179,9 @@ def test_what_its_bindings_left_behind_ends_with_their_worker(left: Left) -> Non
     left.require_gone()
 
 
-def test_what_a_compiler_that_hangs_left_behind_ends_at_its_time_limit(left: Left) -> None:
+def test_what_a_compiler_that_hangs_left_behind_ends_at_its_time_limit(
+    left: Left,
+) -> None:
     left.compiler(rules=[{"do": "hang", "kind": "direct"}])
     code, said = left.run(*MEASURE, config=f"{CONFIG}timeout_seconds: 1\n")
     assert code == 5 and "not finished after 1 s" in said, said
@@ -141,7 +189,9 @@ def test_what_a_compiler_that_hangs_left_behind_ends_at_its_time_limit(left: Lef
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_a_compiler_left_behind_ends_with_an_interrupted_run(left: Left, number: int) -> None:
+def test_what_a_compiler_left_behind_ends_with_an_interrupted_run(
+    left: Left, number: int
+) -> None:
     fake = left.compiler(rules=[{"do": "hang", "kind": "direct"}])
     started = left.start(*MEASURE)
     assert wait_until(lambda: fake.pids, 30)
@@ -158,14 +208,26 @@ def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left: Left) -
     left.require_gone()
 
 
-@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+@pytest.mark.skipif(
+    os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"
+)
 def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
     """The program has become another user's, whose programs this one may not end."""
     left.compiler("other-user")
-    code, said = left.run(*MEASURE, under=["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all"])
-    [pid] = (left.home / "left" / "pids").read_text().split()  # nothing was started beside it
+    code, said = left.run(
+        *MEASURE, under=["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all"]
+    )
+    [pid] = (
+        (left.home / "left" / "pids").read_text().split()
+    )  # nothing was started beside it
     os.kill(int(pid), signal.SIGKILL)
     assert code == 5, said
-    line = f"(process {pid}): a compiler started this process, and the bot cannot end it (do not run this compiler"
-    assert said.splitlines()[-1].startswith("code-size-bot: ") and line in said.splitlines()[-1]
+    line = (
+        f"(process {pid}): a compiler started this process, and the bot cannot end it"
+        " (do not run this compiler"
+    )
+    assert (
+        said.splitlines()[-1].startswith("code-size-bot: ")
+        and line in said.splitlines()[-1]
+    )
     assert not (left.home / "head.json").exists()

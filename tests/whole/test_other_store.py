@@ -15,7 +15,12 @@ from github_runner import Run, git, pull_event, push_event
 from workflow_play import Play
 
 CONTENTS = {"contents": "read"}
-WRITER = {"contents": "read", "issues": "write", "pull_requests": "write", "checks": "write"}
+WRITER = {
+    "contents": "read",
+    "issues": "write",
+    "pull_requests": "write",
+    "checks": "write",
+}
 SECRET = "CODE_SIZE_STORE_TOKEN"
 STORE_TOKEN = "github_pat_of_the_store"
 SIZES = "octo/sizes.git"
@@ -82,31 +87,52 @@ def stored(repository: Path) -> list[str]:
     """The commits of the baselines in a repository; empty where it has no data branch."""
     if not git(repository, "for-each-ref", "refs/heads/code-size-data"):
         return []
-    names = git(repository, "ls-tree", "-r", "--name-only", "code-size-data").splitlines()
-    return [Path(name).name.partition(".")[0] for name in names if name.startswith("snapshots/")]
+    names = git(
+        repository, "ls-tree", "-r", "--name-only", "code-size-data"
+    ).splitlines()
+    return [
+        Path(name).name.partition(".")[0]
+        for name in names
+        if name.startswith("snapshots/")
+    ]
 
 
-def test_baselines_go_to_the_other_repository_and_come_back_as_files(stage: Stage, play: Play, sizes: Path) -> None:
+def test_baselines_go_to_the_other_repository_and_come_back_as_files(
+    stage: Stage, play: Play, sizes: Path
+) -> None:
     sha = main(stage)
     first = pushed(play, sha)
-    assert first.code == 0, play.runs["prepare"].log + play.runs["measure"].log + first.log
+    assert first.code == 0, (
+        play.runs["prepare"].log + play.runs["measure"].log + first.log
+    )
     assert stored(sizes) == [sha] and stored(stage.origin.bare) == []
     assert not play.machines["measure"].secrets
-    assert play.machines["store"].secrets == {SECRET} == play.machines["prepare"].secrets
+    assert (
+        play.machines["store"].secrets == {SECRET} == play.machines["prepare"].secrets
+    )
     ran = reviewed(play, stage, "prepare", "measure", "report")
     assert ran.code == 0, play.runs["prepare"].log + play.runs["measure"].log + ran.log
     assert "copied 1 baseline" in play.runs["prepare"].log
-    assert "stored snapshot" in str(baseline_of(ran)["rule"]) and baseline_of(ran)["distance"] == 0
+    assert (
+        "stored snapshot" in str(baseline_of(ran)["rule"])
+        and baseline_of(ran)["distance"] == 0
+    )
     assert "could not be read" not in ran.summary
     assert not play.machines["measure"].secrets and not play.machines["report"].secrets
     assert play.git.tokens_of[SIZES] == {STORE_TOKEN}
     assert STORE_TOKEN not in play.git.tokens_of["origin.git"]
     for machine in play.machines.values():
-        kept = [path for path in machine.workspace.rglob("*") if path.is_file() and not path.is_symlink()]
+        kept = [
+            path
+            for path in machine.workspace.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        ]
         assert not [path for path in kept if STORE_TOKEN.encode() in path.read_bytes()]
 
 
-def test_a_push_that_changes_nothing_finds_the_baseline_of_its_ancestor(stage: Stage, play: Play, sizes: Path) -> None:
+def test_a_push_that_changes_nothing_finds_the_baseline_of_its_ancestor(
+    stage: Stage, play: Play, sizes: Path
+) -> None:
     sha = main(stage)
     pushed(play, sha)
     second = stage.origin.push_main("Words", {"README.md": "one\n"})
@@ -115,7 +141,9 @@ def test_a_push_that_changes_nothing_finds_the_baseline_of_its_ancestor(stage: S
     assert stored(sizes) == [sha]
 
 
-def test_an_artifact_that_a_compiler_puts_in_place_of_the_baselines_is_not_read(stage: Stage, play: Play) -> None:
+def test_an_artifact_that_a_compiler_puts_in_place_of_the_baselines_is_not_read(
+    stage: Stage, play: Play
+) -> None:
     pushed(play, main(stage))
     before = reviewed(play, stage, "prepare", "measure", "report")
     expected = (before.report / "base.json").read_bytes()
@@ -129,7 +157,9 @@ def test_an_artifact_that_a_compiler_puts_in_place_of_the_baselines_is_not_read(
     play.after["measure"] = replace_artifact
     ran = play.play(
         "pull_request",
-        pull_event(1, git(stage.origin.bare, "rev-parse", "refs/pull/1/head"), "octo/repo"),
+        pull_event(
+            1, git(stage.origin.bare, "rev-parse", "refs/pull/1/head"), "octo/repo"
+        ),
         git(stage.origin.bare, "rev-parse", "refs/pull/1/merge"),
         "refs/pull/1/merge",
         "prepare",
@@ -145,11 +175,15 @@ def test_a_run_without_the_secret_measures_its_base(stage: Stage, play: Play) ->
     pushed(play, main(stage))
     del play.secrets[SECRET]
     ran = reviewed(play, stage, "measure", "report")
-    assert ran.code == 0 and "measured in this run" in str(baseline_of(ran)["rule"]), ran.log
+    assert ran.code == 0 and "measured in this run" in str(baseline_of(ran)["rule"]), (
+        ran.log
+    )
     assert play.git.tokens_of[SIZES] == {STORE_TOKEN}
 
 
-def test_a_wrong_token_ends_the_job_that_prepares_and_the_report_says_so(stage: Stage, play: Play) -> None:
+def test_a_wrong_token_ends_the_job_that_prepares_and_the_report_says_so(
+    stage: Stage, play: Play
+) -> None:
     pushed(play, main(stage))
     play.secrets[SECRET] = "github_pat_of_somebody_else"
     ran = reviewed(play, stage, "prepare", "report")
@@ -162,29 +196,47 @@ def test_a_wrong_token_ends_the_job_that_prepares_and_the_report_says_so(stage: 
 
 
 @pytest.mark.parametrize("command", ["measure", "report", "post", "plan", "pages"])
-def test_other_commands_refuse_the_token_of_the_store(stage: Stage, command: str) -> None:
+def test_other_commands_refuse_the_token_of_the_store(
+    stage: Stage, command: str
+) -> None:
     sha = main(stage)
     given = {"command": command, "store_token": STORE_TOKEN}
     ran = stage.run("push", push_event(sha), sha, ref="refs/heads/main", **given)
     if command in ("report", "post"):
         head, merge = stage.open_pull(GROWN)
-        ran = stage.run("pull_request", pull_event(1, head, "octo/repo"), merge, ref="refs/pull/1/merge", **given)
+        ran = stage.run(
+            "pull_request",
+            pull_event(1, head, "octo/repo"),
+            merge,
+            ref="refs/pull/1/merge",
+            **given,
+        )
     assert ran.code == 2, ran.error
     assert "store-token" in ran.error or "not for 'post'" in ran.error
     assert STORE_TOKEN not in ran.error + ran.summary
 
 
-def test_a_store_elsewhere_needs_its_token_and_the_token_needs_a_store_elsewhere(stage: Stage) -> None:
+def test_a_store_elsewhere_needs_its_token_and_the_token_needs_a_store_elsewhere(
+    stage: Stage,
+) -> None:
     def run(sha: str, **given: str) -> Ran:
         return stage.run("push", push_event(sha), sha, ref="refs/heads/main", **given)
 
     sha = main(stage)
     measured = run(sha, command="measure", baselines="none")
     ran = run(sha, command="store", measured=str(measured.out))
-    assert ran.code == 2 and "input store-token: is missing" in ran.error, measured.error + ran.error
+    assert ran.code == 2 and "input store-token: is missing" in ran.error, (
+        measured.error + ran.error
+    )
     assert "octo/sizes" in ran.error
-    other = stage.origin.push_main("Here", {"code-size.yml": stage.config(baseline={"store": "auto"})})
+    other = stage.origin.push_main(
+        "Here", {"code-size.yml": stage.config(baseline={"store": "auto"})}
+    )
     measured = run(other, command="measure")
     for command in ("prepare", "store"):
-        ran = run(other, command=command, measured=str(measured.out), store_token=STORE_TOKEN)
-        assert ran.code == 2 and "no other repository stores the baselines" in ran.error, ran.error
+        ran = run(
+            other, command=command, measured=str(measured.out), store_token=STORE_TOKEN
+        )
+        assert (
+            ran.code == 2 and "no other repository stores the baselines" in ran.error
+        ), ran.error

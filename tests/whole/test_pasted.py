@@ -29,11 +29,32 @@ thresholds:
 def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
     cache = own_cache(tmp_path / "cache", "3.13.0")
     flags = "--flags=--iree-opt-level=O3"
-    selected = ("--model", MODEL, "--target", TARGET, "--cache", cache, "--out", tmp_path / "out")
+    selected = (
+        "--model",
+        MODEL,
+        "--target",
+        TARGET,
+        "--cache",
+        cache,
+        "--out",
+        tmp_path / "out",
+    )
     (tmp_path / "code-size.yml").write_text(STRICT, encoding="utf-8")
-    compared = bot("compare", "--config", tmp_path / "code-size.yml", "--compiler", "3.13.0", flags, *selected)
+    compared = bot(
+        "compare",
+        "--config",
+        tmp_path / "code-size.yml",
+        "--compiler",
+        "3.13.0",
+        flags,
+        *selected,
+    )
     comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
-    (cell,) = [cell for cell in json.loads((tmp_path / "out/report.json").read_bytes())["cells"] if cell["metrics"]]
+    (cell,) = [
+        cell
+        for cell in json.loads((tmp_path / "out/report.json").read_bytes())["cells"]
+        if cell["metrics"]
+    ]
     sizes = cell["metrics"]["artifact_bytes"]
     assert sizes["base"] != sizes["head"], "a change that is reported has commands"
     block = re.search(r"<summary>Reproduce .*?```sh\n(.*?)```", comment, re.DOTALL)
@@ -44,7 +65,10 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
     here.mkdir()
     venv.create(tmp_path / "venv", with_pip=True)
     program = tmp_path / "venv/bin/code-size-bot"
-    program.write_text(f"#!{sys.executable}\nimport sys\nfrom bot.cli.main import main\nsys.exit(main())\n")
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom bot.cli.main import"
+        " main\nsys.exit(main())\n"
+    )
     program.chmod(0o755)
     environment = {
         **os.environ,
@@ -53,17 +77,35 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
         "PYTHONPATH": str(ROOT),
     }
     argv = ["sh", "-e", "-c", script]
-    done = subprocess.run(argv, cwd=here, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        argv,
+        cwd=here,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
     assert (here / "base.vmfb").stat().st_size == sizes["base"]
     assert (here / f"{MODEL}.vmfb").stat().st_size == sizes["head"]
 
     lines = compared.stdout.splitlines()
-    printed = [line.removeprefix("reproduce: ") for line in lines if line.startswith("reproduce: ")]
+    printed = [
+        line.removeprefix("reproduce: ")
+        for line in lines
+        if line.startswith("reproduce: ")
+    ]
     assert len(printed) == 2
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     plain = {"PATH": os.environ["PATH"], "HOME": str(elsewhere)}
-    subprocess.run(["sh", "-e", "-c", "\n".join(printed)], cwd=elsewhere, env=plain, timeout=900, check=True)
+    subprocess.run(
+        ["sh", "-e", "-c", "\n".join(printed)],
+        cwd=elsewhere,
+        env=plain,
+        timeout=900,
+        check=True,
+    )
     assert (elsewhere / "base.vmfb").stat().st_size == sizes["base"]
     assert (elsewhere / "head.vmfb").stat().st_size == sizes["head"]

@@ -43,35 +43,66 @@ def formed_causes(home: Path, base: str, head: str) -> list[Any]:
 
 
 def test_a_new_pass_before_regions_are_formed_is_named(tmp_path: Path) -> None:
-    """The report named the pass that forms regions, which is the same on both sides; swapping sides changes nothing."""
+    """The report named the pass that forms regions, which is the same on both sides.
+
+    Swapping sides changes nothing.
+    """
     configured(tmp_path, "attn_out_proj")
     for base, head in (("3.11.0", "3.13.0"), ("3.13.0", "3.11.0")):
         (root,) = formed_causes(tmp_path, base, head)
         assert (root.cause, root["pass"]) == ("fusion", NEW_PASS)
-        assert root.what == f"{NEW_PASS} forms other dispatch regions: proved by experiment"
+        assert (
+            root.what
+            == f"{NEW_PASS} forms other dispatch regions: proved by experiment"
+        )
     comment = (tmp_path / "3.11.0-3.13.0/comment.md").read_text(encoding="utf-8")
-    assert f"`{NEW_PASS}` **forms other dispatch regions: proved by experiment**" in comment
+    assert (
+        f"`{NEW_PASS}` **forms other dispatch regions: proved by experiment**"
+        in comment
+    )
     assert "iree-dispatch-creation-form-dispatch-regions" not in comment
     report = read_json(tmp_path / "3.11.0-3.13.0/report.json")
     lone = next(row["name"] for row in report.cells[0].dispatches if not row["base"])
-    cell = ("--model", "attn_out_proj", "--target", "vmvx", "--dispatch", f"head:{lone}")
+    cell = (
+        "--model",
+        "attn_out_proj",
+        "--target",
+        "vmvx",
+        "--dispatch",
+        f"head:{lone}",
+    )
     sides = ("--base", "3.11.0", "--head", "3.13.0", "--config", "c.yml")
-    told = json.loads(bot("trace", *sides, *cell, "--format", "json", cwd=tmp_path).stdout)
+    told = json.loads(
+        bot("trace", *sides, *cell, "--format", "json", cwd=tmp_path).stdout
+    )
     program = told["program"]
     assert (program["status"], program["phase"]) == ("proved", "global-optimization")
     assert (program["restored_regions"], program["regions"]) == (3, 3)
     assert program["pass"]["name"] == told["parts_at"] == NEW_PASS
-    assert (program["pass"]["runs_on"], program["pass"]["status"]) == (HEAD_ONLY, "proved")
-    # The very bytes: head without the pass has the code that base's regions have in head's compiler.
+    assert (program["pass"]["runs_on"], program["pass"]["status"]) == (
+        HEAD_ONLY,
+        "proved",
+    )
+    # The very bytes: head without the pass has the code that base's regions have in
+    # head's compiler.
     assert program["pass"]["restored_bytes"] == program["moved_bytes"] != 0
 
 
 def test_a_pass_of_both_releases_that_changed_is_named() -> None:
-    """Masked attention became two dispatches by a change of elementwise fusion; regions are formed as before."""
+    """Masked attention became two dispatches by a change of elementwise fusion.
+
+    Regions are formed as before.
+    """
     source = CompileInput("m", PROGRAMS / "masked_attention.mlir")
     with compile_setup("3.11.0") as base, compile_setup("3.12.0") as head:
-        proof = prove_program(ProgramSide(base, FLAGS, source), ProgramSide(head, FLAGS, source)).proof
-    assert (proof.status, proof.phase, proof.regions) == ("proved", "dispatch-creation", 3)
+        proof = prove_program(
+            ProgramSide(base, FLAGS, source), ProgramSide(head, FLAGS, source)
+        ).proof
+    assert (proof.status, proof.phase, proof.regions) == (
+        "proved",
+        "dispatch-creation",
+        3,
+    )
     assert proof.passed is not None
     assert (proof.passed.name, proof.passed.status, proof.passed.restored_regions) == (
         "iree-dispatch-creation-elementwise-op-fusion",
@@ -84,6 +115,8 @@ def test_a_program_with_equal_regions_has_no_cause() -> None:
     """3.12.0 and 3.13.0 form the same regions of it; the code differs behind that."""
     source = CompileInput("m", PROGRAMS / "attn_out_proj.mlir")
     with compile_setup("3.12.0") as base, compile_setup("3.13.0") as head:
-        found = prove_program(ProgramSide(base, FLAGS, source), ProgramSide(head, FLAGS, source))
+        found = prove_program(
+            ProgramSide(base, FLAGS, source), ProgramSide(head, FLAGS, source)
+        )
     assert (found.proof.status, found.proof.why) == ("not-tried", SAME_REGIONS)
     assert found.proof.pass_name == ""

@@ -1,6 +1,7 @@
 """The whole story of pull requests: the action as a process, the real compiler and the quick suite, a GitHub over HTTP.
 
-One test tells it from the first push to the refused artifact, as each chapter stands on the one before.
+One test tells it from the first push to the refused artifact, as each chapter stands on
+the one before.
 """
 
 from __future__ import annotations
@@ -36,9 +37,20 @@ from bot.core.snapshot import CellKey, from_json
 
 pytestmark = pytest.mark.compiler
 
-WRITER = {"contents": "write", "issues": "write", "pull_requests": "write", "checks": "write", "actions": "write"}
+WRITER = {
+    "contents": "write",
+    "issues": "write",
+    "pull_requests": "write",
+    "checks": "write",
+    "actions": "write",
+}
 READER = dict.fromkeys(WRITER, "read")
-QUICK = ("bert_l4_f32_s128", "bert_l4_f32_dyn", "mobilenet_v1_f32_224", "mobilenet_v1_int8_tosa")
+QUICK = (
+    "bert_l4_f32_s128",
+    "bert_l4_f32_dyn",
+    "mobilenet_v1_f32_224",
+    "mobilenet_v1_int8_tosa",
+)
 BERT = CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64")
 
 
@@ -56,8 +68,15 @@ def configuration(cpu: str) -> str:
 
 
 def files_of_main() -> dict[str, str | None]:
-    models = {f"models/{name}.mlir": (configs_dir() / "models" / f"{name}.mlir").read_text() for name in QUICK}
-    return {**models, "code-size.yml": configuration("generic"), "requirements.txt": "iree-base-compiler==3.13.0\n"}
+    models = {
+        f"models/{name}.mlir": (configs_dir() / "models" / f"{name}.mlir").read_text()
+        for name in QUICK
+    }
+    return {
+        **models,
+        "code-size.yml": configuration("generic"),
+        "requirements.txt": "iree-base-compiler==3.13.0\n",
+    }
 
 
 @dataclass
@@ -76,13 +95,24 @@ class Story:
         self.hub.add_commit(sha, [before] if before else [])
         return self._run("push", push_event(sha), sha, "refs/heads/main", self.token)
 
-    def pull(self, number: int, action: str, head: str, merge: str, *, fork: bool = False) -> Run:
-        payload = pull_event(number, head, "mallory/repo" if fork else "octo/repo", action)
+    def pull(
+        self, number: int, action: str, head: str, merge: str, *, fork: bool = False
+    ) -> Run:
+        payload = pull_event(
+            number, head, "mallory/repo" if fork else "octo/repo", action
+        )
         payload["pull_request"].update(merge_commit_sha=merge)
         payload["pull_request"]["head"].update(ref=f"topic-{number}")
         payload["pull_request"]["base"].update(sha=self.main)
         ref = f"refs/pull/{number}/merge"
-        run = self._run("pull_request", payload, merge, ref, self.read_only if fork else self.token, writes=not fork)
+        run = self._run(
+            "pull_request",
+            payload,
+            merge,
+            ref,
+            self.read_only if fork else self.token,
+            writes=not fork,
+        )
         if fork and run.report.is_dir():
             self.upload(report_zip(run.report))
         return run
@@ -93,7 +123,9 @@ class Story:
 
     def post(self, head: str) -> Run:
         payload = run_event(self.run_id, head)
-        return self._run("workflow_run", payload, self.main, "refs/heads/main", self.token)
+        return self._run(
+            "workflow_run", payload, self.main, "refs/heads/main", self.token
+        )
 
     @property
     def main(self) -> str:
@@ -101,22 +133,58 @@ class Story:
 
     def ours(self, number: int) -> list[str]:
         """Bodies of the bot's report comments."""
-        return [str(one["body"]) for one in self.hub.comments(number) if str(one["body"]).startswith(MARKER)]
+        return [
+            str(one["body"])
+            for one in self.hub.comments(number)
+            if str(one["body"]).startswith(MARKER)
+        ]
 
     def conclusion(self, head: str) -> str:
         """Of the newest check run."""
-        return str([check for check in self.hub.check_runs if check["head_sha"] == head][-1]["conclusion"])
+        return str(
+            [check for check in self.hub.check_runs if check["head_sha"] == head][-1][
+                "conclusion"
+            ]
+        )
 
-    def _run(self, event: str, payload: Payload, sha: str, ref: str, token: str, *, writes: bool = True) -> Run:
+    def _run(
+        self,
+        event: str,
+        payload: Payload,
+        sha: str,
+        ref: str,
+        token: str,
+        *,
+        writes: bool = True,
+    ) -> Run:
         self.run_id += 1
-        return self.runner.run(event, payload, sha=sha, ref=ref, token=token, run_id=self.run_id, writes=writes)
+        return self.runner.run(
+            event,
+            payload,
+            sha=sha,
+            ref=ref,
+            token=token,
+            run_id=self.run_id,
+            writes=writes,
+        )
 
-    def open_pull(self, number: int, files: dict[str, str | None], *, fork: bool = False) -> tuple[str, str]:
+    def open_pull(
+        self, number: int, files: dict[str, str | None], *, fork: bool = False
+    ) -> tuple[str, str]:
         """A new state of a pull request's branch, known to git and to GitHub."""
         head, merge = self.origin.push_pull(number, files)
-        repo, branch = ("mallory/repo", "topic") if fork else ("octo/repo", f"topic-{number}")
+        repo, branch = (
+            ("mallory/repo", "topic") if fork else ("octo/repo", f"topic-{number}")
+        )
         self.hub.add_commit(merge, [self.main, head])
-        self.hub.add_pull(number, head, head_repo=repo, head_branch=branch, merge_sha=merge, base_sha=self.main)
+        self.hub.add_pull(
+            number,
+            head,
+            head_repo=repo,
+            head_branch=branch,
+            merge_sha=merge,
+            base_sha=self.main,
+        )
         return head, merge
 
 
@@ -126,7 +194,9 @@ def story(tmp_path: Path) -> Iterator[Story]:
     with FakeGitHub("octo/repo") as hub:
         hub.add_user("alice", permission="write")
         hub.add_user("mallory", permission="read")
-        writer, reader = (hub.token(permissions=permissions) for permissions in (WRITER, READER))
+        writer, reader = (
+            hub.token(permissions=permissions) for permissions in (WRITER, READER)
+        )
         origin = Origin.create(tmp_path)
         yield Story(hub, origin, Runner(tmp_path, hub, origin, cache), writer, reader)
         hub.assert_contract()
@@ -143,32 +213,48 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     # Main is measured and stored on a branch of its own.
     run = story.push(story.origin.push_main("The suite", files_of_main()))
     assert run.code == 0, run.log
-    stored = git(story.origin.bare, "ls-tree", "-r", "--name-only", "code-size-data").splitlines()
+    stored = git(
+        story.origin.bare, "ls-tree", "-r", "--name-only", "code-size-data"
+    ).splitlines()
     assert sum(story.main in name for name in stored) == 1
     head_json = run.report / "head.json"
     assert stack(head_json) == 36_864  # the compiler's own figure for x86-64 generic
 
     # A commit that changes no code needs no measurement.
     run = story.push(story.origin.push_main("Words", {"README.md": "# Models\n"}))
-    assert run.code == 0 and "nothing to measure" in run.log and "1 commit older" in run.log, run.log
+    assert (
+        run.code == 0
+        and "nothing to measure" in run.log
+        and "1 commit older" in run.log
+    ), run.log
 
-    # A pull request that raises a dispatch's stack fails its check, and says so in one comment.
+    # A pull request that raises a dispatch's stack fails its check, and says so in one
+    # comment.
     head, merge = story.open_pull(1, {"code-size.yml": configuration("x86-64-v3")})
     run = story.pull(1, "opened", head, merge)
     assert run.code == 0, run.log
     (body,) = story.ours(1)
     assert "36,864" in body and "73,728" in body and "code-size-approved" in body
     assert head[:10] not in body or merge[:10] in body
-    assert story.main[:10] in body and merge[:10] in body and "first parent of the merge commit" in body
+    assert (
+        story.main[:10] in body
+        and merge[:10] in body
+        and "first parent of the merge commit" in body
+    )
     assert "measured 1 commit before it" in body
     assert run.outputs["verdict"] == "fail" and int(run.outputs["findings"]) > 0
-    assert run.outputs["comment-url"].endswith(f"#issuecomment-{hub.comments(1)[0]['id']}")
+    assert run.outputs["comment-url"].endswith(
+        f"#issuecomment-{hub.comments(1)[0]['id']}"
+    )
     assert story.conclusion(head) == "failure"
-    annotated = {note["path"] for check in hub.check_runs for note in check["annotations"]}
+    annotated = {
+        note["path"] for check in hub.check_runs for note in check["annotations"]
+    }
     assert annotated & {f"models/{BERT.model}.mlir", "code-size.yml"}
     assert "36,864" in run.summary
 
-    # A label by someone without write access changes nothing; by someone with it, it accepts what was measured.
+    # A label by someone without write access changes nothing; by someone with it, it
+    # accepts what was measured.
     hub.add_label(1, "code-size-approved", by="mallory")
     story.pull(1, "labeled", head, merge)
     assert story.conclusion(head) == "failure"
@@ -202,10 +288,15 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert int(run.outputs["new"]) == 8 and tiny.stem in body
     assert run.outputs["changed"] == "0"
 
-    # A fork's run can only measure; the trusted half tells, and what a maintainer accepts.
-    head, merge = story.open_pull(3, {"code-size.yml": configuration("x86-64-v3")}, fork=True)
+    # A fork's run can only measure; the trusted half tells, and what a maintainer
+    # accepts.
+    head, merge = story.open_pull(
+        3, {"code-size.yml": configuration("x86-64-v3")}, fork=True
+    )
     run = story.pull(3, "opened", head, merge, fork=True)
-    assert run.code == 0 and story.ours(3) == [] and run.outputs["verdict"] == "fail", run.log
+    assert run.code == 0 and story.ours(3) == [] and run.outputs["verdict"] == "fail", (
+        run.log
+    )
     run = story.post(head)
     assert run.code == 0, run.log
     (body,) = story.ours(3)
@@ -225,7 +316,9 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert run.code == 2, run.log
     (body,) = story.ours(3)
     assert "Code size: unknown" in body
-    assert re.findall(r"`[^`\n]*@everyone[^`\n]*`", body) and body.count("@everyone") == 1  # as code: nobody is called
+    assert (
+        re.findall(r"`[^`\n]*@everyone[^`\n]*`", body) and body.count("@everyone") == 1
+    )  # as code: nobody is called
     assert story.conclusion(head) == "failure"
 
 

@@ -1,6 +1,7 @@
 """The recipes of docs/compilers.md, each as it stands there; Triton and XLA from the package index.
 
-The first command of the page is the test of Triton: code-size-bot compare 3.6.0 3.9.0 --config triton
+The first command of the page is the test of Triton: code-size-bot compare 3.6.0 3.9.0
+--config triton
 """
 
 from __future__ import annotations
@@ -17,11 +18,19 @@ import pytest
 from places import ROOT
 
 PAGE = (ROOT / "docs" / "compilers.md").read_text(encoding="utf-8")
-TABLE = re.findall(r"^\| (\S+) ([\d×]+), (\S+) \| ([\d,]+) → ([\d,]+) B \| (.*?) \| ([\d,]+) → ([\d,]+) B", PAGE, re.M)
+TABLE = re.findall(
+    r"^\| (\S+) ([\d×]+), (\S+) \| ([\d,]+) → ([\d,]+) B \| (.*?) \| ([\d,]+) →"
+    r" ([\d,]+) B",
+    PAGE,
+    re.M,
+)
 WHOLE = ("base.json", "head.json", "report.json")
 METRICS = ("executable_bytes", "vgpr_spills", "stack_max_bytes")
 HEADER = "int area(int, int);\n"
-SOURCE = '#include "../include/area.h"\nint area(int a, int b) { int t[9]; t[a & 7] = b; return t[b & 7] * a; }\n'
+SOURCE = (
+    '#include "../include/area.h"\nint area(int a, int b) { int t[9]; t[a & 7] = b;'
+    " return t[b & 7] * a; }\n"
+)
 
 
 def recipe(title: str, home: Path) -> None:
@@ -34,7 +43,17 @@ def recipe(title: str, home: Path) -> None:
 
 
 def compared(home: Path, *words: str) -> dict[tuple[str, str], dict[str, Any]]:
-    argv = [sys.executable, "-m", "bot", "compare", *words, "--out", str(home / "out"), "--cache", str(home / "cache")]
+    argv = [
+        sys.executable,
+        "-m",
+        "bot",
+        "compare",
+        *words,
+        "--out",
+        str(home / "out"),
+        "--cache",
+        str(home / "cache"),
+    ]
     done = subprocess.run(argv, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     report = json.loads((home / "out/report.json").read_text())
@@ -43,7 +62,9 @@ def compared(home: Path, *words: str) -> dict[tuple[str, str], dict[str, Any]]:
 
 def without_costs(path: Path) -> str:
     """The text of a run's file but for what compiling cost in time and memory."""
-    return re.sub(r'"compile_(cpu_ms|peak_rss_kib)":(\d+|\{[^}]*\})', "", path.read_text())
+    return re.sub(
+        r'"compile_(cpu_ms|peak_rss_kib)":(\d+|\{[^}]*\})', "", path.read_text()
+    )
 
 
 def test_a_library_in_c(tmp_path: Path) -> None:
@@ -69,14 +90,33 @@ def test_xla(tmp_path: Path) -> None:
 @pytest.mark.compiler
 def test_triton_gives_the_table_of_the_page_to_the_byte_twice(tmp_path: Path) -> None:
     names = {"attention": "attn"}
-    words = ["3.6.0", "3.9.0", "--config", "triton", "--model", "attn*", "--model", "matmul_256*"]
-    words += [word for target in ("gfx942", "gfx950", "gfx1100", "sm_80") for word in ("--target", target)]
+    words = [
+        "3.6.0",
+        "3.9.0",
+        "--config",
+        "triton",
+        "--model",
+        "attn*",
+        "--model",
+        "matmul_256*",
+    ]
+    words += [
+        word
+        for target in ("gfx942", "gfx950", "gfx1100", "sm_80")
+        for word in ("--target", target)
+    ]
     cells = compared(tmp_path, *words)
     assert len(TABLE) == 5
     for kernel, shape, target, *row in TABLE:
-        metrics = cells[f"{names.get(kernel, kernel)}_{shape.replace('×', 'x')}", target]["metrics"]
+        metrics = cells[
+            f"{names.get(kernel, kernel)}_{shape.replace('×', 'x')}", target
+        ]["metrics"]
         measured = [metrics[id_][side] for id_ in METRICS for side in ("base", "head")]
-        spills = [None, None] if row[2] == "n/a" else [int(each.replace(",", "")) for each in row[2].split(" → ")]
+        spills = (
+            [None, None]
+            if row[2] == "n/a"
+            else [int(each.replace(",", "")) for each in row[2].split(" → ")]
+        )
         told = [int(each.replace(",", "")) for each in (row[0], row[1], row[3], row[4])]
         assert measured == [*told[:2], *spills, *told[2:]], (kernel, target)
     traced = cells["attn_128x64x128", "gfx1100"]["dispatches"]

@@ -14,7 +14,10 @@ from places import ROOT
 from real_compilers import binary, bot, offered, own_cache
 
 RELEASES = ("3.11.0", "3.12.0", "3.13.0")
-CONFIG = 'schema: code-size-config/1\nmodels: ["*.mlir"]\ntargets: [llvm-cpu-x86_64, vmvx]\ncomponents: {}\n'
+CONFIG = (
+    'schema: code-size-config/1\nmodels: ["*.mlir"]\ntargets: [llvm-cpu-x86_64,'
+    " vmvx]\ncomponents: {}\n"
+)
 CELL = ("--model", MOBILENET.model, "--target", MOBILENET.target)
 
 pytestmark = pytest.mark.compiler
@@ -40,24 +43,59 @@ def run(home: Path, file: str, *words: str) -> dict[str, Any]:
     return found
 
 
-def test_a_history_has_the_known_step_with_its_cause_and_the_artifacts_of_its_commands(home: Path) -> None:
-    history = run(home, "history.json", "history", "--releases", ",".join(RELEASES), *CELL)
-    points = [one for one in history["points"] if (one["model"], one["target"]) == (MOBILENET.model, MOBILENET.target)]
-    assert [point["metrics"]["artifact_bytes"] for point in points] == [50_438, 83_878, 83_990]
+def test_a_history_has_the_known_step_with_its_cause_and_the_artifacts_of_its_commands(
+    home: Path,
+) -> None:
+    history = run(
+        home, "history.json", "history", "--releases", ",".join(RELEASES), *CELL
+    )
+    points = [
+        one
+        for one in history["points"]
+        if (one["model"], one["target"]) == (MOBILENET.model, MOBILENET.target)
+    ]
+    assert [point["metrics"]["artifact_bytes"] for point in points] == [
+        50_438,
+        83_878,
+        83_990,
+    ]
     assert [point["metrics"]["executables"] for point in points] == [36, 36, 36]
-    move = next(point["move"] for point in points if "artifact_bytes" in point.get("move", {"changes": {}})["changes"])
+    move = next(
+        point["move"]
+        for point in points
+        if "artifact_bytes" in point.get("move", {"changes": {}})["changes"]
+    )
     assert move["cause"] == "strategy" and move["since"] == "3.11.0"
     for point in points:
-        (cell,) = (cell for cell in stored(point["compiler"]).cells if cell.key == MOBILENET)
-        assert point["digest"] == cell.artifact_digest, "the stored baselines are of the same artifacts"
-    line = points[-1]["command"].replace("iree-compile", shlex.quote(str(binary(RELEASES[-1]))), 1)
-    subprocess.run(["sh", "-c", line], cwd=home.parent, check=True, capture_output=True, timeout=600)
+        (cell,) = (
+            cell for cell in stored(point["compiler"]).cells if cell.key == MOBILENET
+        )
+        assert point["digest"] == cell.artifact_digest, (
+            "the stored baselines are of the same artifacts"
+        )
+    line = points[-1]["command"].replace(
+        "iree-compile", shlex.quote(str(binary(RELEASES[-1]))), 1
+    )
+    subprocess.run(
+        ["sh", "-c", line],
+        cwd=home.parent,
+        check=True,
+        capture_output=True,
+        timeout=600,
+    )
     assert (home.parent / f"{MOBILENET.model}.vmfb").stat().st_size == 83_990
 
 
 def test_a_bisection_finds_it_in_one_look_for_each_candidate(home: Path) -> None:
     found = run(home, "bisect.json", "bisect", *CELL, RELEASES[0], RELEASES[-1])
-    assert (found["last_good"], found["first_bad"], found["could_be"]) == ("3.11.0", "3.12.0", [])
+    assert (found["last_good"], found["first_bad"], found["could_be"]) == (
+        "3.11.0",
+        "3.12.0",
+        [],
+    )
     assert [look["values"][0] for look in found["looks"]][::2] == [50_438, 83_990]
     assert found["cause"] == "strategy"
-    assert "--base iree-base-compiler==3.11.0 --head iree-base-compiler==3.12.0" in found["commands"][0]
+    assert (
+        "--base iree-base-compiler==3.11.0 --head iree-base-compiler==3.12.0"
+        in found["commands"][0]
+    )

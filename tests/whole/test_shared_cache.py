@@ -21,7 +21,10 @@ from fake_wheels import LIBRARIES, entries, wheel_name, write_wheel
 from places import ROOT
 
 NOBODY = 65534
-CONFIG = "schema: code-size-config/1\nmodels: ['suite/*']\ntargets: [llvm-cpu-x86_64, vmvx]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: ['suite/*']\ntargets: [llvm-cpu-x86_64,"
+    " vmvx]\n"
+)
 BINDINGS = f"{LIBRARIES}/_mlir.cpython-{sys.version_info.major}{sys.version_info.minor}-x86_64-linux-gnu.so"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -36,7 +39,9 @@ class Room:
     def cache(self) -> Path:
         return self.folder / "cache"
 
-    def wheel(self, rules: Sequence[dict[str, str]] = (), bindings: str | None = None) -> FakeCompiler:
+    def wheel(
+        self, rules: Sequence[dict[str, str]] = (), bindings: str | None = None
+    ) -> FakeCompiler:
         fake = install(self.folder / "fake", rules, templates=TEMPLATES)
         files = entries(fake)
         if bindings is not None:
@@ -46,7 +51,17 @@ class Room:
 
     def command(self, *more: str) -> list[str]:
         wheel = str(self.folder / wheel_name())
-        asked = ["--compiler", wheel, "--config", "c.yml", "--cache", str(self.cache), "--out", "head.json", *more]
+        asked = [
+            "--compiler",
+            wheel,
+            "--config",
+            "c.yml",
+            "--cache",
+            str(self.cache),
+            "--out",
+            "head.json",
+            *more,
+        ]
         return [sys.executable, "-m", "bot", "measure", *asked]
 
     def environment(self, temporary: Path | None = None) -> dict[str, str]:
@@ -56,7 +71,9 @@ class Room:
             "TMPDIR": str(temporary or self.folder / "tmp"),
         }
 
-    def run(self, *more: str, umask: int = -1, temporary: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *more: str, umask: int = -1, temporary: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(*more),
             cwd=self.folder,
@@ -100,17 +117,26 @@ def disk(directory: Path, options: str) -> Iterator[Path]:
 
 @needs_root
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_another_user_archives_the_cache_of_a_run_whatever_its_umask(room: Room, umask: int) -> None:
+def test_another_user_archives_the_cache_of_a_run_whatever_its_umask(
+    room: Room, umask: int
+) -> None:
     room.wheel(bindings="class Context: pass\n")
     ran = room.run(umask=umask)
     assert ran.returncode == 0, ran.stderr
     paths = list(room.cache.rglob("*"))
     assert {path.stat().st_mode & 0o777 for path in paths if path.is_dir()} == {0o755}
-    assert {path.stat().st_mode & 0o777 for path in paths if path.is_file()} == {0o644, 0o755}
+    assert {path.stat().st_mode & 0o777 for path in paths if path.is_file()} == {
+        0o644,
+        0o755,
+    }
     tar = ["tar", "--create", "--file=-", f"--directory={room.folder}", "cache"]
-    archived = subprocess.run(tar, user=NOBODY, group=NOBODY, extra_groups=[], capture_output=True)
+    archived = subprocess.run(
+        tar, user=NOBODY, group=NOBODY, extra_groups=[], capture_output=True
+    )
     assert (archived.returncode, archived.stderr) == (0, b"")
-    listed = subprocess.run(["tar", "--list"], input=archived.stdout, capture_output=True).stdout.decode()
+    listed = subprocess.run(
+        ["tar", "--list"], input=archived.stdout, capture_output=True
+    ).stdout.decode()
     for part in ("toolchains/", "iree-compile", "cells/", ".files.json", "digests/"):
         assert part in listed, listed
 
@@ -130,7 +156,9 @@ def test_a_read_only_cache_is_used_and_said_to_be_one(room: Room) -> None:
         assert ran.returncode == 0, ran.stderr
         said = f"the cache {room.cache} is read-only: new builds are not kept"
         assert ran.stderr.count(said) == 1
-        assert {row["status"] for row in room.rows().values()} == {"ok"} and len(room.rows()) == 4
+        assert {row["status"] for row in room.rows().values()} == {"ok"} and len(
+            room.rows()
+        ) == 4
         assert sorted(path for path in room.cache.rglob("*")) == before
 
 
@@ -141,7 +169,11 @@ def test_a_read_only_cache_without_the_compiler_says_so(room: Room) -> None:
         ran = room.run()
     assert ran.returncode == 2
     [line] = ran.stderr.splitlines()
-    assert line.startswith("code-size-bot: ") and "Read-only file system" in line and str(room.cache) in line
+    assert (
+        line.startswith("code-size-bot: ")
+        and "Read-only file system" in line
+        and str(room.cache) in line
+    )
 
 
 # A machine in trouble
@@ -157,9 +189,11 @@ def test_a_full_place_for_temporary_files_is_no_failure_of_a_model(room: Room) -
         ran = room.run("--jobs", "1")
     assert ran.returncode == 2 and fake.compiles
     line = ran.stderr.splitlines()[-1]
-    assert line == (
-        f"code-size-bot: {room.folder / 'tmp'}: the disk has no space for temporary files: No space left on device "
-        "(free some space there, or set TMPDIR to another directory)"
+    assert (
+        line
+        == f"code-size-bot: {room.folder / 'tmp'}: the disk has no space for temporary"
+        " files: No space left on device (free some space there, or set TMPDIR to"
+        " another directory)"
     )
     assert not (room.cache / "cells").exists()
 
@@ -188,7 +222,10 @@ def test_what_the_machine_refused_is_tried_again_and_one_that_asks_for_far_too_m
     for _ in range(2):
         assert room.run().returncode in (0, 2)
         said = room.rows()["alpha vmvx"]["failure"]["message"]
-        assert said.startswith("on this machine: " if is_tried_again else says) and says in said
+        assert (
+            said.startswith("on this machine: " if is_tried_again else says)
+            and says in said
+        )
         compiles.append(fake.compiles)
     assert (compiles[1] > compiles[0]) is is_tried_again
 
@@ -197,10 +234,18 @@ def test_what_the_machine_refused_is_tried_again_and_one_that_asks_for_far_too_m
 
 
 def test_a_reader_that_dies_is_asked_again_in_the_next_run(room: Room) -> None:
-    fake = room.wheel(bindings="class Context:\n    def __init__(self):\n        import os\n        os.abort()\n")
+    fake = room.wheel(
+        bindings=(
+            "class Context:\n    def __init__(self):\n        import os\n       "
+            " os.abort()\n"
+        )
+    )
     assert room.run().returncode == 0
     row = room.rows()["alpha vmvx"]
-    assert row["status"] == "ok" and "on this machine: the IR reader ended" in row["reasons"]["dispatch_regions"]
+    assert (
+        row["status"] == "ok"
+        and "on this machine: the IR reader ended" in row["reasons"]["dispatch_regions"]
+    )
     first = fake.compiles
     assert room.run().returncode == 0
     assert fake.compiles == 2 * first
@@ -216,9 +261,16 @@ def test_a_cell_that_needs_no_reader_is_kept_without_one(room: Room) -> None:
 # A run that was killed
 
 
-def test_what_a_killed_run_left_is_swept_by_the_next_and_its_compilers_are_gone(room: Room) -> None:
+def test_what_a_killed_run_left_is_swept_by_the_next_and_its_compilers_are_gone(
+    room: Room,
+) -> None:
     fake = room.wheel([{"do": "hang", "kind": "direct"}])
-    killed = subprocess.Popen(room.command(), cwd=room.folder, env=room.environment(), stderr=subprocess.DEVNULL)
+    killed = subprocess.Popen(
+        room.command(),
+        cwd=room.folder,
+        env=room.environment(),
+        stderr=subprocess.DEVNULL,
+    )
     assert wait_until(lambda: len(fake.pids) >= 2, 30)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
@@ -234,7 +286,12 @@ def test_what_a_killed_run_left_is_swept_by_the_next_and_its_compilers_are_gone(
 
 def test_a_living_runs_files_and_other_peoples_are_left_alone(room: Room) -> None:
     fake = room.wheel([{"do": "hang", "kind": "direct"}])
-    living = subprocess.Popen(room.command(), cwd=room.folder, env=room.environment(), stderr=subprocess.DEVNULL)
+    living = subprocess.Popen(
+        room.command(),
+        cwd=room.folder,
+        env=room.environment(),
+        stderr=subprocess.DEVNULL,
+    )
     assert wait_until(lambda: len(fake.pids) >= 2, 30)
     temporary = room.folder / "tmp"
     [used] = temporary.glob("code-size-bot-run-*")
@@ -252,7 +309,9 @@ def test_a_living_runs_files_and_other_peoples_are_left_alone(room: Room) -> Non
         ).returncode
         == 0
     )
-    assert set(temporary.iterdir()) == expected and list((room.folder / "suite").iterdir())
+    assert set(temporary.iterdir()) == expected and list(
+        (room.folder / "suite").iterdir()
+    )
     living.send_signal(signal.SIGTERM)
     assert living.wait() == 130
 
@@ -277,7 +336,11 @@ def test_a_run_over_its_limit_keeps_what_it_used(room: Room) -> None:
     for path in (room.cache / "cells").rglob("*.json"):
         os.utime(path, (0, 0))
     ran = room.run("--model", "alpha", "--cache-limit", "1KiB")
-    assert ran.returncode == 0 and "the cache was above its limit of 1.0 KiB: removed 2 entries of " in ran.stderr
+    assert (
+        ran.returncode == 0
+        and "the cache was above its limit of 1.0 KiB: removed 2 entries of "
+        in ran.stderr
+    )
     before = fake.compiles
     assert room.run("--model", "alpha").returncode == 0 and fake.compiles == before
     assert room.run("--model", "beta").returncode == 0 and fake.compiles > before

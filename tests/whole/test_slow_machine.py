@@ -16,7 +16,10 @@ from bot.core.parting import NO_BUDGET
 
 SLOW_CLOCK = ROOT / "tests/support/slow_clock"
 RELEASES = ("3.11.0", "3.13.0")
-CONFIG = "schema: code-size-config/1\nmodels: [{model}]\ntargets: [llvm-cpu-x86_64, llvm-cpu-riscv64]\n"
+CONFIG = (
+    "schema: code-size-config/1\nmodels: [{model}]\ntargets: [llvm-cpu-x86_64,"
+    " llvm-cpu-riscv64]\n"
+)
 MEASURED = ("compile_cpu_ms", "compile_peak_rss_kib")
 _TIME_OR_MEMORY = re.compile(r"[+−]?[\d,]+ (ms|KiB)( \([^)]*\))?")
 
@@ -30,7 +33,18 @@ def written(home: Path, factor: int) -> Path:
     path = os.pathsep.join((str(SLOW_CLOCK), str(ROOT)))
     sides = ("--base", RELEASES[0], "--head", RELEASES[1])
     environment = {"PYTHONPATH": path, "CLOCK_FACTOR": str(factor)}
-    bot("compare", *sides, "--config", home / "c.yml", "--cache", cache, "--out", out, cwd=home, env=environment)
+    bot(
+        "compare",
+        *sides,
+        "--config",
+        home / "c.yml",
+        "--cache",
+        cache,
+        "--out",
+        out,
+        cwd=home,
+        env=environment,
+    )
     return out
 
 
@@ -42,16 +56,23 @@ def timeless(report: Any) -> Any:
     return report
 
 
-def test_a_clock_three_times_as_fast_changes_no_trace_no_recheck_and_no_word(tmp_path: Path) -> None:
+def test_a_clock_three_times_as_fast_changes_no_trace_no_recheck_and_no_word(
+    tmp_path: Path,
+) -> None:
     model = ROOT / "configs/models/bert_l4_f32_s128.mlir"
     (tmp_path / "c.yml").write_text(CONFIG.format(model=model), encoding="utf-8")
     fast, slow = (written(tmp_path, factor) for factor in (1, 3))
     reports = [read_json(out / "report.json") for out in (fast, slow)]
-    times = [sum(cell["metrics"]["compile_cpu_ms"]["head"] for cell in report["cells"]) for report in reports]
+    times = [
+        sum(cell["metrics"]["compile_cpu_ms"]["head"] for cell in report["cells"])
+        for report in reports
+    ]
     assert times[1] > 1.5 * times[0], "the clock of the second run is another one"
     assert timeless(reports[0]) == timeless(reports[1])
     rows = [row for cell in reports[0]["cells"] for row in cell["dispatches"]]
-    assert any(row.get("pass") for row in rows) and any(row.get("untraced") == NO_BUDGET for row in rows)
+    assert any(row.get("pass") for row in rows) and any(
+        row.get("untraced") == NO_BUDGET for row in rows
+    )
     for name in ("comment.md", "summary.md", "report.html"):
         texts = [(out / name).read_text(encoding="utf-8") for out in (fast, slow)]
         plain = [_TIME_OR_MEMORY.sub("", text) for text in texts]

@@ -54,9 +54,14 @@ def acting(tmp_path: Path) -> Iterator[action_stage.Stage]:
 
 @pytest.mark.parametrize(
     ("read", "form"),
-    [*((read, "502 with a JSON text") for read in READS), *(("labels", form) for form in list(FORMS)[1:])],
+    [
+        *((read, "502 with a JSON text") for read in READS),
+        *(("labels", form) for form in list(FORMS)[1:]),
+    ],
 )
-def test_post_tells_the_pull_request_whatever_github_answers(stage: Stage, read: str, form: str) -> None:
+def test_post_tells_the_pull_request_whatever_github_answers(
+    stage: Stage, read: str, form: str
+) -> None:
     status, body = FORMS[form]
     stage.grown()
     stage.hub.fail_next("GET", READS[read], status, times=30, body=body)
@@ -65,35 +70,57 @@ def test_post_tells_the_pull_request_whatever_github_answers(stage: Stage, read:
         assert ran.code == 3 and "does not redirect to a storage" in ran.error
     else:
         assert ran.code == 3 and "cannot " in ran.error, ran.error
-    assert stage.conclusions == ["failure"] and stage.hub.check_runs[0]["status"] == "completed"
+    assert (
+        stage.conclusions == ["failure"]
+        and stage.hub.check_runs[0]["status"] == "completed"
+    )
     assert len(stage.bodies) == (read not in WITHOUT_A_COMMENT)
-    assert ran.outputs["comment-url"] == "".join(str(one["html_url"]) for one in stage.hub.comments(NUMBER))
+    assert ran.outputs["comment-url"] == "".join(
+        str(one["html_url"]) for one in stage.hub.comments(NUMBER)
+    )
     assert ran.summary
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("write", WRITES)
-def test_an_answer_to_a_write_that_cannot_be_read_is_settled_by_a_look(stage: Stage, write: str, form: str) -> None:
+def test_an_answer_to_a_write_that_cannot_be_read_is_settled_by_a_look(
+    stage: Stage, write: str, form: str
+) -> None:
     status, body = FORMS[form]
     stage.grown()
     stage.hub.fail_next("POST", WRITES[write], status, body=body, served=True)
     ran = stage.post()
-    assert (ran.code, ran.error) == (0, "") and stage.body and stage.conclusions == ["failure"]
+    assert (
+        (ran.code, ran.error) == (0, "")
+        and stage.body
+        and stage.conclusions == ["failure"]
+    )
     assert ran.outputs["comment-url"]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_pulls_that_cannot_be_listed_leave_nobody_to_tell(stage: Stage, form: str) -> None:
+def test_pulls_that_cannot_be_listed_leave_nobody_to_tell(
+    stage: Stage, form: str
+) -> None:
     status, body = FORMS[form]
     stage.grown()
     stage.hub.fail_next("GET", r"/pulls$", status, times=30, body=body)
     ran = stage.post()
-    assert ran.code == 3 and "cannot look for the pull request of" in ran.error and stage.writes == []
+    assert (
+        ran.code == 3
+        and "cannot look for the pull request of" in ran.error
+        and stage.writes == []
+    )
 
 
 # --- mistakes of our own ---------------------------------------------------------------------------------------------
 
-MISTAKES = (MemoryError(), RecursionError("deep"), KeyError("ghs_secret"), AssertionError("<b>@everyone</b>"))
+MISTAKES = (
+    MemoryError(),
+    RecursionError("deep"),
+    KeyError("ghs_secret"),
+    AssertionError("<b>@everyone</b>"),
+)
 
 
 def raising(error: Exception) -> Callable[..., Any]:
@@ -119,10 +146,14 @@ def test_a_mistake_in_post_is_told_and_raised(
     assert stage.conclusions == ["failure"] and stage.state.alarming
 
 
-def test_a_mistake_while_a_mistake_is_told_hides_neither(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_while_a_mistake_is_told_hides_neither(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.upload(sides(side(BASE), side(MERGE)))
     monkeypatch.setattr(bot.github.posting, "reported", raising(MemoryError("first")))
-    monkeypatch.setattr("bot.github.delivering.render_broken", raising(KeyError("second")))
+    monkeypatch.setattr(
+        "bot.github.delivering.render_broken", raising(KeyError("second"))
+    )
     with pytest.raises(MemoryError, match="first"):
         stage.post()
 
@@ -136,7 +167,11 @@ def test_a_mistake_in_review_is_told_and_raised(
     monkeypatch.setattr("bot.study.prepare.Work.measured", raising(error))
     assert acting.pull(head, merge).code == InternalError.exit_code
     (body,) = acting.comments()
-    assert type(error).__name__ in body and "internal error: " in body and acting.conclusions == ["failure"]
+    assert (
+        type(error).__name__ in body
+        and "internal error: " in body
+        and acting.conclusions == ["failure"]
+    )
 
 
 def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
@@ -146,27 +181,44 @@ def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
     monkeypatch.setattr("bot.study.prepare.Work.measured", raising(MemoryError()))
     assert acting.push(main).code == InternalError.exit_code
     for summary in acting.home.glob("run-*/summary.md"):
-        assert "internal error: " in summary.read_text() and "MemoryError" in summary.read_text()
+        assert (
+            "internal error: " in summary.read_text()
+            and "MemoryError" in summary.read_text()
+        )
 
 
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_review_tells_the_pull_request_whatever_github_answers(acting: action_stage.Stage, form: str) -> None:
+def test_review_tells_the_pull_request_whatever_github_answers(
+    acting: action_stage.Stage, form: str
+) -> None:
     acting.main()
     status, body = FORMS[form]
     acting.hub.fail_next("GET", READS["labels"], status, times=30, body=body)
-    ran = acting.pull(*acting.open_pull({"models/a.mlir": action_stage.MODEL.format("a") + "// longer\n"}))
+    ran = acting.pull(
+        *acting.open_pull(
+            {"models/a.mlir": action_stage.MODEL.format("a") + "// longer\n"}
+        )
+    )
     assert ran.code == 3, ran.error
-    assert acting.comments() == [] and len(acting.conclusions) == 1 and "cannot read who labelled" in ran.error
+    assert (
+        acting.comments() == []
+        and len(acting.conclusions) == 1
+        and "cannot read who labelled" in ran.error
+    )
 
 
-def test_a_network_that_is_gone_before_there_is_a_report_is_told(acting: action_stage.Stage) -> None:
+def test_a_network_that_is_gone_before_there_is_a_report_is_told(
+    acting: action_stage.Stage,
+) -> None:
     acting.main()
     head, merge = acting.open_pull({"notes.txt": "one\n"})
     acting.before_act = lambda: acting.origin.bare.rename(acting.home / "away.git")
-    acting.after_measuring = lambda: (acting.home / "away.git").rename(acting.origin.bare)
+    acting.after_measuring = lambda: (acting.home / "away.git").rename(
+        acting.origin.bare
+    )
     ran = acting.pull(head, merge)
     assert ran.code in (2, 3) and ran.error
     (body,) = acting.comments()
@@ -174,8 +226,12 @@ def test_a_network_that_is_gone_before_there_is_a_report_is_told(acting: action_
     assert ran.outputs["comment-url"].endswith(str(acting.hub.comments(1)[0]["id"]))
 
 
-@pytest.mark.parametrize("text", ["thresholds: 7\n", "schema: code-size-config/1\nreport_id: [\n"])
-def test_a_broken_configuration_reports_under_the_base_s_name(acting: action_stage.Stage, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["thresholds: 7\n", "schema: code-size-config/1\nreport_id: [\n"]
+)
+def test_a_broken_configuration_reports_under_the_base_s_name(
+    acting: action_stage.Stage, text: str
+) -> None:
     acting.main(report_id="nightly")
     ran = acting.pull(*acting.open_pull({"code-size.yml": text}))
     assert ran.code == 2 and "code-size.yml" in ran.error

@@ -30,8 +30,12 @@ from bot.system.processes import Cancel
 pytestmark = pytest.mark.compiler
 
 SIDES = ("--base", "3.11.0", "--head", "3.13.0")
-CONFIG = "schema: code-size-config/1\nmodels: [{models}]\ntargets: [llvm-cpu-x86_64, llvm-cpu-aarch64, cuda, vmvx]\n"
-# Counts the operations of a function with the compiler's own parser, which the reader does not use.
+CONFIG = (
+    "schema: code-size-config/1\nmodels: [{models}]\ntargets: [llvm-cpu-x86_64,"
+    " llvm-cpu-aarch64, cuda, vmvx]\n"
+)
+# Counts the operations of a function with the compiler's own parser, which the reader
+# does not use.
 COUNTED = """
 import collections, json, sys
 from iree.compiler import ir
@@ -52,7 +56,13 @@ print(json.dumps(counts))
 
 
 NOT_COUNTED = {
-    *("func.return", "linalg.yield", "scf.yield", "vector.yield", "scf.forall.in_parallel"),
+    *(
+        "func.return",
+        "linalg.yield",
+        "scf.yield",
+        "vector.yield",
+        "scf.forall.in_parallel",
+    ),
     *("memref.assume_alignment", "util.assume.int"),
 }
 """Terminators, which the printer may leave out, and what becomes no code."""
@@ -68,14 +78,27 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def asked(home: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+def asked(
+    home: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
+) -> str:
     assert main(["trace", *SIDES, "--config", str(home / "c.yml"), *arguments]) == code
     told = capsys.readouterr()
     return told.out if code == 0 else told.err
 
 
-def test_what_stopped_unrolling_index_arithmetic_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cell = ("--model", "bert*", "--target", "x86_64", "--dispatch", "dispatch_1", "--format", "json")
+def test_what_stopped_unrolling_index_arithmetic_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = (
+        "--model",
+        "bert*",
+        "--target",
+        "x86_64",
+        "--dispatch",
+        "dispatch_1",
+        "--format",
+        "json",
+    )
     told: dict[str, Any] = json.loads(asked(home, capsys, *cell))
     assert told["schema"] == "code-size-trace/1"
     assert told["code_bytes"] == {"base": 32013, "head": 9383}
@@ -85,23 +108,54 @@ def test_what_stopped_unrolling_index_arithmetic_is_named(home: Path, capsys: py
     parted = told["passes"][told["parts_at_place"]]
     assert parted["name"] == told["parts_at"]
     assert parted["head"] - parted["base"] == -256 == sum(parted["apart"].values())
-    assert all(one["share"] == 0 for one in told["passes"][: told["parts_at_place"]][-3:])
+    assert all(
+        one["share"] == 0 for one in told["passes"][: told["parts_at_place"]][-3:]
+    )
 
 
 @pytest.mark.parametrize("target", ["llvm-cpu-aarch64", "cuda", "vmvx"])
-def test_every_kind_of_target_is_traced(home: Path, capsys: pytest.CaptureFixture[str], target: str) -> None:
+def test_every_kind_of_target_is_traced(
+    home: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
     told = json.loads(
-        asked(home, capsys, "--model", "product", "--target", target, "--dispatch", "*", "--format", "json")
+        asked(
+            home,
+            capsys,
+            "--model",
+            "product",
+            "--target",
+            target,
+            "--dispatch",
+            "*",
+            "--format",
+            "json",
+        )
     )
     assert len(told["passes"]) > 10
     assert False not in told["same_code"].values()
 
 
-def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = asked(home, capsys, "--model", "bert*", "--target", "x86_64", "--dispatch", "main$async_dispatch_1_*")
-    assert "3.11.0" in lines and "3.13.0" in lines, "both columns have room on 80 columns"
+def test_the_terminal_says_what_parts_them_and_how_to_see_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = asked(
+        home,
+        capsys,
+        "--model",
+        "bert*",
+        "--target",
+        "x86_64",
+        "--dispatch",
+        "main$async_dispatch_1_*",
+    )
+    assert "3.11.0" in lines and "3.13.0" in lines, (
+        "both columns have room on 80 columns"
+    )
     told = " ".join(lines.split())
-    assert "the sides diverge after iree-llvmcpu-virtual-vector-lowering: affine.delinearize_index −256" in told
+    assert (
+        "the sides diverge after iree-llvmcpu-virtual-vector-lowering:"
+        " affine.delinearize_index −256" in told
+    )
     assert told.count("the traced compile gives the same code as the artifact") == 2
     assert "--compile-to=executable-sources" in told
     assert "--mlir-print-ir-after-all" in told
@@ -115,20 +169,44 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(home: Path, capsys:
             ("--model", "product", "--target", "x86_64", "--dispatch", "nothing"),
             "no dispatch that can be traced has the name",
         ),
-        (("--model", "bert*", "--target", "x86_64", "--dispatch", "main*dispatch_1*"), "matches several"),
+        (
+            (
+                "--model",
+                "bert*",
+                "--target",
+                "x86_64",
+                "--dispatch",
+                "main*dispatch_1*",
+            ),
+            "matches several",
+        ),
     ],
 )
 def test_what_is_not_one_dispatch_is_refused(
-    home: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    said: str,
 ) -> None:
     told = asked(home, capsys, *arguments, code=2)
     assert said in told
     assert len(told.strip().splitlines()[-1]) < 400
 
 
-def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, tmp_path: Path) -> None:
-    request = Request({"head": "3.11.0"}, home / "c.yml", ("bert*",), ("x86_64",), cache=default_cache(), out=tmp_path)
-    work = Work(request, load_config(home / "c.yml"), TerminalShow(quiet=True), Cancel())
+def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(
+    home: Path, tmp_path: Path
+) -> None:
+    request = Request(
+        {"head": "3.11.0"},
+        home / "c.yml",
+        ("bert*",),
+        ("x86_64",),
+        cache=default_cache(),
+        out=tmp_path,
+    )
+    work = Work(
+        request, load_config(home / "c.yml"), TerminalShow(quiet=True), Cancel()
+    )
     plan = work.prepare("head", "3.11.0")
     whole = work.measured([plan])["head"]
     traced = with_largest_traced(plan, whole, work, 3)
@@ -146,7 +224,11 @@ def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(home: Path, 
         {"affine.delinearize_index": -256},
     )
     assert first.traced.dispatches == 1
-    untraced = {row.untraced for row in report.cells[0].dispatches if isinstance(row.untraced, str)}
+    untraced = {
+        row.untraced
+        for row in report.cells[0].dispatches
+        if isinstance(row.untraced, str)
+    }
     assert untraced <= {NOT_STORED, NOT_TRACED}
 
 
@@ -162,11 +244,14 @@ MINUS = """func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> (ten
 """
 
 
-def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_pass_that_forms_other_dispatches_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Of a pair, and of a dispatch that one side alone has: by the operations of the same places of the model."""
     (tmp_path / "minus.mlir").write_text(MINUS, encoding="utf-8")
     (tmp_path / "c.yml").write_text(
-        "schema: code-size-config/1\nmodels: [minus.mlir]\ntargets: [vmvx]\n", encoding="utf-8"
+        "schema: code-size-config/1\nmodels: [minus.mlir]\ntargets: [vmvx]\n",
+        encoding="utf-8",
     )
     flags = "--flags=--iree-dispatch-creation-fuse-multi-use=false"
     work = ["--compiler", "3.13.0", flags, "--config", str(tmp_path / "c.yml")]
@@ -176,55 +261,110 @@ def test_the_pass_that_forms_other_dispatches_is_named(tmp_path: Path, capsys: p
     name = "iree-dispatch-creation-form-dispatch-regions"
     assert (root.cause, root["pass"], root.operations) == ("fusion", name, {REGION: 1})
     assert root.what == f"{name} forms other dispatch regions: proved by experiment"
-    assert [sorted(side for side in ("base", "head") if row[side]) for row in report.cells[0].dispatches] == [
+    assert [
+        sorted(side for side in ("base", "head") if row[side])
+        for row in report.cells[0].dispatches
+    ] == [
         ["head"],
         ["base", "head"],
     ]
     comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
-    assert f"**Pass** `{name}` **forms other dispatch regions: proved by experiment**" in comment
-    assert "the sides diverge" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert (
+        f"**Pass** `{name}` **forms other dispatch regions: proved by experiment**"
+        in comment
+    )
+    assert "the sides diverge" in (tmp_path / "out/report.html").read_text(
+        encoding="utf-8"
+    )
     capsys.readouterr()
     for row in report.cells[0].dispatches:
-        model = ["--model", "minus", "--target", "vmvx", "--dispatch", f"head:{row['name']}"]
+        model = [
+            "--model",
+            "minus",
+            "--target",
+            "vmvx",
+            "--dispatch",
+            f"head:{row['name']}",
+        ]
         assert main(["trace", *work, *model, "--format", "json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert (told["parts_at"], told["operations"]) == (root["pass"], {REGION: 1})
         assert told["program"]["pass"]["status"] == "proved"
-        assert all("--mlir-print-ir-tree-dir=passes" in line for lines in told["commands"].values() for line in lines)
+        assert all(
+            "--mlir-print-ir-tree-dir=passes" in line
+            for lines in told["commands"].values()
+            for line in lines
+        )
 
     base = tmp_path / "out/base.json"
     stored = json.loads(base.read_text(encoding="utf-8"))
     (cell,) = stored["cells"]
-    larger = {metric: cell["metrics"][metric] + 1 for metric in ("artifact_bytes", "unattributed_bytes")}
-    cell["others"] = [{"status": "ok", "artifact_digest": "0" * 64, "metrics": cell["metrics"] | larger}]
+    larger = {
+        metric: cell["metrics"][metric] + 1
+        for metric in ("artifact_bytes", "unattributed_bytes")
+    }
+    cell["others"] = [
+        {
+            "status": "ok",
+            "artifact_digest": "0" * 64,
+            "metrics": cell["metrics"] | larger,
+        }
+    ]
     base.write_text(json.dumps(stored), encoding="utf-8")
     lone = next(row["name"] for row in report.cells[0].dispatches if not row["base"])
     model = ["--model", "minus", "--target", "vmvx", "--dispatch", lone]
-    assert main(["trace", "--base", str(base), "--head", "3.13.0", flags, *work[3:], *model]) == 5
+    assert (
+        main(
+            ["trace", "--base", str(base), "--head", "3.13.0", flags, *work[3:], *model]
+        )
+        == 5
+    )
     said = capsys.readouterr().err
     assert f"{lone}: is only on head, and has no counterpart" in said
 
 
 @pytest.mark.parametrize("wanted", ["a:b*", "head:a:b*", "base:dispatch_0"])
-def test_a_colon_in_a_name_is_no_side(tmp_path: Path, capsys: pytest.CaptureFixture[str], wanted: str) -> None:
+def test_a_colon_in_a_name_is_no_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wanted: str
+) -> None:
     """Nor an emoji; the compiler prints no pass over such a name, and that is what is said."""
-    function = 'func.func @"a:b"(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %y = math.exp %x : tensor<8xf32>\n'
-    (tmp_path / "m.mlir").write_text(f"{function}  return %y : tensor<8xf32>\n}}\n", encoding="utf-8")
-    (tmp_path / "c.yml").write_text("schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [vmvx]\n", encoding="utf-8")
+    function = (
+        'func.func @"a:b"(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %y = math.exp %x :'
+        " tensor<8xf32>\n"
+    )
+    (tmp_path / "m.mlir").write_text(
+        f"{function}  return %y : tensor<8xf32>\n}}\n", encoding="utf-8"
+    )
+    (tmp_path / "c.yml").write_text(
+        "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [vmvx]\n",
+        encoding="utf-8",
+    )
     cell = ("--model", "m", "--target", "vmvx", "--dispatch", wanted)
     assert main(["trace", *SIDES, "--config", str(tmp_path / "c.yml"), *cell]) == 5
     shown = capsys.readouterr()
     assert "a:b_dispatch_0" in shown.out
-    assert f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass for it" in shown.err
+    assert (
+        f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass"
+        " for it" in shown.err
+    )
 
 
 @pytest.mark.parametrize("release", ["3.11.0", "3.13.0"])
-def test_counts_are_those_of_the_compilers_own_parser(tmp_path: Path, release: str) -> None:
+def test_counts_are_those_of_the_compilers_own_parser(
+    tmp_path: Path, release: str
+) -> None:
     toolchain = resolve(release, default_cache(), Cancel(), print)
     if toolchain.bindings is None:
         pytest.fail(toolchain.no_bindings)
-    flags = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu"]
-    options = ["--mlir-print-ir-after-all", "--mlir-print-ir-after-change", "--mlir-disable-threading"]
+    flags = [
+        "--iree-hal-target-backends=llvm-cpu",
+        "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu",
+    ]
+    options = [
+        "--mlir-print-ir-after-all",
+        "--mlir-print-ir-after-change",
+        "--mlir-disable-threading",
+    ]
     made = subprocess.run(
         [toolchain.binary, "-", *flags, *options, "-o", tmp_path / "a.vmfb"],
         input=PRODUCT.encode(),
@@ -248,8 +388,16 @@ def test_counts_are_those_of_the_compilers_own_parser(tmp_path: Path, release: s
         reader = PassReader(name)
         reader.feed(f"// -----// IR Dump After {header}\n{body}".encode())
         reader.feed(b"")
-        expected = {name: count for name, count in json.loads(counted.stdout).items() if name not in NOT_COUNTED}
+        expected = {
+            name: count
+            for name, count in json.loads(counted.stdout).items()
+            if name not in NOT_COUNTED
+        }
         (state,) = DispatchTrace(tuple(reader.steps)).states()
-        assert {name: count for name, count in state.operations.items() if name not in NOT_COUNTED} == expected, header
+        assert {
+            name: count
+            for name, count in state.operations.items()
+            if name not in NOT_COUNTED
+        } == expected, header
         compared += 1
     assert compared > 20

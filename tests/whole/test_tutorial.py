@@ -20,9 +20,20 @@ from workflow_play import BOT, Play
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 WORKFLOW = ROOT / "configs" / "workflows" / "minimal.yml"
-WRITER = {"contents": "read", "issues": "write", "pull_requests": "write", "checks": "write"}
-PROGRAM = f"#!{sys.executable}\nimport sys\nfrom bot.cli.main import main\nsys.exit(main())\n"
-PERSON = {f"GIT_{role}_{part}": "tester" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+WRITER = {
+    "contents": "read",
+    "issues": "write",
+    "pull_requests": "write",
+    "checks": "write",
+}
+PROGRAM = (
+    f"#!{sys.executable}\nimport sys\nfrom bot.cli.main import main\nsys.exit(main())\n"
+)
+PERSON = {
+    f"GIT_{role}_{part}": "tester"
+    for role in ("AUTHOR", "COMMITTER")
+    for part in ("NAME", "EMAIL")
+}
 
 
 @dataclass
@@ -54,7 +65,9 @@ class Reader:
             timeout=900,
             check=False,
         )
-        assert done.returncode == expected_code, f"{block.text}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == expected_code, (
+            f"{block.text}\n{done.stdout}\n{done.stderr}"
+        )
         return done.stdout
 
     def expect_lines(self, text: str) -> None:
@@ -85,7 +98,9 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def play(tmp_path: Path, hub: FakeGitHub, origin: Origin, cache: Path) -> Iterator[Play]:
+def play(
+    tmp_path: Path, hub: FakeGitHub, origin: Origin, cache: Path
+) -> Iterator[Play]:
     readable = hub.token(permissions={"contents": "read"})
     writable = hub.token(permissions=WRITER)
     access = Access({readable: False, writable: True}, public=True)
@@ -170,7 +185,9 @@ def test_every_step_of_the_tutorial_runs_and_shows_what_the_page_shows(
 
     def run_workflow() -> str:
         """Run both jobs; returns the conclusion of the newest check of the head commit."""
-        ran = play.play("pull_request", event, merge, "refs/pull/1/merge", "measure", "report")
+        ran = play.play(
+            "pull_request", event, merge, "refs/pull/1/merge", "measure", "report"
+        )
         assert ran.code == 0, play.runs["measure"].log + ran.log
         checks = [check for check in hub.check_runs if check["head_sha"] == head]
         assert checks[-1]["name"] == "code size (main)"

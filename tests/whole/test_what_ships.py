@@ -47,18 +47,40 @@ class Suite:
     def write(self, model: str, targets: Sequence[str] | Mapping[str, Any]) -> Path:
         """Write the model and the configuration, and return its path."""
         (self.home / "model.mlir").write_text(model, encoding="utf-8")
-        keys = {"schema": "code-size-config/1", "models": ["model.mlir"], "targets": targets}
+        keys = {
+            "schema": "code-size-config/1",
+            "models": ["model.mlir"],
+            "targets": targets,
+        }
         path = self.home / "config.yml"
         path.write_text(json.dumps(keys), encoding="utf-8")
         return path
 
-    def measure(self, model: str, targets: Sequence[str] | Mapping[str, Any]) -> dict[str, Cell]:
+    def measure(
+        self, model: str, targets: Sequence[str] | Mapping[str, Any]
+    ) -> dict[str, Cell]:
         """Return target → cell."""
         config, out = self.write(model, targets), self.home / "snapshot.json"
-        bot("measure", "--compiler", RELEASE, "--config", config, "--cache", self.cache, "--out", out, codes=(0, 5))
-        return {cell.key.target: cell for cell in from_json(out.read_text(encoding="utf-8")).cells}
+        bot(
+            "measure",
+            "--compiler",
+            RELEASE,
+            "--config",
+            config,
+            "--cache",
+            self.cache,
+            "--out",
+            out,
+            codes=(0, 5),
+        )
+        return {
+            cell.key.target: cell
+            for cell in from_json(out.read_text(encoding="utf-8")).cells
+        }
 
-    def compare(self, model: str, targets: Mapping[str, Any], *options: str) -> dict[str, Any]:
+    def compare(
+        self, model: str, targets: Mapping[str, Any], *options: str
+    ) -> dict[str, Any]:
         """Return target → cell of the report, of a comparison with these options on head."""
         config, out = self.write(model, targets), self.home / "out"
         where = ("--config", config, "--cache", self.cache, "--out", out)
@@ -89,15 +111,21 @@ def require_parts(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("target", ["llvm-cpu-x86_64", "vmvx", "vulkan-spirv"])
-def test_a_polyglot_zip_is_read_like_the_plain_artifact(suite: Suite, target: str) -> None:
-    cells = suite.measure(MATMUL, {"zip": extended(ZIP, target=target), target: extended(target=target)})
+def test_a_polyglot_zip_is_read_like_the_plain_artifact(
+    suite: Suite, target: str
+) -> None:
+    cells = suite.measure(
+        MATMUL, {"zip": extended(ZIP, target=target), target: extended(target=target)}
+    )
     zipped, plain = cells["zip"], cells[target]
     assert (zipped.status, plain.status) == ("ok", "ok")
     require_parts(zipped)
     assert zipped.metrics["entry_points"] == plain.metrics["entry_points"] == 1
     headers = (TABLES, OTHER)  # an executable of vmvx is a ZIP itself
     assert without(zipped.parts, headers) == without(plain.parts, headers)
-    assert (zipped.metrics["artifact_bytes"] or 0) > (plain.metrics["artifact_bytes"] or 0)
+    assert (zipped.metrics["artifact_bytes"] or 0) > (
+        plain.metrics["artifact_bytes"] or 0
+    )
 
 
 def without(parts: Mapping[str, int], names: Collection[str]) -> dict[str, int]:
@@ -120,41 +148,75 @@ KERNEL = f"""hal.executable public @kernel {{
   }}
 }}
 """
-LOADED = "util.global public mutable @state = 1 : i32\nutil.func private @unused() {\n  util.return\n}\n"
+LOADED = (
+    "util.global public mutable @state = 1 : i32\nutil.func private @unused() {\n "
+    " util.return\n}\n"
+)
 
 
 @pytest.mark.parametrize("model", [KERNEL, LOADED])
-def test_a_model_without_a_public_function_fails_with_that_reason(suite: Suite, model: str) -> None:
+def test_a_model_without_a_public_function_fails_with_that_reason(
+    suite: Suite, model: str
+) -> None:
     for cell in suite.measure(model, ["llvm-cpu-x86_64", "cuda"]).values():
         assert cell.status == "failed" and not cell.metrics
-        assert cell.reason.startswith("the model has no public function, so the artifact is empty")
+        assert cell.reason.startswith(
+            "the model has no public function, so the artifact is empty"
+        )
 
 
 def test_a_function_without_device_code_is_measured(suite: Suite) -> None:
-    model = "func.func @same(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"
+    model = (
+        "func.func @same(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x :"
+        " tensor<4xf32>\n}\n"
+    )
     cell = suite.measure(model, ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
-    assert (cell.status, cell.metrics["executables"], cell.metrics["executable_bytes"]) == ("ok", 0, 0)
+    assert (
+        cell.status,
+        cell.metrics["executables"],
+        cell.metrics["executable_bytes"],
+    ) == ("ok", 0, 0)
 
 
 VMVX_TARGET = """#vmvx = #hal.executable.target<"vmvx", "vmvx-bytecode-fb", {}>
 #local = #hal.device.target<"local", [#vmvx]> : !hal.device
 """
-ATTRIBUTE = f"{VMVX_TARGET}module attributes {{hal.device.targets = [#local]}} {{\n{MATMUL}}}\n"
+ATTRIBUTE = (
+    f"{VMVX_TARGET}module attributes {{hal.device.targets = [#local]}} {{\n{MATMUL}}}\n"
+)
 GLOBAL = f"{VMVX_TARGET}util.global private @device = #local\n{MATMUL}"
-ALIAS = f'module attributes {{hal.device.targets = [#hal.device.alias<"vulkan"> : !hal.device]}} {{\n{MATMUL}}}\n'
+ALIAS = (
+    'module attributes {hal.device.targets = [#hal.device.alias<"vulkan"> :'
+    f" !hal.device]}} {{\n{MATMUL}}}\n"
+)
 
 
 @pytest.mark.parametrize(
-    ("model", "named"), [(ATTRIBUTE, " (vmvx vmvx-bytecode-fb)"), (GLOBAL, " (vmvx vmvx-bytecode-fb)"), (ALIAS, "")]
+    ("model", "named"),
+    [
+        (ATTRIBUTE, " (vmvx vmvx-bytecode-fb)"),
+        (GLOBAL, " (vmvx vmvx-bytecode-fb)"),
+        (ALIAS, ""),
+    ],
 )
-def test_a_model_with_devices_of_its_own_is_counted_for_no_target(suite: Suite, model: str, named: str) -> None:
+def test_a_model_with_devices_of_its_own_is_counted_for_no_target(
+    suite: Suite, model: str, named: str
+) -> None:
     cells = suite.measure(model, ["llvm-cpu-x86_64", "llvm-cpu-aarch64", "cuda"])
     assert len(cells) == 3
     for cell in cells.values():
-        assert (cell.status, cell.failure.stage if cell.failure else "") == ("failed", "output")
-        assert cell.reason.startswith(f"the model names its own devices{named}, which replace the target: remove")
+        assert (cell.status, cell.failure.stage if cell.failure else "") == (
+            "failed",
+            "output",
+        )
+        assert cell.reason.startswith(
+            f"the model names its own devices{named}, which replace the target: remove"
+        )
     report = suite.compare(model, {"x86": extended()})["x86"]
-    assert report["state"] == "broken" and report["metrics"]["artifact_bytes"] == {"base": None, "head": None}
+    assert report["state"] == "broken" and report["metrics"]["artifact_bytes"] == {
+        "base": None,
+        "head": None,
+    }
 
 
 # A device without room for what the code generator asks.
@@ -202,14 +264,24 @@ SCATTERED = f"""util.func public @{LONG}(%g: !hal.buffer_view, %w: !hal.buffer_v
 """
 
 
-def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(suite: Suite) -> None:
-    targets = {"gfx942": extended(target="rocm"), "gfx950": extended("--iree-rocm-target=gfx950", target="rocm")}
+def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(
+    suite: Suite,
+) -> None:
+    targets = {
+        "gfx942": extended(target="rocm"),
+        "gfx950": extended("--iree-rocm-target=gfx950", target="rocm"),
+    }
     cells = suite.measure(SCATTERED, targets)
-    assert {cell.failure.figure_bytes for cell in cells.values() if cell.failure} == {1_131_264}
+    assert {cell.failure.figure_bytes for cell in cells.values() if cell.failure} == {
+        1_131_264
+    }
     suite.compare(SCATTERED, targets)
     comment = (suite.home / "out" / "comment.md").read_text(encoding="utf-8")
     for name, limit in (("gfx942", "65,536"), ("gfx950", "163,840")):
-        words = f"above the device's workgroup memory: a function needs 1,131,264 B, the limit is {limit} B"
+        words = (
+            "above the device's workgroup memory: a function needs 1,131,264 B, the"
+            f" limit is {limit} B"
+        )
         (line,) = [line for line in comment.splitlines() if words in line]
         assert f"`{name}`" in line
 
@@ -218,9 +290,10 @@ def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(
 
 LIBRARY = ("--iree-llvmcpu-link-embedded=false", "--iree-llvmcpu-link-static")
 PATH_OPTION = "--iree-llvmcpu-static-library-output-path"
-TWO = MATMUL.replace("return %0 : tensor<32x32xf32>", "return %0, %1 : tensor<32x32xf32>, tensor<64x64xf32>").replace(
-    "-> tensor<32x32xf32> {", "-> (tensor<32x32xf32>, tensor<64x64xf32>) {", 1
-)
+TWO = MATMUL.replace(
+    "return %0 : tensor<32x32xf32>",
+    "return %0, %1 : tensor<32x32xf32>, tensor<64x64xf32>",
+).replace("-> tensor<32x32xf32> {", "-> (tensor<32x32xf32>, tensor<64x64xf32>) {", 1)
 TWO = TWO.replace(
     "  return",
     """  %large = tensor.empty() : tensor<64x64xf32>
@@ -235,7 +308,11 @@ def test_a_static_library_is_part_of_the_artifact(suite: Suite, tmp_path: Path) 
     targets = {"static": extended(*LIBRARY, f"{PATH_OPTION}=lib/static.o")}
     before = suite.measure(TWO, targets)["static"]
     require_parts(before)
-    assert (before.status, before.metrics["entry_points"], len(before.dispatches)) == ("ok", 2, 2)
+    assert (before.status, before.metrics["entry_points"], len(before.dispatches)) == (
+        "ok",
+        2,
+        2,
+    )
     assert all(row.code_bytes and row.code for row in before.dispatches)
     made = tmp_path / "made"
     (made / "lib").mkdir(parents=True)
@@ -245,34 +322,54 @@ def test_a_static_library_is_part_of_the_artifact(suite: Suite, tmp_path: Path) 
         subprocess.run(argv, stdin=source, cwd=made, check=True)
     shipped = [(made / name).read_bytes() for name in ("model.vmfb", "lib/static.o")]
     sizes = [len(data) for data in shipped]
-    assert (before.metrics["artifact_bytes"], before.metrics["executable_bytes"]) == (sum(sizes), sizes[1])
+    assert (before.metrics["artifact_bytes"], before.metrics["executable_bytes"]) == (
+        sum(sizes),
+        sizes[1],
+    )
     digests = " ".join(hashlib.sha256(data).hexdigest() for data in shipped)
     assert before.artifact_digest == hashlib.sha256(digests.encode()).hexdigest()
-    assert sorted(path.name for path in suite.home.iterdir()) == ["config.yml", "made", "model.mlir", "snapshot.json"]
+    assert sorted(path.name for path in suite.home.iterdir()) == [
+        "config.yml",
+        "made",
+        "model.mlir",
+        "snapshot.json",
+    ]
 
 
 def test_code_that_grows_in_a_static_library_is_a_change(suite: Suite) -> None:
     targets = {"static": extended(*LIBRARY)}
     cell = suite.compare(TWO, targets, "--flags=--align-all-blocks=6")["static"]
-    grown = {name: value["head"] - value["base"] for name, value in cell["metrics"].items() if name in ARTIFACT_PARTS}
+    grown = {
+        name: value["head"] - value["base"]
+        for name, value in cell["metrics"].items()
+        if name in ARTIFACT_PARTS
+    }
     assert cell["state"] == "changed" and cell["identical"] is False
     assert grown["executable_bytes"] > 1000
     assert sum(cell["waterfall"].values()) == sum(grown.values())
 
 
-def test_a_static_library_of_one_of_several_executables_does_not_ship_the_program(suite: Suite) -> None:
+def test_a_static_library_of_one_of_several_executables_does_not_ship_the_program(
+    suite: Suite,
+) -> None:
     targets = {"apart": extended(*LIBRARY, "--iree-hal-link-executables=false")}
     cell = suite.measure(TWO, targets)["apart"]
     assert (cell.status, cell.metrics) == ("failed", {})
-    assert cell.reason.startswith("the static library has 1 of 2 entry points: layer_dispatch_")
+    assert cell.reason.startswith(
+        "the static library has 1 of 2 entry points: layer_dispatch_"
+    )
 
 
-def test_libraries_of_other_formats_count_whole_and_those_of_the_system_like_any_executable(suite: Suite) -> None:
+def test_libraries_of_other_formats_count_whole_and_those_of_the_system_like_any_executable(
+    suite: Suite,
+) -> None:
     cells = suite.measure(
         TWO,
         {
             "system": extended(LIBRARY[0]),
-            "windows": extended(*LIBRARY, "--iree-llvmcpu-target-triple=x86_64-pc-windows-msvc"),
+            "windows": extended(
+                *LIBRARY, "--iree-llvmcpu-target-triple=x86_64-pc-windows-msvc"
+            ),
         },
     )
     for cell in cells.values():
@@ -288,22 +385,46 @@ def test_libraries_of_other_formats_count_whole_and_those_of_the_system_like_any
     ("flag", "words"),
     [
         ("--output-format=vm-c", "--output-format is not a flag for a build"),
-        ("--iree-vm-bytecode-module-output-format=mlir-text", "-output-format is not a flag for a build"),
-        ("--iree-vm-c-module-output-format=code", "--iree-vm-c-module-output-format is not a flag for a build"),
+        (
+            "--iree-vm-bytecode-module-output-format=mlir-text",
+            "-output-format is not a flag for a build",
+        ),
+        (
+            "--iree-vm-c-module-output-format=code",
+            "--iree-vm-c-module-output-format is not a flag for a build",
+        ),
         ("--compile-to=vm", "--compile-to is not a flag for a build"),
         ("--compile-mode=hal-executable", "--compile-mode is not a flag for a build"),
         ("--split-input-file", "--split-input-file is not a flag for a build"),
         ("--iree-list-plugins", "--iree-list-plugins is not a flag for a build"),
-        ("--iree-opt-export-parameters=model=weights.irpa", "the bot does not measure an archive of parameters"),
+        (
+            "--iree-opt-export-parameters=model=weights.irpa",
+            "the bot does not measure an archive of parameters",
+        ),
         (f"{PATH_OPTION}=/home/me/library.o", "write a relative path that ends in .o"),
         (f"{PATH_OPTION}=a/../../library.o", "write a relative path that ends in .o"),
         (f"{PATH_OPTION}=out.vmfb", "write a relative path that ends in .o"),
     ],
 )
-def test_a_flag_whose_output_is_not_measured_is_refused_by_name(suite: Suite, flag: str, words: str) -> None:
-    for targets, options in (({"x86": extended(flag)}, ()), ({"x86": extended()}, (f"--flags={flag}",))):
+def test_a_flag_whose_output_is_not_measured_is_refused_by_name(
+    suite: Suite, flag: str, words: str
+) -> None:
+    for targets, options in (
+        ({"x86": extended(flag)}, ()),
+        ({"x86": extended()}, (f"--flags={flag}",)),
+    ):
         config = suite.write(MATMUL, targets)
-        done = bot("compare", "--compiler", RELEASE, "--config", config, "--cache", suite.cache, *options, codes=(2,))
+        done = bot(
+            "compare",
+            "--compiler",
+            RELEASE,
+            "--config",
+            config,
+            "--cache",
+            suite.cache,
+            *options,
+            codes=(2,),
+        )
         assert words in done.stderr and "Traceback" not in done.stderr
         assert flag.partition("=")[0] in done.stderr
 
@@ -329,10 +450,22 @@ def lending(size: int) -> str:
 
 
 @pytest.mark.parametrize("size", [128, 256])
-def test_memory_that_the_caller_lends_is_memory_of_the_program(suite: Suite, size: int) -> None:
+def test_memory_that_the_caller_lends_is_memory_of_the_program(
+    suite: Suite, size: int
+) -> None:
     lent = suite.measure(lending(size), ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
-    own_text = lending(size).replace(", %storage: !hal.buffer)", ")").replace("export %3", "export %2")
-    own_text = "\n".join(line for line in own_text.splitlines() if "hal.tensor.transients" not in line)
+    own_text = (
+        lending(size)
+        .replace(", %storage: !hal.buffer)", ")")
+        .replace("export %3", "export %2")
+    )
+    own_text = "\n".join(
+        line for line in own_text.splitlines() if "hal.tensor.transients" not in line
+    )
     own = suite.measure(own_text, ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
-    assert lent.metrics["program_memory_bytes"] == own.metrics["program_memory_bytes"] == 3 * 4 * size * size
+    assert (
+        lent.metrics["program_memory_bytes"]
+        == own.metrics["program_memory_bytes"]
+        == 3 * 4 * size * size
+    )
     assert lent.metrics["dynamic_buffers"] == own.metrics["dynamic_buffers"] == 0

@@ -1,7 +1,8 @@
 """A program that states what is known of its dynamic dimensions: bounds and a divisor, by `util.assume.int`.
 
-A tensor argument is tied to its assumed dimensions. A tensor of PyTorch gets the operations by which `torch.export`
-writes bounds down. The compiler itself makes `util.assume.int` of them.
+A tensor argument is tied to its assumed dimensions. A tensor of PyTorch gets the
+operations by which `torch.export` writes bounds down. The compiler itself makes
+`util.assume.int` of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class Assumption:
 
 
 def assumed(ir: Any, module: Any, assumption: Assumption) -> int:
-    """State it of each dynamic dimension of each tensor that a public function takes; return how many there are."""
+    """State it of each dynamic dimension of each tensor that a public function takes.
+
+    Return how many there are.
+    """
     count = 0
     for operation in module.body.operations:
         function = operation.operation
@@ -50,11 +54,16 @@ def assumed(ir: Any, module: Any, assumption: Assumption) -> int:
 
 def _assumed_of(ir: Any, block: Any, assumption: Assumption, before: int) -> int:
     count = 0
-    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown(block.owner.context):
+    with (
+        ir.InsertionPoint.at_block_begin(block),
+        ir.Location.unknown(block.owner.context),
+    ):
         for argument in list(block.arguments):
             torch = _TORCH_TENSOR.match(str(argument.type))
             if torch:
-                count += _torch_shape(ir, argument, torch[1].split(","), assumption, before + count)
+                count += _torch_shape(
+                    ir, argument, torch[1].split(","), assumption, before + count
+                )
             elif isinstance(argument.type, ir.RankedTensorType):
                 count += _tied(ir, argument, assumption)
     return count
@@ -68,23 +77,34 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
     index, sizes, readers = ir.IndexType.get(), [], []
     for number in dynamic:
         value = ir.IntegerAttr.get(index, number)
-        place = ir.Operation.create("arith.constant", results=[index], attributes={"value": value})
-        size = ir.Operation.create("tensor.dim", results=[index], operands=[argument, place.result])
+        place = ir.Operation.create(
+            "arith.constant", results=[index], attributes={"value": value}
+        )
+        size = ir.Operation.create(
+            "tensor.dim", results=[index], operands=[argument, place.result]
+        )
         attributes = {"assumptions": ir.Attribute.parse(assumption.text)}
         assumed_size = ir.Operation.create(
-            "util.assume.int", results=[index], operands=[size.result], attributes=attributes
+            "util.assume.int",
+            results=[index],
+            operands=[size.result],
+            attributes=attributes,
         )
         sizes.append(assumed_size.result)
         readers.append(size)
     operands = [argument, *sizes]
-    tie = ir.Operation.create("flow.tensor.tie_shape", results=[kind], operands=operands)
+    tie = ir.Operation.create(
+        "flow.tensor.tie_shape", results=[kind], operands=operands
+    )
     argument.replace_all_uses_with(tie.result)
     for reader in (tie, *readers):
         reader.operands[0] = argument
     return len(dynamic)
 
 
-def _torch_shape(ir: Any, argument: Any, sizes: list[str], assumption: Assumption, number: int) -> int:
+def _torch_shape(
+    ir: Any, argument: Any, sizes: list[str], assumption: Assumption, number: int
+) -> int:
     integer, symbol_type = ir.IntegerType.get_signless(64), ir.Type.parse("!torch.int")
     last = assumption.last
     if last is None:
@@ -99,7 +119,9 @@ def _torch_shape(ir: Any, argument: Any, sizes: list[str], assumption: Assumptio
             "min_val": ir.IntegerAttr.get(integer, assumption.first),
             "max_val": ir.IntegerAttr.get(integer, last),
         }
-        symbol = ir.Operation.create("torch.symbolic_int", results=[symbol_type], attributes=attributes)
+        symbol = ir.Operation.create(
+            "torch.symbolic_int", results=[symbol_type], attributes=attributes
+        )
         terms.append(f"s{len(symbols)} * {assumption.divisor}")
         symbols.append(symbol.result)
     if not symbols:
@@ -108,5 +130,7 @@ def _torch_shape(ir: Any, argument: Any, sizes: list[str], assumption: Assumptio
     shape = ir.Attribute.parse(f"affine_map<()[{names}] -> ({', '.join(terms)})>")
     operands = [argument, *symbols]
     attributes = {"shape_expressions": shape}
-    ir.Operation.create("torch.bind_symbolic_shape", operands=operands, attributes=attributes)
+    ir.Operation.create(
+        "torch.bind_symbolic_shape", operands=operands, attributes=attributes
+    )
     return len(symbols)

@@ -1,8 +1,9 @@
 """Families of executables that deduplication left behind.
 
-Executables of one structure are one family, whatever of their constants, offsets and static shapes varies. Others may
-be the same but for the order of operands, or but for one operation more, or be fused around the same costliest
-operation. An executable is in one family at most.
+Executables of one structure are one family, whatever of their constants, offsets and
+static shapes varies. Others may be the same but for the order of operands, or but for
+one operation more, or be fused around the same costliest operation. An executable is in
+one family at most.
 """
 
 from __future__ import annotations
@@ -15,20 +16,55 @@ from math import prod
 from typing import Any
 
 from .ir_kinds import KINDS, PLAIN, kinds_of
-from .ir_members import DYNAMIC, FUNCTION, Member, Slot, attributes_of, partition, sizes_in
+from .ir_members import (
+    DYNAMIC,
+    FUNCTION,
+    Member,
+    Slot,
+    attributes_of,
+    partition,
+    sizes_in,
+)
 
-FAMILY_KINDS = ("constants", "static-shapes", "offsets", "operand-order", "extra-operation", "different-fusion")
+FAMILY_KINDS = (
+    "constants",
+    "static-shapes",
+    "offsets",
+    "operand-order",
+    "extra-operation",
+    "different-fusion",
+)
 """`bot.core.program.FAMILY_KINDS`."""
 IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
-_VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = 8, 4, 160, 40, 6
+_VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = (
+    8,
+    4,
+    160,
+    40,
+    6,
+)
 _FOLLOWING = ("static_sizes", "static_output_shape")
 """Arrays that the types of operands and results say, too."""
-_CONSTANT_OPERATIONS = frozenset({"arith.constant", "complex.constant", "flow.tensor.constant"})
+_CONSTANT_OPERATIONS = frozenset(
+    {"arith.constant", "complex.constant", "flow.tensor.constant"}
+)
 _ADDRESSING = frozenset({"arith.index_cast", "arith.index_castui"})
-_UNNAMED = frozenset({"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index", "iree_linalg_ext.yield"})
-_ORDERED = frozenset({"indexing_maps", "operandSegmentSizes", "function_type", "sym_name"})
+_UNNAMED = frozenset(
+    {
+        "linalg.generic",
+        "linalg.fill",
+        "linalg.yield",
+        "linalg.index",
+        "iree_linalg_ext.yield",
+    }
+)
+_ORDERED = frozenset(
+    {"indexing_maps", "operandSegmentSizes", "function_type", "sym_name"}
+)
 _COSTLY = KINDS[: KINDS.index("gather")]
-_ATTEMPTS = 32  # times that an operation is left out of one executable: each costs as much as it has operations
+# times that an operation is left out of one executable: each costs as much as it has
+# operations
+_ATTEMPTS = 32
 _VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 
 Draft = tuple[str, Sequence[Member], list[str]]
@@ -37,7 +73,10 @@ Words = Counter[tuple[str, str]]  # name and element type of operations that com
 
 def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
     """Each family as `{kind, members, varying}`, by kind, larger ones first."""
-    drafts = [_of_one_structure(group) for group in partition(members, lambda one: one.structure)]
+    drafts = [
+        _of_one_structure(group)
+        for group in partition(members, lambda one: one.structure)
+    ]
     rest = _outside(members, drafts)
     forms: dict[Hashable, int] = {}
     graphs = {member.name: _Graph(ir, member, forms) for member in rest}
@@ -45,12 +84,24 @@ def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
         rest = _outside(rest, drafts)
         drafts += search(rest, graphs)
     places = {member.name: place for place, member in enumerate(members)}
-    drafts.sort(key=lambda one: (FAMILY_KINDS.index(one[0]), -len(one[1]), places[one[1][0].name]))
+    drafts.sort(
+        key=lambda one: (
+            FAMILY_KINDS.index(one[0]),
+            -len(one[1]),
+            places[one[1][0].name],
+        )
+    )
     rows = []
     for kind, group, lines in drafts:
         more = len(lines) - _LINES_SHOWN
         varying = [*lines[:_LINES_SHOWN], *([f"… and {more} more"] if more > 0 else [])]
-        rows.append({"kind": kind, "members": [member.name for member in group], "varying": varying})
+        rows.append(
+            {
+                "kind": kind,
+                "members": [member.name for member in group],
+                "varying": varying,
+            }
+        )
     return rows
 
 
@@ -73,11 +124,14 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     if not kinds:
         return "constants", group, [IDENTICAL]
     is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    # values → what has them: what repeats how another varies, such as shapes inside an argument's, is left out
+    # values → what has them: what repeats how another varies, such as shapes inside an
+    # argument's, is left out
     shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
     for slots in columns:
         first, values = slots[0], tuple(map(_text_of, slots))
-        if first.constant is not None and first.kind != "type":  # the constant's value says its type
+        if (
+            first.constant is not None and first.kind != "type"
+        ):  # the constant's value says its type
             type_ = str(first.constant.results[0].type)
             lines = shapes if is_shaped and type_ == "index" else constants
             lines.setdefault(values, f"{type_} constant of {first.op.name}")
@@ -85,13 +139,33 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
             shapes.setdefault(values, _owner(first))
         elif first.constant is None and first.place[0] not in _FOLLOWING:
             arrays.setdefault(values, _owner(first))
-    kind = "static-shapes" if is_shaped else "offsets" if "offset" in kinds else "constants"
+    kind = (
+        "static-shapes"
+        if is_shaped
+        else "offsets"
+        if "offset" in kinds
+        else "constants"
+    )
     by_kind = [
-        [_line(label, [_short(value, _VALUE_CHARACTERS) for value in values], len(set(values)))
-         for values, label in lines.items()]
+        [
+            _line(
+                label,
+                [_short(value, _VALUE_CHARACTERS) for value in values],
+                len(set(values)),
+            )
+            for values, label in lines.items()
+        ]
         for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
-    ]  # fmt: skip
-    return kind, group, [line for line in dict.fromkeys(chain.from_iterable(zip_longest(*by_kind))) if line]
+    ]
+    return (
+        kind,
+        group,
+        [
+            line
+            for line in dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
+            if line
+        ],
+    )
 
 
 def _text_of(slot: Slot) -> str:
@@ -110,7 +184,11 @@ def _owner(slot: Slot) -> str:
     number = getattr(slot.place[0], "arg_number", None)
     if number is None:
         return f"result of {slot.op.name}"
-    return f"argument {number}" if slot.op.name == FUNCTION else f"block argument {number} of {slot.op.name}"
+    return (
+        f"argument {number}"
+        if slot.op.name == FUNCTION
+        else f"block argument {number} of {slot.op.name}"
+    )
 
 
 # The others: functions as what they store, and of what that is made.
@@ -148,7 +226,9 @@ class _Graph:
         effects, words = list[int](), Words()
         for op in (view.operation for view in block.operations):
             if op.name in _CONSTANT_OPERATIONS:
-                self._places[op.results[0]] = self._add(("constant", str(op.attributes["value"])), ())
+                self._places[op.results[0]] = self._add(
+                    ("constant", str(op.attributes["value"])), ()
+                )
                 continue
             operands = tuple(self._places[value] for value in op.operands)
             maps, below = self._enter(op, operands)
@@ -160,7 +240,12 @@ class _Graph:
             own += Words(_word(op))
             names = sorted(set(attributes_of(op)) - _ORDERED)
             attributes = tuple((name, str(op.attributes[name])) for name in names)
-            form = (op.name, attributes, maps, *(str(result.type) for result in op.results))
+            form = (
+                op.name,
+                attributes,
+                maps,
+                *(str(result.type) for result in op.results),
+            )
             made_of = (*(() if maps else operands), *inside)
             for at, result in enumerate(op.results):
                 self._places[result] = self._add((*form, at), made_of)
@@ -171,31 +256,49 @@ class _Graph:
             words += own
         return effects, words
 
-    def _enter(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[str, ...], list[Any]]:
+    def _enter(
+        self, op: Any, operands: tuple[int, ...]
+    ) -> tuple[tuple[str, ...], list[Any]]:
         """The maps of the results of a structured operation, and all blocks, whose arguments are sources from now on.
 
-        Where there is one argument to each operand, as in linalg, it is that operand, read in the order of its map.
+        Where there is one argument to each operand, as in linalg, it is that operand,
+        read in the order of its map.
         """
         blocks = [block for region in op.regions for block in region.blocks]
         arguments = [argument for block in blocks for argument in block.arguments]
         is_structured = "." in op.name and 0 < len(arguments) == len(operands)
         has_maps = is_structured and "indexing_maps" in op.attributes
-        maps = [str(one) for one in op.attributes["indexing_maps"]] if has_maps else [""] * len(operands)
+        maps = (
+            [str(one) for one in op.attributes["indexing_maps"]]
+            if has_maps
+            else [""] * len(operands)
+        )
         for at, argument in enumerate(arguments):
             form = ("in", maps[at] if is_structured else at, str(argument.type))
             used = (operands[at],) if is_structured else ()
             self._places[argument] = self._add(form, used)
         return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
 
-    def serial(self, alias: Mapping[int, int] | None = None) -> tuple[tuple[Any, ...], list[int]]:
+    def serial(
+        self, alias: Mapping[int, int] | None = None
+    ) -> tuple[tuple[Any, ...], list[int]]:
         """The graph from what is stored back to the arguments, and its sources in the order in which it comes to them.
 
-        Equal ones are the same graph but for the order of operands; `alias`: source → that which takes its place.
+        Equal ones are the same graph but for the order of operands; `alias`: source →
+        that which takes its place.
         """
         alias, terms = alias or {}, list[int]()
         for form, operands in self.sources:
-            terms.append(self._form((form, *sorted(terms[alias.get(one, one)] for one in operands))))
-        order, row, stack = dict[int, int](), list[Any](), sorted(self.effects, key=terms.__getitem__)
+            terms.append(
+                self._form(
+                    (form, *sorted(terms[alias.get(one, one)] for one in operands))
+                )
+            )
+        order, row, stack = (
+            dict[int, int](),
+            list[Any](),
+            sorted(self.effects, key=terms.__getitem__),
+        )
         while stack:
             at = stack.pop()
             if at in order:
@@ -204,39 +307,71 @@ class _Graph:
             order[at] = len(order)
             form, operands = self.sources[at]
             row.append((form, len(operands)))
-            stack += sorted((alias.get(one, one) for one in operands), key=terms.__getitem__)
+            stack += sorted(
+                (alias.get(one, one) for one in operands), key=terms.__getitem__
+            )
         return tuple(row), list(order)
 
 
 def _word(op: Any) -> list[tuple[str, str]]:
-    """Name and element type of an operation that computes, and not an address; nothing of all others."""
+    """Name and element type of an operation that computes, and not an address.
+
+    Nothing of all others.
+    """
     types = [str(value.type) for value in (*op.operands, *op.results)]
-    is_named = op.name.startswith(("linalg.", "iree_linalg_ext.")) and op.name not in _UNNAMED
-    is_scalar = op.name.startswith(("arith.", "math.", "complex.")) and op.name not in _ADDRESSING
-    return [(op.name, types[0] if types else "?")] if is_named or (is_scalar and types[:1] != ["index"]) else []
+    is_named = (
+        op.name.startswith(("linalg.", "iree_linalg_ext.")) and op.name not in _UNNAMED
+    )
+    is_scalar = (
+        op.name.startswith(("arith.", "math.", "complex."))
+        and op.name not in _ADDRESSING
+    )
+    return (
+        [(op.name, types[0] if types else "?")]
+        if is_named or (is_scalar and types[:1] != ["index"])
+        else []
+    )
 
 
-def _operand_orders(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
+def _operand_orders(
+    members: Sequence[Member], graphs: Mapping[str, _Graph]
+) -> Iterator[Draft]:
     """Families of the same graph."""
     serials = {member.name: graphs[member.name].serial() for member in members}
     for group in partition(members, lambda one: serials[one.name][0]):
         first, order = group[0], serials[group[0].name][1]
-        lines = [_order_line(one, serials[one.name][1], first, order) for one in group[1:]]
+        lines = [
+            _order_line(one, serials[one.name][1], first, order) for one in group[1:]
+        ]
         yield "operand-order", group, lines
 
 
-def _order_line(one: Member, order: list[int], first: Member, expected: list[int]) -> str:
+def _order_line(
+    one: Member, order: list[int], first: Member, expected: list[int]
+) -> str:
     """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
     arguments = len(first.arguments)
-    places = sorted((theirs, mine) for theirs, mine in zip(expected, order, strict=True) if theirs < arguments)
+    places = sorted(
+        (theirs, mine)
+        for theirs, mine in zip(expected, order, strict=True)
+        if theirs < arguments
+    )
     if all(theirs == mine for theirs, mine in places):
         return _line(f"@{one.name}", ["operands or operations in another order"])
-    return _line(f"@{one.name}", [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"])
+    return _line(
+        f"@{one.name}",
+        [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"],
+    )
 
 
-def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
+def _extra_operations(
+    members: Sequence[Member], graphs: Mapping[str, _Graph]
+) -> Iterator[Draft]:
     """Families of one executable and those that are the same without one operation, fed by one of its operands."""
-    alike, larger = defaultdict[Hashable, list[Member]](list), defaultdict[str, dict[str, str]](dict)
+    alike, larger = (
+        defaultdict[Hashable, list[Member]](list),
+        defaultdict[str, dict[str, str]](dict),
+    )
     for member in members:
         alike[frozenset(graphs[member.name].words.items())].append(member)
     for member in members:
@@ -248,46 +383,100 @@ def _extra_operations(members: Sequence[Member], graphs: Mapping[str, _Graph]) -
             for operand in operands
         )
         for smaller, source, op, operand in islice(candidates, _ATTEMPTS):
-            if smaller is not member and graph.serial({source: operand})[0] == graphs[smaller.name].serial()[0]:
+            if (
+                smaller is not member
+                and graph.serial({source: operand})[0]
+                == graphs[smaller.name].serial()[0]
+            ):
                 line = f"@{member.name} has one more {op.name} ({op.operands[0].type})"
-                larger[smaller.name].setdefault(member.name, _short(line, _LINE_CHARACTERS))
+                larger[smaller.name].setdefault(
+                    member.name, _short(line, _LINE_CHARACTERS)
+                )
     taken = set[str]()
     for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
         free = {one: line for one, line in lines.items() if one not in taken}
         if name not in taken and free:
             taken |= {name, *free}
-            yield "extra-operation", [one for one in members if one.name in (name, *free)], list(free.values())
+            yield (
+                "extra-operation",
+                [one for one in members if one.name in (name, *free)],
+                list(free.values()),
+            )
 
 
-def _different_fusions(members: Sequence[Member], graphs: Mapping[str, _Graph]) -> Iterator[Draft]:
+def _different_fusions(
+    members: Sequence[Member], graphs: Mapping[str, _Graph]
+) -> Iterator[Draft]:
     """Families around the same costliest operation, where what else they do is not the same."""
-    roots = {member.name: root for member in members if (root := _root(graphs[member.name])) is not None}
-    for group in partition([one for one in members if one.name in roots], lambda one: roots[one.name][0]):
+    roots = {
+        member.name: root
+        for member in members
+        if (root := _root(graphs[member.name])) is not None
+    }
+    for group in partition(
+        [one for one in members if one.name in roots], lambda one: roots[one.name][0]
+    ):
         others = [
-            Counter(name for name, _ in (graphs[one.name].words - roots[one.name][1]).elements()) for one in group
+            Counter(
+                name
+                for name, _ in (graphs[one.name].words - roots[one.name][1]).elements()
+            )
+            for one in group
         ]
         common = others[0].copy()
         for one in others[1:]:
             common &= one
         by_text: dict[str, list[str]] = {}
         for member, one in zip(group, others, strict=True):
-            ranked = sorted((one - common).items(), key=lambda item: (-item[1], item[0]))
-            parts = [f"{count} {name}" if count > 1 else name for name, count in ranked[:_NAMES_SHOWN]]
-            parts += [f"… ({(one - common).total()} operations)"] if len(ranked) > _NAMES_SHOWN else []
-            by_text.setdefault("+ " + ", ".join(parts) if parts else "nothing else", []).append(member.name)
+            ranked = sorted(
+                (one - common).items(), key=lambda item: (-item[1], item[0])
+            )
+            parts = [
+                f"{count} {name}" if count > 1 else name
+                for name, count in ranked[:_NAMES_SHOWN]
+            ]
+            parts += (
+                [f"… ({(one - common).total()} operations)"]
+                if len(ranked) > _NAMES_SHOWN
+                else []
+            )
+            by_text.setdefault(
+                "+ " + ", ".join(parts) if parts else "nothing else", []
+            ).append(member.name)
         if len(by_text) > 1:
-            names = (f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "") for who in by_text.values())
-            yield "different-fusion", group, [_line(name, [text]) for name, text in zip(names, by_text, strict=True)]
+            names = (
+                f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "")
+                for who in by_text.values()
+            )
+            yield (
+                "different-fusion",
+                group,
+                [
+                    _line(name, [text])
+                    for name, text in zip(names, by_text, strict=True)
+                ],
+            )
 
 
 def _root(graph: _Graph) -> tuple[str, Words] | None:
-    """The costliest operation as text without names, and what it computes; None where all is elementwise."""
+    """The costliest operation as text without names, and what it computes.
+
+    None where all is elementwise.
+    """
     best: tuple[tuple[int, int, int], Any, Words] | None = None
     for source, op, _, words in graph.units:
-        kinds = kinds_of(graph.ir, op) if op.name.startswith(("linalg.", "iree_linalg_ext.")) else set()
+        kinds = (
+            kinds_of(graph.ir, op)
+            if op.name.startswith(("linalg.", "iree_linalg_ext."))
+            else set()
+        )
         if ranks := [_COSTLY.index(kind) for kind in kinds if kind in _COSTLY]:
             shapes = (sizes_in(str(value.type)) for value in op.operands)
-            elements = sum(prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes)
+            elements = sum(
+                prod(int(size) for size in sizes if size != "?")
+                for sizes in shapes
+                if sizes
+            )
             key = (min(ranks), -elements, source)
             if best is None or key < best[0]:
                 best = key, op, words
@@ -295,22 +484,33 @@ def _root(graph: _Graph) -> tuple[str, Words] | None:
         return None
     numbers: dict[str, int] = {}
     text = best[1].get_asm(print_generic_op_form=True, **PLAIN)
-    return _VALUE.sub(lambda name: f"%{numbers.setdefault(name[0], len(numbers))}", text), best[2]
+    return (
+        _VALUE.sub(lambda name: f"%{numbers.setdefault(name[0], len(numbers))}", text),
+        best[2],
+    )
 
 
 def _short(text: str, characters: int) -> str:
     """At most so many characters, none of them a control character."""
-    clean = "".join(letter if letter.isprintable() else "?" for letter in text[: characters + 1])
+    clean = "".join(
+        letter if letter.isprintable() else "?" for letter in text[: characters + 1]
+    )
     return clean if len(clean) <= characters else clean[: characters - 1] + "…"
 
 
 def _line(label: str, values: Sequence[str], total: int = 0) -> str:
-    """`label: a, b, … (N values)`: different values in order, as many as fit; `total` where cutting made some equal."""
+    """`label: a, b, … (N values)`: different values in order, as many as fit.
+
+    `total` where cutting made some equal.
+    """
     distinct = list(dict.fromkeys(values))
     total = max(total, len(distinct))
     text = label
     for shown in range(min(len(distinct), _VALUES_SHOWN), 0, -1):
-        text = f"{label}: {', '.join(distinct[:shown])}{f', … ({total} values)' if shown < total else ''}"
+        text = (
+            f"{label}:"
+            f" {', '.join(distinct[:shown])}{f', … ({total} values)' if shown < total else ''}"
+        )
         if len(text) <= _LINE_CHARACTERS:
             break
     return _short(text, _LINE_CHARACTERS)

@@ -1,8 +1,9 @@
 """Groups of executables that could be one, and folding them: the first of a group takes what varies as operands.
 
-All sites of the group launch that one then. Static dimensions and offsets that vary become dynamic: in types, in
-operands of operations, in the workload. The compiler itself splits what is wider than 32 bits, and casts floats, for
-targets that take neither.
+All sites of the group launch that one then. Static dimensions and offsets that vary
+become dynamic: in types, in operands of operations, in the workload. The compiler
+itself splits what is wider than 32 bits, and casts floats, for targets that take
+neither.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from math import prod
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect
-from .ir_members import DYNAMIC, Member, Slot, Unfit, attributes_of, member_of, partition, read, sizes_in, with_sizes
+from .ir_members import (
+    DYNAMIC,
+    Member,
+    Slot,
+    Unfit,
+    attributes_of,
+    member_of,
+    partition,
+    read,
+    sizes_in,
+    with_sizes,
+)
 
 Answer = dict[str, Any]
 LEVELS = {
@@ -27,7 +39,11 @@ DISPATCH, _ORDINAL = "flow.dispatch", "iree_tensor_ext.dispatch.workload.ordinal
 _WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2  # segments of the operands of a dispatch
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
 _BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
-_LOAD, _TIE, _RESULT = "iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tie_shape", "result"
+_LOAD, _TIE, _RESULT = (
+    "iree_tensor_ext.dispatch.tensor.load",
+    "flow.dispatch.tie_shape",
+    "result",
+)
 _COUNTS = ("workgroup_count_from_slice", "workgroup_count_from_dag_root")
 _OFFSETS, _SIZES, _STRIDES = "static_offsets", "static_sizes", "static_strides"
 _OPERATIONS: Mapping[str, tuple[int, Mapping[int, int | str]]] = {
@@ -38,11 +54,21 @@ _OPERATIONS: Mapping[str, tuple[int, Mapping[int, int | str]]] = {
     "tensor.insert_slice": (2, {2: _OFFSETS, 3: _SIZES, 4: _STRIDES}),
     "tensor.pad": (1, {1: "static_low", 2: "static_high"}),
     _LOAD: (1, {1: 0, 2: _OFFSETS, 3: _SIZES, 4: _STRIDES}),
-    "iree_tensor_ext.dispatch.tensor.store": (2, {2: 1, 3: _OFFSETS, 4: _SIZES, 5: _STRIDES}),
+    "iree_tensor_ext.dispatch.tensor.store": (
+        2,
+        {2: 1, 3: _OFFSETS, 4: _SIZES, 5: _STRIDES},
+    ),
 }
 """Operations with operands for what is dynamic: operands before those where nothing says how many each segment has,
 and segment → whose entries it has: a static array's, those of an operand's type, or those of its result's."""
-_OF_ANY_SHAPE = ("linalg.", "iree_linalg_ext.", "arith.", "math.", "tensor.collapse_shape", "tensor.cast")
+_OF_ANY_SHAPE = (
+    "linalg.",
+    "iree_linalg_ext.",
+    "arith.",
+    "math.",
+    "tensor.collapse_shape",
+    "tensor.cast",
+)
 """Operations that only their types say the shape of."""
 
 
@@ -55,20 +81,31 @@ def groups(ir: Any, module: Any) -> Answer:
         "elements": {member.name: _elements(member) for member in every},
         "unfit": unfit,
         "groups": {
-            level: [[member.name for member in group] for group in partition(every, lambda one: one.key(free))]  # noqa: B023 - called at once
-            for level, free in LEVELS.items()
+            level: _names_of_groups(every, free) for level, free in LEVELS.items()
         },
     }
+
+
+def _names_of_groups(members: list[Member], free: frozenset[str]) -> list[list[str]]:
+    """Return the names in each group of members that are equal but for what is free."""
+    groups = partition(members, lambda member: member.key(free))
+    return [[member.name for member in group] for group in groups]
 
 
 def _elements(member: Member) -> int:
     """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
     shapes = (sizes_in(str(argument.type)) for argument in member.arguments)
-    return max((prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes), default=1)
+    return max(
+        (prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes),
+        default=1,
+    )
 
 
 def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
-    """Make each group one, in place, and verify; raises ValueError with the operation that broke."""
+    """Make each group one, in place, and verify.
+
+    Raises ValueError with the operation that broke.
+    """
     members, unfit = read(ir, module)
     results, left = list[Answer](), list[Answer]()
     for names in groups:
@@ -77,7 +114,9 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
                 raise Unfit(unfit.get(unknown[0], "the program has no such executable"))
             group = [members[name] for name in names]
             results.append({"members": names, "operands": _fold(ir, module, group)})
-            members = {name: member for name, member in members.items() if name not in names}
+            members = {
+                name: member for name, member in members.items() if name not in names
+            }
             members[names[0]] = member_of(ir, group[0].executable)
         except Unfit as error:
             left.append({"members": names, "why": str(error)})
@@ -85,14 +124,17 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
         try:
             module.operation.verify()
         except ir.MLIRError as error:
-            raise ValueError("; ".join(str(one.message) for one in error.error_diagnostics[:3])) from None
+            raise ValueError(
+                "; ".join(str(one.message) for one in error.error_diagnostics[:3])
+            ) from None
     return {"folded": results, "left": left}
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
     """Make the executables of a group one; the types of the operands that its sites pass now.
 
-    Raises Unfit, before anything was changed, where they are not of one key at some level: their slots would not match.
+    Raises Unfit, before anything was changed, where they are not of one key at some
+    level: their slots would not match.
     """
     if len({member.name for member in group}) < max(2, len(group)):
         raise Unfit("they are not at least two different executables")
@@ -117,7 +159,9 @@ def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[A
     """Member → its dispatch sites; raises Unfit where something else names a member."""
     sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
-        names = [ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]]
+        names = [
+            ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]
+        ]
         if len(names) == 1 and names[0] in sites:
             sites[names[0]].append(op)
         elif not sites.keys().isdisjoint(names):
@@ -127,7 +171,11 @@ def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[A
 
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
     """How many operands each site passes to the function; raises Unfit where they disagree."""
-    counts = {list(op.attributes["operandSegmentSizes"])[_ARGUMENTS] for ops in sites.values() for op in ops}
+    counts = {
+        list(op.attributes["operandSegmentSizes"])[_ARGUMENTS]
+        for ops in sites.values()
+        for op in ops
+    }
     if len(counts) > 1:
         raise Unfit("its sites pass different numbers of operands")
     if not counts or not all(sites.values()):
@@ -140,7 +188,9 @@ class Varying(NamedTuple):
 
     type: Any
     slots: tuple[Slot, ...]  # of the representative
-    attributes: tuple[Any, ...]  # the value that each member's site passes, as the attribute of a constant
+    attributes: tuple[
+        Any, ...
+    ]  # the value that each member's site passes, as the attribute of a constant
     is_shape: bool
 
 
@@ -148,23 +198,39 @@ def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
     """What varies in the group, each way of varying once."""
     ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for at, column in enumerate(zip(*(member.slots for member in group), strict=True)):
-        # An index is taken without its type, so that a constant and a dimension can be told equal.
+        # An index is taken without its type, so that a constant and a dimension can be
+        # told equal.
         values = tuple(str(slot.value).removesuffix(" : index") for slot in column)
         if len(set(values)) > 1:
-            type_name = str(column[0].constant.results[0].type) if column[0].constant else "index"
+            type_name = (
+                str(column[0].constant.results[0].type)
+                if column[0].constant
+                else "index"
+            )
             ways.setdefault((type_name, values), []).append(at)
     varying = []
     for (_, values), places in ways.items():
         slots = tuple(group[0].slots[at] for at in places)
         if slots[0].constant is None:
             type_ = ir.IndexType.get()
-            attributes = tuple(ir.IntegerAttr.get(type_, int(value)) for value in values)
+            attributes = tuple(
+                ir.IntegerAttr.get(type_, int(value)) for value in values
+            )
         else:
             type_ = slots[0].constant.results[0].type
-            attributes = tuple(member.slots[places[0]].constant.attributes["value"] for member in group)
+            attributes = tuple(
+                member.slots[places[0]].constant.attributes["value"] for member in group
+            )
         if str(type_).startswith("tensor") and "?" in str(type_):
             raise Unfit("a constant of dynamic shape")
-        varying.append(Varying(type_, slots, attributes, any(slot.kind == "dimension" for slot in slots)))
+        varying.append(
+            Varying(
+                type_,
+                slots,
+                attributes,
+                any(slot.kind == "dimension" for slot in slots),
+            )
+        )
     return varying
 
 
@@ -172,10 +238,16 @@ class _Rewriting:
     """The first member of a group, becoming the one that is left."""
 
     def __init__(self, ir: Any, member: Member, varying: Sequence[Varying]) -> None:
-        self._ir, self._member, self._varying, self._location = ir, member, varying, member.function.location
+        self._ir, self._member, self._varying, self._location = (
+            ir,
+            member,
+            varying,
+            member.function.location,
+        )
         counts = collect(ir, member.export, lambda name: name.endswith(_COUNTS))
         self._count: Any = counts[0] if counts else None
-        # What takes the place of each dimension of a value, and of each entry of an operation's array.
+        # What takes the place of each dimension of a value, and of each entry of an
+        # operation's array.
         self._dims, self._sizes = dict[Any, dict[int, Any]](), dict[Any, list[str]]()
         self._entries: list[tuple[Any, str, int, Any]] = []
 
@@ -204,12 +276,17 @@ class _Rewriting:
         arguments, moved = self._arguments(block, places)
         first = next(iter(block.operations)).operation
         with self._ir.InsertionPoint(first):
-            values = [self._value(one.type, argument) for one, argument in zip(self._varying, arguments, strict=True)]
+            values = [
+                self._value(one.type, argument)
+                for one, argument in zip(self._varying, arguments, strict=True)
+            ]
         for one, value in zip(self._varying, values, strict=True):
             for slot in one.slots:
                 if slot.constant is not None:
                     slot.op.operands[slot.place] = value
-        for one, value in zip(self._varying, self._workload(first, values), strict=True):
+        for one, value in zip(
+            self._varying, self._workload(first, values), strict=True
+        ):
             for slot in (slot for slot in one.slots if slot.constant is None):
                 owner, at = slot.place
                 if isinstance(owner, str):
@@ -219,14 +296,23 @@ class _Rewriting:
                     self._sizes.setdefault(owner, sizes_in(str(owner.type)))
                     self._dims.setdefault(owner, {})[at] = value
         for value, dims in self._dims.items():
-            sizes = ("?" if at in dims else size for at, size in enumerate(self._sizes[value]))
+            sizes = (
+                "?" if at in dims else size
+                for at, size in enumerate(self._sizes[value])
+            )
             value.set_type(self._ir.Type.parse(with_sizes(str(value.type), sizes)))
-        operations = collect(self._ir, self._member.function, _OPERATIONS)  # without the ties that are made now
+        operations = collect(
+            self._ir, self._member.function, _OPERATIONS
+        )  # without the ties that are made now
         self._tie(first)
         for op in operations:
             self._remake(op)
-        function_type = self._ir.FunctionType.get([argument.type for argument in block.arguments], [])
-        self._member.function.attributes["function_type"] = self._ir.TypeAttr.get(function_type)
+        function_type = self._ir.FunctionType.get(
+            [argument.type for argument in block.arguments], []
+        )
+        self._member.function.attributes["function_type"] = self._ir.TypeAttr.get(
+            function_type
+        )
 
     def _arguments(self, block: Any, places: int) -> tuple[list[Any], dict[Any, Any]]:
         """The new arguments in order, and those behind them, where results go, made anew: there is no inserting."""
@@ -234,9 +320,16 @@ class _Rewriting:
         for one in self._varying:
             is_tensor = str(one.type).startswith("tensor<")
             block.add_argument(
-                self._ir.Type.parse(_TENSOR_OF.format(one.type)) if is_tensor else one.type, self._location
+                (
+                    self._ir.Type.parse(_TENSOR_OF.format(one.type))
+                    if is_tensor
+                    else one.type
+                ),
+                self._location,
             )
-        moved = [block.add_argument(argument.type, self._location) for argument in behind]
+        moved = [
+            block.add_argument(argument.type, self._location) for argument in behind
+        ]
         for old, argument in zip(behind, moved, strict=True):
             old.replace_all_uses_with(argument)
         for _ in behind:
@@ -250,9 +343,16 @@ class _Rewriting:
             return argument
         sizes = list(type_.shape)
         arrays = {_OFFSETS: [0] * len(sizes), _SIZES: sizes, _STRIDES: [1] * len(sizes)}
-        attributes = {name: self._ir.DenseI64ArrayAttr.get(values) for name, values in arrays.items()}
-        attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get([1, 0, 0, 0, 0])
-        return self._make(_LOAD, [type_], [argument], attributes, self._location).results[0]
+        attributes = {
+            name: self._ir.DenseI64ArrayAttr.get(values)
+            for name, values in arrays.items()
+        }
+        attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get(
+            [1, 0, 0, 0, 0]
+        )
+        return self._make(
+            _LOAD, [type_], [argument], attributes, self._location
+        ).results[0]
 
     def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
         """The values, those of dimensions as the workload that the number of workgroups is counted from."""
@@ -268,25 +368,42 @@ class _Rewriting:
         with self._ir.InsertionPoint(first):
             for number, at in enumerate(shapes):
                 ordinal = {"ordinal": self._ir.IntegerAttr.get(index, known + number)}
-                operands[at] = self._make(_ORDINAL, [index], [values[at]], ordinal, location).results[0]
+                operands[at] = self._make(
+                    _ORDINAL, [index], [values[at]], ordinal, location
+                ).results[0]
         return operands
 
     def _tie(self, first: Any) -> None:
         """Say of the function's arguments what their dimensions are, where nothing says it yet."""
         for argument in self._member.arguments:
             dims = self._dims.get(argument)
-            if not dims or any(use.owner.operation.name == _TIE for use in argument.uses):
+            if not dims or any(
+                use.owner.operation.name == _TIE for use in argument.uses
+            ):
                 continue
             merged = _merged([], self._sizes[argument], dims)
             with self._ir.InsertionPoint(first):
-                tied = self._make(_TIE, [argument.type], [argument, *merged], {}, first.location)
-            self._dims[tied.results[0]], self._sizes[tied.results[0]] = dims, self._sizes[argument]
+                tied = self._make(
+                    _TIE, [argument.type], [argument, *merged], {}, first.location
+                )
+            self._dims[tied.results[0]], self._sizes[tied.results[0]] = (
+                dims,
+                self._sizes[argument],
+            )
             argument.replace_all_uses_except(tied.results[0], tied)
 
     def _remake(self, op: Any) -> None:
-        """Give an operation the operands more that it needs now; it stays as it is where it needs none."""
+        """Give an operation the operands more that it needs now.
+
+        It stays as it is where it needs none.
+        """
         leading, whose = _OPERATIONS[op.name]
-        operands, attributes, at, is_changed = list(op.operands), dict[str, Any](), 0, False
+        operands, attributes, at, is_changed = (
+            list(op.operands),
+            dict[str, Any](),
+            0,
+            False,
+        )
         parts = [operands[:leading], operands[leading:]] if leading else [operands]
         if "operandSegmentSizes" in op.attributes:
             parts = []
@@ -296,9 +413,15 @@ class _Rewriting:
         for segment, owner in whose.items():
             if isinstance(owner, str) and owner != _RESULT:
                 # Operations are equal where they are one, but have no such hash.
-                new = {at: value for of, name, at, value in self._entries if name == owner and of == op}
+                new = {
+                    at: value
+                    for of, name, at, value in self._entries
+                    if name == owner and of == op
+                }
                 entries = list(op.attributes[owner])
-                values = [DYNAMIC if at in new else entry for at, entry in enumerate(entries)]
+                values = [
+                    DYNAMIC if at in new else entry for at, entry in enumerate(entries)
+                ]
                 attributes[owner] = self._ir.DenseI64ArrayAttr.get(values)
             else:
                 value = op.results[0] if owner == _RESULT else op.operands[owner]
@@ -308,32 +431,59 @@ class _Rewriting:
         if not is_changed:
             return
         if "operandSegmentSizes" in op.attributes:
-            attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get([len(part) for part in parts])
+            attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get(
+                [len(part) for part in parts]
+            )
         with self._ir.InsertionPoint(op):
-            self._replace(op, [operand for part in parts for operand in part], attributes)
+            self._replace(
+                op, [operand for part in parts for operand in part], attributes
+            )
 
-    def _replace(self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]) -> None:
+    def _replace(
+        self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]
+    ) -> None:
         """The operation with other operands; what is inside of it moves."""
-        attributes = {**{name: op.attributes[name] for name in attributes_of(op)}, **changed}
+        attributes = {
+            **{name: op.attributes[name] for name in attributes_of(op)},
+            **changed,
+        }
         types = [result.type for result in op.results]
-        replacement = self._make(op.name, types, operands, attributes, op.location, len(list(op.regions)))
+        replacement = self._make(
+            op.name, types, operands, attributes, op.location, len(list(op.regions))
+        )
         for old, new in zip(op.regions, replacement.regions, strict=True):
             for block in list(old.blocks):
                 block.append_to(new)
         for before, after in zip(op.results, replacement.results, strict=True):
             if before in self._dims:
-                self._dims[after], self._sizes[after] = self._dims[before], self._sizes[before]
+                self._dims[after], self._sizes[after] = (
+                    self._dims[before],
+                    self._sizes[before],
+                )
             before.replace_all_uses_with(after)
         op.erase()
 
     def _make(
-        self, name: str, types: Sequence[Any], operands: Sequence[Any], attributes: Any, location: Any, regions: int = 0
+        self,
+        name: str,
+        types: Sequence[Any],
+        operands: Sequence[Any],
+        attributes: Any,
+        location: Any,
+        regions: int = 0,
     ) -> Any:
-        parts = {"results": types, "operands": list(operands), "attributes": attributes, "regions": regions}
+        parts = {
+            "results": types,
+            "operands": list(operands),
+            "attributes": attributes,
+            "regions": regions,
+        }
         return self._ir.Operation.create(name, **parts, loc=location)
 
 
-def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]) -> list[Any]:
+def _merged(
+    known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]
+) -> list[Any]:
     """The operands of the dynamic entries in their order: those that were dynamic, and those that become it."""
     rest, operands = list(known), []
     for at, entry in enumerate(entries):
@@ -344,16 +494,29 @@ def _merged(known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]
     return operands
 
 
-def _rewrite_site(ir: Any, op: Any, member: Member, varying: Sequence[Varying], at: int) -> None:
+def _rewrite_site(
+    ir: Any, op: Any, member: Member, varying: Sequence[Varying], at: int
+) -> None:
     """Launch the one that is left, with what the member had inside."""
-    segments, operands, make = list(op.attributes["operandSegmentSizes"]), list(op.operands), ir.Operation.create
+    segments, operands, make = (
+        list(op.attributes["operandSegmentSizes"]),
+        list(op.operands),
+        ir.Operation.create,
+    )
     with ir.InsertionPoint(op):
         constants = [one.attributes[at] for one in varying]
         passed = [
-            make("arith.constant", results=[value.type], attributes={"value": value}, loc=op.location).results[0]
+            make(
+                "arith.constant",
+                results=[value.type],
+                attributes={"value": value},
+                loc=op.location,
+            ).results[0]
             for value in constants
         ]
-        workload = [value for one, value in zip(varying, passed, strict=True) if one.is_shape]
+        workload = [
+            value for one, value in zip(varying, passed, strict=True) if one.is_shape
+        ]
         end = segments[_WORKLOAD] + segments[_ARGUMENTS]
         operands[end:end] = passed
         operands[segments[_WORKLOAD] : segments[_WORKLOAD]] = workload
@@ -361,9 +524,17 @@ def _rewrite_site(ir: Any, op: Any, member: Member, varying: Sequence[Varying], 
         segments[_ARGUMENTS] += len(passed)
         attributes = {name: op.attributes[name] for name in attributes_of(op)}
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
-        attributes["entry_points"] = ir.ArrayAttr.get([ir.SymbolRefAttr.get([member.name, member.entry])])
+        attributes["entry_points"] = ir.ArrayAttr.get(
+            [ir.SymbolRefAttr.get([member.name, member.entry])]
+        )
         types = [result.type for result in op.results]
-        site = make(DISPATCH, results=types, operands=operands, attributes=attributes, loc=op.location)
+        site = make(
+            DISPATCH,
+            results=types,
+            operands=operands,
+            attributes=attributes,
+            loc=op.location,
+        )
     for old, result in zip(op.results, site.results, strict=True):
         old.replace_all_uses_with(result)
     op.erase()
@@ -372,13 +543,19 @@ def _rewrite_site(ir: Any, op: Any, member: Member, varying: Sequence[Varying], 
 def _require_agreement(ir: Any, module: Any, member: Member) -> None:
     """Raises ValueError where a site does not pass what the function takes, which no verifier looks at.
 
-    An argument may be given a value of its type: a tensor is bound, its size may be of any.
+    An argument may be given a value of its type: a tensor is bound, its size may be of
+    any.
     """
     taken = [str(argument.type) for argument in member.arguments]
     for op in _sites(ir, module, [member])[member.name]:
         start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
         for at, value in enumerate(list(op.operands)[start : start + count]):
             bound, passed = _BOUND.fullmatch(taken[at]), str(value.type)
-            pattern = re.escape(bound[1] if bound else taken[at]).replace(r"\?", r"(?:[0-9]+|\?)")
+            pattern = re.escape(bound[1] if bound else taken[at]).replace(
+                r"\?", r"(?:[0-9]+|\?)"
+            )
             if not re.fullmatch(pattern, passed):
-                raise ValueError(f"'{DISPATCH}' op passes {passed} as operand {at} of @{member.entry}, a {taken[at]}")
+                raise ValueError(
+                    f"'{DISPATCH}' op passes {passed} as operand {at} of"
+                    f" @{member.entry}, a {taken[at]}"
+                )

@@ -10,7 +10,9 @@ from typing import Any
 
 from .ir_kinds import collect, functions_of, is_public
 
-_PARAMETER = re.compile(r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"(?:, \{.*\})?> : (.+)', re.DOTALL)
+_PARAMETER = re.compile(
+    r'#flow\.parameter\.named<(?:"([^"]*)"::)?"([^"]*)"(?:, \{.*\})?> : (.+)', re.DOTALL
+)
 _TARGET = re.compile(r'#hal\.executable\.target<"([^"]*)", "([^"]*)"')
 _FEATURES = re.compile(r'\bcpu_features = "([^"]*)"')
 _DECLARED = re.compile(r"%\w+: (tensor<[^>]*>|[a-z]\w*)")
@@ -23,19 +25,38 @@ _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 
 def interface(ir: Any, module: Any) -> dict[str, Any]:
     """The fields of `bot.readers.ir_facts.Interface`."""
-    functions = {name: _Function(ir, op) for name, op in functions_of(ir, module).items()}
-    called = {call.attributes["callee"].value for each in functions.values() for call in each.calls}
-    public = {name: each for name, each in functions.items() if each.is_public and name not in called}
+    functions = {
+        name: _Function(ir, op) for name, op in functions_of(ir, module).items()
+    }
+    called = {
+        call.attributes["callee"].value
+        for each in functions.values()
+        for call in each.calls
+    }
+    public = {
+        name: each
+        for name, each in functions.items()
+        if each.is_public and name not in called
+    }
     return {
         "functions": [
             {
                 "name": name,
-                "arguments": [_type(functions, name, _ARGUMENT, at) for at in range(len(each.values[_ARGUMENT]))],
-                "results": [_type(functions, name, _RESULT, at) for at in range(len(each.values[_RESULT]))],
+                "arguments": [
+                    _type(functions, name, _ARGUMENT, at)
+                    for at in range(len(each.values[_ARGUMENT]))
+                ],
+                "results": [
+                    _type(functions, name, _RESULT, at)
+                    for at in range(len(each.values[_RESULT]))
+                ],
             }
             for name, each in public.items()
         ],
-        "parameters": [{"scope": scope, "key": key, "type": kind} for scope, key, kind in _parameters(ir, module)],
+        "parameters": [
+            {"scope": scope, "key": key, "type": kind}
+            for scope, key, kind in _parameters(ir, module)
+        ],
         "targets": _targets(ir, module),
         "remembers": any(each.remembers for each in functions.values()),
         "picks": _picks(ir, module),
@@ -51,32 +72,53 @@ class _Function:
     """
 
     def __init__(self, ir: Any, op: Any) -> None:
-        inner = collect(ir, op, ("hal.tensor.import", _EXPORT, "util.call", _RETURN, "util.global.store"))
+        inner = collect(
+            ir,
+            op,
+            ("hal.tensor.import", _EXPORT, "util.call", _RETURN, "util.global.store"),
+        )
         self.is_public = is_public(op)
-        returned = [value for each in inner if each.name == _RETURN for value in each.operands]
+        returned = [
+            value for each in inner if each.name == _RETURN for value in each.operands
+        ]
         self.values = (list(op.regions[0].blocks[0].arguments), returned)
         self.borders = (
-            {each.operands[0]: each for each in inner if each.name == "hal.tensor.import"},
+            {
+                each.operands[0]: each
+                for each in inner
+                if each.name == "hal.tensor.import"
+            },
             {each.results[0]: each for each in inner if each.name == _EXPORT},
         )
         self.calls = [each for each in inner if each.name == "util.call"]
         self.remembers = any(each.name == "util.global.store" for each in inner)
         self.declared: tuple[list[str], list[str]] = ([], [])
         declaration = "iree.abi.declaration"
-        if "iree.reflection" in op.attributes and declaration in op.attributes["iree.reflection"]:
-            taken, _, given = op.attributes["iree.reflection"][declaration].value.partition(" -> ")
+        if (
+            "iree.reflection" in op.attributes
+            and declaration in op.attributes["iree.reflection"]
+        ):
+            taken, _, given = op.attributes["iree.reflection"][
+                declaration
+            ].value.partition(" -> ")
             self.declared = (_DECLARED.findall(taken), _DECLARED.findall(given))
 
 
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:
-    """The type that an argument is imported as, or a result exported as; else what the value itself is.
+    """The type that an argument is imported as, or a result exported as.
 
-    Here, or in the function that an argument is handed to or a result comes from; a buffer view as the source has it.
+    Else what the value itself is.
+
+    Here, or in the function that an argument is handed to or a result comes from; a
+    buffer view as the source has it.
     """
     function = functions[name]
     value = function.values[side][index]
     if value in function.borders[side]:
-        op, encoding = function.borders[side][value], ("target_encoding", "source_encoding")[side]
+        op, encoding = (
+            function.borders[side][value],
+            ("target_encoding", "source_encoding")[side],
+        )
         if encoding in op.attributes:
             return str(op.attributes[encoding].value)
         return str((op.results, op.operands)[side][0].type)
@@ -92,7 +134,10 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
 def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
     """Scope, key and type of every parameter that a global or a constant refers to, once, in the program's order."""
     parameters: dict[tuple[str, str, str], None] = {}
-    values = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)  # which may be many megabytes as text
+    values = (
+        ir.DenseElementsAttr,
+        ir.DenseResourceElementsAttr,
+    )  # which may be many megabytes as text
     for op in collect(ir, module, ("util.global", "flow.tensor.constant")):
         for name in ("initial_value", "value"):
             if name not in op.attributes or isinstance(op.attributes[name], values):
@@ -106,20 +151,34 @@ def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
     """What the devices' executables are compiled for, each once, in the program's order."""
     targets: dict[tuple[str, str, tuple[str, ...]], None] = {}
     for op in collect(ir, module, ("util.global",)):
-        if str(op.attributes["type"]) != "!hal.device" or "initial_value" not in op.attributes:
+        if (
+            str(op.attributes["type"]) != "!hal.device"
+            or "initial_value" not in op.attributes
+        ):
             continue
         backends = list(_TARGET.finditer(text := str(op.attributes["initial_value"])))
         for match, after in zip(backends, [*backends[1:], None], strict=True):
-            features = _FEATURES.search(text, match.end(), after.start() if after else len(text))
-            targets[match[1], match[2], tuple(filter(None, features[1].split(","))) if features else ()] = None
-    return [{"backend": backend, "format": form, "features": list(has)} for backend, form, has in targets]
+            features = _FEATURES.search(
+                text, match.end(), after.start() if after else len(text)
+            )
+            targets[
+                match[1],
+                match[2],
+                tuple(filter(None, features[1].split(","))) if features else (),
+            ] = None
+    return [
+        {"backend": backend, "format": form, "features": list(has)}
+        for backend, form, has in targets
+    ]
 
 
 def _picks(ir: Any, module: Any) -> bool:
     """True where an integer may become the place of something in a tensor, or how far another one is shifted."""
     if collect(ir, module, _BY_PLACE):
         return True
-    if any(str(op.results[0].type).endswith("index") for op in collect(ir, module, _CASTS)):
+    if any(
+        str(op.results[0].type).endswith("index") for op in collect(ir, module, _CASTS)
+    ):
         return True
     constants = {op.results[0] for op in collect(ir, module, ("arith.constant",))}
     return any(op.operands[1] not in constants for op in collect(ir, module, _SHIFTS))

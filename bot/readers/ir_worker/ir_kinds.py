@@ -1,7 +1,10 @@
-"""What an executable's main operation is, decided from its IR by an explicit table of priorities; and walks of IR.
+"""What an executable's main operation is, decided from its IR by an explicit table of priorities.
 
-Like all of this folder it imports the standard library only: the worker loads it into the measured compiler's process,
-where there is no bot. `ir` is the module `iree.compiler.ir` of that compiler.
+And walks of IR.
+
+Like all of this folder it imports the standard library only: the worker loads it into
+the measured compiler's process, where there is no bot. `ir` is the module
+`iree.compiler.ir` of that compiler.
 """
 
 from __future__ import annotations
@@ -10,43 +13,110 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 KINDS = (
-    *("attention", "conv", "matmul", "fft", "winograd", "sort", "topk", "scatter", "scan", "softmax"),
-    *("reduction", "pooling", "gather", "im2col", "encode", "pack", "unpack", "transpose", "elementwise"),
+    *(
+        "attention",
+        "conv",
+        "matmul",
+        "fft",
+        "winograd",
+        "sort",
+        "topk",
+        "scatter",
+        "scan",
+        "softmax",
+    ),
+    *(
+        "reduction",
+        "pooling",
+        "gather",
+        "im2col",
+        "encode",
+        "pack",
+        "unpack",
+        "transpose",
+        "elementwise",
+    ),
     *("broadcast", "pad", "copy", "fill", "other"),
 )
 """Costliest first: an executable is of the first of these kinds that one of its operations has."""
 COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
 
 _EXACT = {
-    **{f"linalg.{name}": name for name in ("softmax", "transpose", "broadcast", "copy", "pack", "unpack")},
+    **{
+        f"linalg.{name}": name
+        for name in ("softmax", "transpose", "broadcast", "copy", "pack", "unpack")
+    },
     **{f"tensor.{name}": name for name in ("pack", "unpack", "pad")},
-    **{f"iree_encoding.{name}": "encode" for name in ("set_encoding", "unset_encoding")},
-    **{f"iree_linalg_ext.{name}": "reduction" for name in ("arg_compare", "exp_reduction")},
+    **{
+        f"iree_encoding.{name}": "encode" for name in ("set_encoding", "unset_encoding")
+    },
+    **{
+        f"iree_linalg_ext.{name}": "reduction"
+        for name in ("arg_compare", "exp_reduction")
+    },
     "linalg.reduce": "reduction",
     "iree_tensor_ext.dispatch.tensor.store": "copy",
 }
 _NAME_PARTS = (
-    *(("attention", "attention"), ("winograd", "winograd"), ("im2col", "im2col"), ("conv", "conv")),
-    *(("matmul", "matmul"), ("mmt4d", "matmul"), ("matvec", "matmul"), ("vecmat", "matmul")),
-    *(("linalg.contract", "matmul"), ("linalg.dot", "matmul"), ("pooling", "pooling"), ("fill", "fill")),
-    *(("fft", "fft"), ("topk", "topk"), ("scatter", "scatter"), ("map_store", "scatter"), ("sort", "sort")),
-    *(("gather", "gather"), ("map_load", "gather"), ("scan", "scan"), ("unpack", "unpack"), ("pack", "pack")),
+    *(
+        ("attention", "attention"),
+        ("winograd", "winograd"),
+        ("im2col", "im2col"),
+        ("conv", "conv"),
+    ),
+    *(
+        ("matmul", "matmul"),
+        ("mmt4d", "matmul"),
+        ("matvec", "matmul"),
+        ("vecmat", "matmul"),
+    ),
+    *(
+        ("linalg.contract", "matmul"),
+        ("linalg.dot", "matmul"),
+        ("pooling", "pooling"),
+        ("fill", "fill"),
+    ),
+    *(
+        ("fft", "fft"),
+        ("topk", "topk"),
+        ("scatter", "scatter"),
+        ("map_store", "scatter"),
+        ("sort", "sort"),
+    ),
+    *(
+        ("gather", "gather"),
+        ("map_load", "gather"),
+        ("scan", "scan"),
+        ("unpack", "unpack"),
+        ("pack", "pack"),
+    ),
     *(("iree_linalg_ext.", "other"), ("linalg.", "elementwise")),
 )
 """For the other named operations of linalg and iree_linalg_ext: the first of these parts in the name decides."""
 
-_NOT_COUNTED = frozenset({"linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index"})
+_NOT_COUNTED = frozenset(
+    {"linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index"}
+)
 _MULTIPLY = frozenset({"arith.mulf", "arith.muli", "arith.andi", "complex.mul"})
 _ACCUMULATE = frozenset({"arith.addf", "arith.addi", "arith.ori", "complex.add"})
-_CASTS = frozenset(f"arith.{name}" for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"])
-PLAIN = {"use_local_scope": True, "enable_debug_info": False}  # how IR is printed so that where it stands says nothing
+_CASTS = frozenset(
+    f"arith.{name}"
+    for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"]
+)
+PLAIN = {
+    "use_local_scope": True,
+    "enable_debug_info": False,
+}  # how IR is printed so that where it stands says nothing
 
 
-def collect(ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]) -> list[Any]:
+def collect(
+    ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]
+) -> list[Any]:
     """All operations of these names in the root, inner ones before the one around them.
 
-    Walks give plain operations. Iterating over a block, or asking a value for its owner, would give typed views
-    and import the dialect's Python module for them, which takes longer than all the rest.
+    Walks give plain operations. Iterating over a block, or asking a value for its
+    owner, would give typed views and import the dialect's Python module for them, which
+    takes longer than all the rest.
     """
     is_named = names if callable(names) else names.__contains__
     operations: list[Any] = []
@@ -67,13 +137,20 @@ def name_of(op: Any) -> str:
 
 def functions_of(ir: Any, module: Any) -> dict[str, Any]:
     """The functions with a body, by name."""
-    return {name_of(op): op for op in collect(ir, module, ("util.func",)) if len(op.regions[0].blocks)}
+    return {
+        name_of(op): op
+        for op in collect(ir, module, ("util.func",))
+        if len(op.regions[0].blocks)
+    }
 
 
 def is_public(function: Any) -> bool:
     """True where others can call it."""
     visibility = "sym_visibility"
-    return visibility not in function.attributes or function.attributes[visibility].value == "public"
+    return (
+        visibility not in function.attributes
+        or function.attributes[visibility].value == "public"
+    )
 
 
 def is_linalg(name: str) -> bool:
@@ -84,9 +161,12 @@ def is_linalg(name: str) -> bool:
 def kinds_of(ir: Any, function: Any) -> set[str]:
     """The kinds of a function's operations; empty where none is known."""
     return {
-        _Generic(ir, op).kind()
-        if op.name == "linalg.generic"
-        else _EXACT.get(op.name) or next(kind for part, kind in _NAME_PARTS if part in op.name)
+        (
+            _Generic(ir, op).kind()
+            if op.name == "linalg.generic"
+            else _EXACT.get(op.name)
+            or next(kind for part, kind in _NAME_PARTS if part in op.name)
+        )
         for op in collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
     }
 
@@ -101,9 +181,15 @@ class _Generic:
         maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
         count = op.attributes["operandSegmentSizes"][0]
         self.input_maps, self.output_map = maps[:count], maps[count]
-        self.inputs = {op.regions[0].blocks[0].arguments[number]: number for number in range(count)}
-        reductions = [str(loop).endswith("reduction>") for loop in op.attributes["iterator_types"]]
-        self.parallel = {loop for loop, reduction in enumerate(reductions) if not reduction}
+        self.inputs = {
+            op.regions[0].blocks[0].arguments[number]: number for number in range(count)
+        }
+        reductions = [
+            str(loop).endswith("reduction>") for loop in op.attributes["iterator_types"]
+        ]
+        self.parallel = {
+            loop for loop, reduction in enumerate(reductions) if not reduction
+        }
         self.reduces = any(reductions)
 
     def kind(self) -> str:
@@ -111,20 +197,34 @@ class _Generic:
         if self.reduces:
             # Sums of loops such as `d0 * 2 + d3` are windows.
             results = [result for each in self.input_maps for result in each.results]
-            sums = [result for result in results if isinstance(result, self.ir.AffineAddExpr)]
+            sums = [
+                result
+                for result in results
+                if isinstance(result, self.ir.AffineAddExpr)
+            ]
             windowed = any(len(self._loops(result)) > 1 for result in sums)
             factors = self._factors()
             if factors is None:
                 return "pooling" if windowed else "reduction"
-            # Where every parallel loop moves both factors nothing is used twice: dot products are mere reductions.
-            maps = [[self.input_maps[number] for number in factor] for factor in factors]
+            # Where every parallel loop moves both factors nothing is used twice: dot
+            # products are mere reductions.
+            maps = [
+                [self.input_maps[number] for number in factor] for factor in factors
+            ]
             moved = [
-                set[int]().union(*(self._loops(one) for each in factor for one in each.results)) for factor in maps
+                set[int]().union(
+                    *(self._loops(one) for each in factor for one in each.results)
+                )
+                for factor in maps
             ]
             reuses = any(self.parallel - loops for loops in moved)
             return "conv" if windowed else "matmul" if reuses else "reduction"
         if self.body:
-            return "gather" if any(op.name == "tensor.extract" for op in self.body) else "elementwise"
+            return (
+                "gather"
+                if any(op.name == "tensor.extract" for op in self.body)
+                else "elementwise"
+            )
         # An empty body yields an operand as it is.
         number = self.inputs.get(self.terminator.operands[0])
         source = None if number is None else self.input_maps[number]
@@ -132,12 +232,21 @@ class _Generic:
             return "fill"
         if source == self.output_map:
             return "copy"
-        return "transpose" if source.is_permutation and self.output_map.is_permutation else "broadcast"
+        return (
+            "transpose"
+            if source.is_permutation and self.output_map.is_permutation
+            else "broadcast"
+        )
 
     def _factors(self) -> tuple[set[int], set[int]] | None:
-        """The inputs that a multiply-accumulate body multiplies; None for other bodies, and for squares."""
+        """The inputs that a multiply-accumulate body multiplies.
+
+        None for other bodies, and for squares.
+        """
         total = self._maker(self.terminator.operands[0])
-        operands = total.operands if total is not None and total.name in _ACCUMULATE else ()
+        operands = (
+            total.operands if total is not None and total.name in _ACCUMULATE else ()
+        )
         makers = [maker for maker in map(self._maker, operands) if maker is not None]
         for product in (maker for maker in makers if maker.name in _MULTIPLY):
             left, right = (self._inputs_of(factor) for factor in product.operands)
@@ -146,7 +255,10 @@ class _Generic:
         return None
 
     def _maker(self, value: Any) -> Any:
-        """The body's operation that made a value, seen through conversions; None for any other value."""
+        """The body's operation that made a value, seen through conversions.
+
+        None for any other value.
+        """
         maker = self.makers.get(value)
         while maker is not None and maker.name in _CASTS:
             maker = self.makers.get(maker.operands[0])
@@ -156,7 +268,11 @@ class _Generic:
         """Numbers of the inputs a value is computed from (the zero points of quantised factors are inputs too)."""
         maker = self.makers.get(value)
         if maker is not None:
-            return {number for operand in maker.operands for number in self._inputs_of(operand)}
+            return {
+                number
+                for operand in maker.operands
+                for number in self._inputs_of(operand)
+            }
         return {self.inputs[value]} if value in self.inputs else set()
 
     def _loops(self, expression: Any) -> set[int]:

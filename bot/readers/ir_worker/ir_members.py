@@ -1,9 +1,10 @@
 """Executables as they are compared: in which order each is read, and what of it may differ from others.
 
-An executable is read in the order of its text. What is always compared are its rows: operations, their attributes,
-types without static dimensions, and which values they use, by number. What may differ stands in slots: values of
-constants, where they are used, static offsets, static dimensions. Two executables with equal rows have as many slots of
-the same kinds.
+An executable is read in the order of its text. What is always compared are its rows:
+operations, their attributes, types without static dimensions, and which values they
+use, by number. What may differ stands in slots: values of constants, where they are
+used, static offsets, static dimensions. Two executables with equal rows have as many
+slots of the same kinds.
 """
 
 from __future__ import annotations
@@ -15,28 +16,47 @@ from typing import Any, NamedTuple
 
 from .ir_kinds import collect, name_of
 
-EXECUTABLE, EXPORT, FUNCTION, CONSTANT = "flow.executable", "flow.executable.export", "func.func", "arith.constant"
+EXECUTABLE, EXPORT, FUNCTION, CONSTANT = (
+    "flow.executable",
+    "flow.executable.export",
+    "func.func",
+    "arith.constant",
+)
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
 _NAMES = frozenset({"sym_name", "function_ref", "function_type"})
 """Attributes that are names of the executable, or follow from what else is compared."""
 _ARRAYS = {
     **dict.fromkeys(("static_offsets", "static_strides"), "offset"),
-    **dict.fromkeys(("static_sizes", "static_output_shape", "static_low", "static_high"), "dimension"),
+    **dict.fromkeys(
+        ("static_sizes", "static_output_shape", "static_low", "static_high"),
+        "dimension",
+    ),
 }
 """Static arrays of an operation → the kind of their slots."""
-_SCALAR_USERS = ("arith.", "math.", "complex.", "linalg.", "iree_linalg_ext.", "tensor.extract", "tensor.splat")
+_SCALAR_USERS = (
+    "arith.",
+    "math.",
+    "complex.",
+    "linalg.",
+    "iree_linalg_ext.",
+    "tensor.extract",
+    "tensor.splat",
+)
 """Operations whose constant operands are values of the computation; those of all others may be shapes."""
 
 
 class Slot(NamedTuple):
     """One thing that may differ."""
 
-    # `constant`, `offset`, `dimension`; what no operand can take the place of is `fixed`, a constant that is a shape,
-    # or `type`, the type of a constant that has dimensions
+    # `constant`, `offset`, `dimension`; what no operand can take the place of is
+    # `fixed`, a constant that is a shape, or `type`, the type of a constant that has
+    # dimensions
     kind: str
     value: str
-    op: Any  # the user of the constant, the operation with the array, or the maker of the value whose type it is
+    # the user of the constant, the operation with the array, or the maker of the value
+    # whose type it is
+    op: Any
     place: Any  # which operand, which (array, entry), or which (value, position of the dimension)
     constant: Any = None  # the operation of the constant; None for the other kinds
 
@@ -47,20 +67,25 @@ class Member:
 
     name: str
     entry: str
-    # executable, export, function: its operations; there is one export and one function of one block
+    # executable, export, function: its operations; there is one export and one function
+    # of one block
     executable: Any
     export: Any
     function: Any
     rows: tuple[Any, ...]
-    # slots, function_slots: all, and those of the function: the export is what the host does for it
+    # slots, function_slots: all, and those of the function: the export is what the host
+    # does for it
     slots: tuple[Slot, ...]
-    # equal for executables whose functions differ in slots alone, and so have as many of the same kinds
+    # equal for executables whose functions differ in slots alone, and so have as many
+    # of the same kinds
     structure: tuple[Any, ...]
     function_slots: tuple[Slot, ...]
 
     def key(self, free: frozenset[str]) -> tuple[Any, ...]:
         """Equal for executables that differ in slots of these kinds, and in nothing else."""
-        return self.rows, tuple(None if slot.kind in free else slot.value for slot in self.slots)
+        return self.rows, tuple(
+            None if slot.kind in free else slot.value for slot in self.slots
+        )
 
     @property
     def arguments(self) -> list[Any]:
@@ -74,15 +99,30 @@ class Unfit(Exception):
 
 def member_of(ir: Any, executable: Any) -> Member:
     """Read an executable; raises Unfit for one of another form than fusion gives."""
-    exports, functions = collect(ir, executable, (EXPORT,)), collect(ir, executable, (FUNCTION,))
-    if len(exports) != 1 or len(functions) != 1 or len(list(functions[0].regions[0].blocks)) != 1:
+    exports, functions = (
+        collect(ir, executable, (EXPORT,)),
+        collect(ir, executable, (FUNCTION,)),
+    )
+    if (
+        len(exports) != 1
+        or len(functions) != 1
+        or len(list(functions[0].regions[0].blocks)) != 1
+    ):
         raise Unfit("it is not one function of one block")
     reading = _Reading()
     reading.visit(executable)
     rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
     entry = name_of(exports[0])
     return Member(
-        name_of(executable), entry, executable, exports[0], functions[0], rows, slots, rows[row:], slots[slot:]
+        name_of(executable),
+        entry,
+        executable,
+        exports[0],
+        functions[0],
+        rows,
+        slots,
+        rows[row:],
+        slots[slot:],
     )
 
 
@@ -97,7 +137,9 @@ def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
     return members, unfit
 
 
-def partition(members: Iterable[Member], key: Callable[[Member], Any]) -> list[list[Member]]:
+def partition(
+    members: Iterable[Member], key: Callable[[Member], Any]
+) -> list[list[Member]]:
     """The groups of two and more that have one key, in the program's order."""
     by_key: dict[Any, list[Member]] = {}
     for member in members:
@@ -111,9 +153,9 @@ class _Reading:
     def __init__(self) -> None:
         self.rows, self.slots, self.begin = list[Any](), list[Slot](), (0, 0)
         self._numbers, self._constants = dict[Any, int](), dict[Any, Any]()
-        self._is_counting = (
-            False  # inside of the export, which counts workgroups: no operand of the function reaches it
-        )
+        # inside of the export, which counts workgroups: no operand of the function
+        # reaches it
+        self._is_counting = False
 
     def visit(self, op: Any) -> None:
         """An operation and all inside of it. Constants are told where they are used."""
@@ -123,9 +165,15 @@ class _Reading:
         if op.name in (EXPORT, FUNCTION):
             self._is_counting = op.name == EXPORT
         if op.name == FUNCTION:  # isolated: nothing of the export reaches it
-            self.begin, self._numbers, self._constants = (len(self.rows), len(self.slots)), {}, {}
+            self.begin, self._numbers, self._constants = (
+                (len(self.rows), len(self.slots)),
+                {},
+                {},
+            )
         self.rows.append((op.name, *self._attributes(op)))
-        self.rows.append(tuple(self._operand(op, at, value) for at, value in enumerate(op.operands)))
+        self.rows.append(
+            tuple(self._operand(op, at, value) for at, value in enumerate(op.operands))
+        )
         for result in op.results:
             self._value(op, result)
         for region in op.regions:
@@ -138,14 +186,22 @@ class _Reading:
         self.rows.append("end")
 
     def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
-        """Name and text of each attribute; of an array without its static entries, which are slots."""
+        """Name and text of each attribute.
+
+        Of an array without its static entries, which are slots.
+        """
         for name in attributes_of(op):
             if name in _ARRAYS:
                 values = list(op.attributes[name])
                 for at, value in enumerate(values):
                     if value != DYNAMIC:
-                        self.slots.append(Slot(_ARRAYS[name], str(value), op, (name, at)))
-                yield name, ",".join("?" if value == DYNAMIC else "_" for value in values)
+                        self.slots.append(
+                            Slot(_ARRAYS[name], str(value), op, (name, at))
+                        )
+                yield (
+                    name,
+                    ",".join("?" if value == DYNAMIC else "_" for value in values),
+                )
             elif name not in _NAMES:
                 yield name, str(op.attributes[name])
 
@@ -157,8 +213,20 @@ class _Reading:
         type_ = _erased(text)
         if type_ != text:
             self.slots.append(Slot("type", text, op, at, constant))
-        fits = op.name.startswith(_SCALAR_USERS) and op.name != "tensor.extract_slice" and not self._is_counting
-        self.slots.append(Slot("constant" if fits else "fixed", str(constant.attributes["value"]), op, at, constant))
+        fits = (
+            op.name.startswith(_SCALAR_USERS)
+            and op.name != "tensor.extract_slice"
+            and not self._is_counting
+        )
+        self.slots.append(
+            Slot(
+                "constant" if fits else "fixed",
+                str(constant.attributes["value"]),
+                op,
+                at,
+                constant,
+            )
+        )
         return "constant", type_
 
     def _value(self, op: Any, value: Any) -> None:
@@ -186,7 +254,11 @@ def sizes_in(text: str) -> list[str]:
 def with_sizes(text: str, sizes: Iterable[str]) -> str:
     """The text of a type that has a shape, with other dimensions."""
     shape = SHAPE.search(text)
-    return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}" if shape else text
+    return (
+        f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}"
+        if shape
+        else text
+    )
 
 
 def _erased(text: str) -> str:

@@ -21,7 +21,9 @@ _PLACE = re.compile(
 )
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<({\[]|[>)}\]]')
-MOST_PLACES = 1_000  # so many places are counted in one model; what further ones have counts as without a place
+# so many places are counted in one model; what further ones have counts as without a
+# place
+MOST_PLACES = 1_000
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
 """Dialects of modules, functions, weights and the calling convention around the model; of branches and assertions."""
 _NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index"})
@@ -34,12 +36,20 @@ _CONSTANTS = frozenset({"arith.constant", "complex.constant", "ub.poison"})
 def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> Answer:
     """The answer; one module at a time is in memory.
 
-    `load`: the module of a file; `files`: `dispatch_creation` and `stream` → path; `input`, `global_optimization` and
-    `flow` where at hand.
+    `load`: the module of a file; `files`: `dispatch_creation` and `stream` → path;
+    `input`, `global_optimization` and `flow` where at hand.
     """
-    answer = {**_regions(ir, load(files["dispatch_creation"])), **stream(ir, load(files["stream"]))}
+    answer = {
+        **_regions(ir, load(files["dispatch_creation"])),
+        **stream(ir, load(files["stream"])),
+    }
     phases: dict[str, str] = {}
-    answer |= {"phases": phases, "operations": None, "places": {}, "linalg_ops_unfused": None}
+    answer |= {
+        "phases": phases,
+        "operations": None,
+        "places": {},
+        "linalg_ops_unfused": None,
+    }
     for phase in ("input", "global-optimization"):
         path = files.get(phase.replace("-", "_"))
         if path is not None:
@@ -66,10 +76,20 @@ def _flow(ir: Any, module: Any) -> Answer:
     sources = []
     for executable in collect(ir, module, ("flow.executable",)):
         functions = collect(ir, executable, ("func.func",))
-        named = [*functions, *collect(ir, executable, ("flow.executable.export",)), executable]
+        named = [
+            *functions,
+            *collect(ir, executable, ("flow.executable.export",)),
+            executable,
+        ]
         own_names = {name_of(op) for op in named}
-        texts = {"generic": map(generic, functions), "shown": (each.get_asm(**PLAIN) for each in functions)}
-        cleaned = {form: without_names("\n".join(each), own_names) for form, each in texts.items()}
+        texts = {
+            "generic": map(generic, functions),
+            "shown": (each.get_asm(**PLAIN) for each in functions),
+        }
+        cleaned = {
+            form: without_names("\n".join(each), own_names)
+            for form, each in texts.items()
+        }
         sources.append({"executable": name_of(executable), **cleaned})
     sites = [
         {
@@ -78,7 +98,11 @@ def _flow(ir: Any, module: Any) -> Answer:
             "initializer": top.name == "util.initializer",
         }
         for top in tops_of(ir, module)
-        for op in ([] if top.name == "flow.executable" else collect(ir, top, ("flow.dispatch",)))
+        for op in (
+            []
+            if top.name == "flow.executable"
+            else collect(ir, top, ("flow.dispatch",))
+        )
     ]
     try:
         alike: list[Answer] | None = families(ir, list(read(ir, module)[0].values()))
@@ -90,11 +114,17 @@ def _flow(ir: Any, module: Any) -> Answer:
 def _digest(module: Any) -> str:
     """Over all functions and data of a module, without the devices that it is for.
 
-    The module is printed as a whole: printing an operation of it takes as long. The module's own lines, which have
-    its attributes, are those that are not indented.
+    The module is printed as a whole: printing an operation of it takes as long. The
+    module's own lines, which have its attributes, are those that are not indented.
     """
-    lines = [line for line in generic(module.operation).split("\n") if line.startswith(" ")]
-    rest = [line for line in lines if not (line.startswith('  "util.global"') and "type = !hal.device" in line)]
+    lines = [
+        line for line in generic(module.operation).split("\n") if line.startswith(" ")
+    ]
+    rest = [
+        line
+        for line in lines
+        if not (line.startswith('  "util.global"') and "type = !hal.device" in line)
+    ]
     return hexadecimal("\n".join(rest))
 
 
@@ -121,7 +151,8 @@ def entry_point_of(dispatch: Any) -> tuple[str, ...]:
 def generic(op: Any) -> str:
     """The operation in generic form: its name, operands, properties, regions and types, all in one notation.
 
-    A release that adds an optional operand to an operation prints one more count of 0 for it: left out.
+    A release that adds an optional operand to an operation prints one more count of 0
+    for it: left out.
     """
     return _TRAILING_ZEROS.sub(r"\1>", op.get_asm(print_generic_op_form=True, **PLAIN))
 
@@ -132,20 +163,28 @@ def hexadecimal(text: str) -> str:
 
 
 def without_names(text: str, names: set[str]) -> str:
-    """The text with these symbols, as references and as strings, replaced by `@`; whole ones only."""
+    """The text with these symbols, as references and as strings, replaced by `@`.
+
+    Whole ones only.
+    """
     either = "|".join(re.escape(name) for name in sorted(names))
-    symbols = re.compile(rf'(?P<string>(?<!@)"(?:{either})")|@(?:"(?:{either})"|(?:{either})(?![\w$.-]))')
+    symbols = re.compile(
+        rf'(?P<string>(?<!@)"(?:{either})")|@(?:"(?:{either})"|(?:{either})(?![\w$.-]))'
+    )
     return symbols.sub(lambda match: '"@"' if match["string"] else "@", text)
 
 
-# What a model's own program consists of, by the `input` phase, in which whatever the model was written in has become
-# operations that all targets share.
+# What a model's own program consists of, by the `input` phase, in which whatever the
+# model was written in has become operations that all targets share.
 
 
 def contents(ir: Any, module: Any) -> Answer:
-    """`operations`: name → count; `places`: the model's own name of a place → count, "" for what has none.
+    """`operations`: name → count.
 
-    Places count whole operations: neither what stands in the body of another one, nor constants, which many share.
+    `places`: the model's own name of a place → count, "" for what has none.
+
+    Places count whole operations: neither what stands in the body of another one, nor
+    constants, which many share.
     """
     operations, places, components = Counter[str](), Counter[str](), dict[str, str]()
 
@@ -162,7 +201,9 @@ def contents(ir: Any, module: Any) -> Answer:
         if name.startswith("scf."):  # a loop over operations, not one that has a body
             operations[name] += 1
             return ir.WalkResult.ADVANCE
-        says_its_body = name in _SAYS_ITS_BODY or not name.startswith(("linalg.", "arith."))
+        says_its_body = name in _SAYS_ITS_BODY or not name.startswith(
+            ("linalg.", "arith.")
+        )
         whole = collect(ir, op, is_operation) if says_its_body else [op]
         operations.update(each.name for each in whole)
         return ir.WalkResult.SKIP
@@ -172,21 +213,28 @@ def contents(ir: Any, module: Any) -> Answer:
 
 
 def is_operation(name: str) -> bool:
-    """True for what computes, moves or holds values of the model; False for the structure around it."""
+    """True for what computes, moves or holds values of the model.
+
+    False for the structure around it.
+    """
     dialect, _, last = name.partition(".")
-    return not (dialect in _STRUCTURE or last in ("yield", "return") or name in _NO_OPERATIONS)
+    return not (
+        dialect in _STRUCTURE or last in ("yield", "return") or name in _NO_OPERATIONS
+    )
 
 
-# The model's own name of a place, from the text of an MLIR location: that is the same in all compiler releases, while
-# the bindings' classes for locations are not. Up to 3.11.0 there is only one, whose accessors crash the process on
-# locations of another kind.
+# The model's own name of a place, from the text of an MLIR location: that is the same
+# in all compiler releases, while the bindings' classes for locations are not. Up to
+# 3.11.0 there is only one, whose accessors crash the process on locations of another
+# kind.
 
 
 def component_of(location: str) -> str | None:
     """The first name in a location's text that names something (MLIR's LangRef, "Location Attributes").
 
-    Of a call its callee's alone, of fused parts that of the first which has one. Names end at their first `;` (TFLite
-    joins the names of merged operations so). None for places in files, and for such names as `<root>` and `%0`.
+    Of a call its callee's alone, of fused parts that of the first which has one. Names
+    end at their first `;` (TFLite joins the names of merged operations so). None for
+    places in files, and for such names as `<root>` and `%0`.
     """
     at = len("loc(") if location.startswith("loc(") else len(location)
     while token := _PLACE.search(location, at):
@@ -211,19 +259,26 @@ def _behind(text: str, start: int) -> int:
 def _name(escaped: str) -> str | None:
     r"""The printed name as it was: MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte."""
     data = _ESCAPE.sub(
-        lambda match: bytes.fromhex(match[1].decode()) if len(match[1]) == 2 else match[1],
+        lambda match: (
+            bytes.fromhex(match[1].decode()) if len(match[1]) == 2 else match[1]
+        ),
         escaped.encode("utf-8", "replace"),
     )
     name = data.decode("utf-8", "replace").partition(";")[0]
     if name == "<root>" or not any(map(str.isalpha, name)):
         return None
-    return "".join(each if each.isprintable() else "?" for each in name[:COMPONENT_CHARACTERS])
+    return "".join(
+        each if each.isprintable() else "?" for each in name[:COMPONENT_CHARACTERS]
+    )
 
 
-# What the schedule of a program says, the IR at the end of the stream phase: executables, launches and memory.
+# What the schedule of a program says, the IR at the end of the stream phase:
+# executables, launches and memory.
 
 Constants = Mapping[Any, "int | None"]
-_INT_LIMIT = 1 << 53  # that of `bot.core.record`, which a process beside the compiler cannot import
+_INT_LIMIT = (
+    1 << 53
+)  # that of `bot.core.record`, which a process beside the compiler cannot import
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
 _TRAILING_ZEROS = re.compile(r"(SegmentSizes = array<i32: \d+(?:, \d+)*?)(?:, 0)+>")
 _COUNTED = {
@@ -235,17 +290,32 @@ _COUNTED = {
 _ALLOCA, _IMPORT = "stream.resource.alloca", "stream.tensor.import"
 _LENT = "iree.abi.transients.size"
 """In the reflection of a function whose caller lends it transient memory: the function that says how much."""
-_MAKES_BUFFERS = (_ALLOCA, "stream.resource.alloc", _IMPORT, "stream.cmd.parameter.load")
+_MAKES_BUFFERS = (
+    _ALLOCA,
+    "stream.resource.alloc",
+    _IMPORT,
+    "stream.cmd.parameter.load",
+)
 _BRANCHES = ("cf.", "scf.")
 _TO_BLOCKS = ("cf.br", "cf.cond_br", "cf.switch")
 _CALL, _AWAIT = "util.call", "stream.timepoint.await"
-_GIVE_BACK, _VIEW, _STORE = "stream.resource.dealloca", "stream.resource.subview", "util.global.store"
+_GIVE_BACK, _VIEW, _STORE = (
+    "stream.resource.dealloca",
+    "stream.resource.subview",
+    "util.global.store",
+)
 _STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
 
 
 def stream(ir: Any, module: Any) -> Answer:
-    """Executables and their launches; of the alternatives that a launch may have, the first listed counts."""
-    executables, dispatches = collect(ir, module, ("stream.executable",)), collect(ir, module, _DISPATCHES)
+    """Executables and their launches.
+
+    Of the alternatives that a launch may have, the first listed counts.
+    """
+    executables, dispatches = (
+        collect(ir, module, ("stream.executable",)),
+        collect(ir, module, _DISPATCHES),
+    )
     sites = Counter(map(entry_point_of, dispatches))
     entry_points = [
         {**entry, "sites": sites.pop((entry["executable"], entry["entry_point"]), 0)}
@@ -253,18 +323,31 @@ def stream(ir: Any, module: Any) -> Answer:
         for entry in _entry_points(ir, executable)
     ]
     if sites:
-        raise ValueError(f"dispatch of {'::'.join(min(sites))}, which no stream.executable exports")
+        raise ValueError(
+            f"dispatch of {'::'.join(min(sites))}, which no stream.executable exports"
+        )
     tops = tops_of(ir, module)
-    makers = [op for top in tops if top.name != "stream.executable" for op in collect(ir, top, ("arith.constant",))]
+    makers = [
+        op
+        for top in tops
+        if top.name != "stream.executable"
+        for op in collect(ir, top, ("arith.constant",))
+    ]
     constants = {op.results[0]: _integer(op.attributes["value"]) for op in makers}
     try:
         submitted: Answer | None = _schedule(ir, tops, constants)
     except (ValueError, KeyError, IndexError):
-        submitted = None  # another release writes it otherwise: all else does not need it
+        submitted = (
+            None  # another release writes it otherwise: all else does not need it
+        )
     return {
         "executables": len(executables),
         "entry_points": entry_points,
-        "initializer_sites": sum(len(collect(ir, top, _DISPATCHES)) for top in tops if top.name == "util.initializer"),
+        "initializer_sites": sum(
+            len(collect(ir, top, _DISPATCHES))
+            for top in tops
+            if top.name == "util.initializer"
+        ),
         "schedule": submitted,
     }
 
@@ -274,7 +357,9 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
     for export in collect(ir, executable, ("stream.executable.export",)):
         function = functions.get(export.attributes["function_ref"].value)
         kinds = kinds_of(ir, function) if function is not None else set()
-        text = "" if function is None else without_names(generic(function), {*functions})
+        text = (
+            "" if function is None else without_names(generic(function), {*functions})
+        )
         yield {
             "executable": name_of(executable),
             "entry_point": name_of(export),
@@ -285,14 +370,19 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
 
 
 def _integer(attribute: Any) -> int | None:
-    """The value of an integer constant without its sign, as the compiler's assumptions have it; None for others.
+    """The value of an integer constant without its sign, as the compiler's assumptions have it.
 
-    None as well for one above `_INT_LIMIT`: a 64-bit -1 is no number that all JSON readers hold exactly.
+    None for others.
+
+    None as well for one above `_INT_LIMIT`: a 64-bit -1 is no number that all JSON
+    readers hold exactly.
     """
     text, _, kind = str(attribute).rpartition(" : ")
     if not text:
         return {"true": 1, "false": 0}.get(kind)
-    bits = 64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
+    bits = (
+        64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
+    )
     value = int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
     return None if value is None or value > _INT_LIMIT else value
 
@@ -302,7 +392,10 @@ def _integer(attribute: Any) -> int | None:
 
 @dataclass
 class _Buffer:
-    """A piece of memory: its size in bytes, None where only the run tells; its lifetime as the compiler names it."""
+    """A piece of memory: its size in bytes, None where only the run tells.
+
+    Its lifetime as the compiler names it.
+    """
 
     size: int | None
     lifetime: str
@@ -315,26 +408,39 @@ class _Body:
 
     name: str
     initializer: bool
-    # a buffer that is made (1) or given back (-1), or the name of a function that is called
+    # a buffer that is made (1) or given back (-1), or the name of a function that is
+    # called
     steps: list[tuple[_Buffer, int] | str] = field(default_factory=list)
-    stores: dict[str, _Buffer] = field(default_factory=dict)  # global → the buffer that it gets first
-    branches: bool = False  # True where what is made depends on what happens at run time
+    stores: dict[str, _Buffer] = field(
+        default_factory=dict
+    )  # global → the buffer that it gets first
+    branches: bool = (
+        False  # True where what is made depends on what happens at run time
+    )
 
     @property
     def buffers(self) -> list[_Buffer]:
         """The buffers that it makes itself."""
-        return [step[0] for step in self.steps if not isinstance(step, str) and step[1] > 0]
+        return [
+            step[0] for step in self.steps if not isinstance(step, str) and step[1] > 0
+        ]
 
 
 def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
     """What `bot.core.reading.Schedule` has."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     functions = {name_of(top): top for top in named if top.name == "util.func"}
-    bodies = [_body(ir, top, constants, _lent_bytes(ir, top, functions, constants)) for top in named]
-    names = Counter(op.name for top in named for op in collect(ir, top, {*_COUNTED.values()}))
+    bodies = [
+        _body(ir, top, constants, _lent_bytes(ir, top, functions, constants))
+        for top in named
+    ]
+    names = Counter(
+        op.name for top in named for op in collect(ir, top, {*_COUNTED.values()})
+    )
     allocas = [op for top in named for op in collect(ir, top, (_ALLOCA,))]
     unclear = any(body.branches and not body.initializer for body in bodies)
-    # Of each global the first buffer, which later ones replace; several globals may have parts of one.
+    # Of each global the first buffer, which later ones replace; several globals may
+    # have parts of one.
     first: dict[str, _Buffer] = {}
     for body in sorted(bodies, key=lambda body: not body.initializer):
         first = {**body.stores, **first}
@@ -344,12 +450,16 @@ def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
         **{name: names[operation] for name, operation in _COUNTED.items()},
         "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
         "variable_bytes": None if None in variables else sum(filter(None, variables)),
-        "dynamic_buffers": sum(buffer.size is None for body in bodies for buffer in body.buffers),
+        "dynamic_buffers": sum(
+            buffer.size is None for body in bodies for buffer in body.buffers
+        ),
         "program_memory_bytes": None if unclear else _peak(bodies),
     }
 
 
-def _lent_bytes(ir: Any, top: Any, functions: Mapping[str, Any], constants: Constants) -> int | None:
+def _lent_bytes(
+    ir: Any, top: Any, functions: Mapping[str, Any], constants: Constants
+) -> int | None:
     """Return the bytes that the caller of a function must lend it for its transient memory.
 
     A function of the program says that. None where there is none, or where only a run tells.
@@ -366,32 +476,52 @@ def _lent_bytes(ir: Any, top: Any, functions: Mapping[str, Any], constants: Cons
 
 
 def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _Body:
-    """Return what a function does; `lent_bytes`: the size of the transient memory that its caller lends."""
+    """Return what a function does.
+
+    `lent_bytes`: the size of the transient memory that its caller lends.
+    """
     initializer = top.name == "util.initializer"
-    body, buffers = _Body("" if initializer else name_of(top), initializer), dict[Any, _Buffer]()
+    body, buffers = (
+        _Body("" if initializer else name_of(top), initializer),
+        dict[Any, _Buffer](),
+    )
     is_first = True  # in the first block, the only one that always runs
-    for op in collect(ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)):
+    for op in collect(
+        ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)
+    ):
         buffer = buffers.get(op.operands[0]) if len(op.operands) else None
         if op.name in _MAKES_BUFFERS:
             body.branches = body.branches or not is_first
-            # One size for each buffer; of an import the last one, behind the shape's own.
+            # One size for each buffer; of an import the last one, behind the shape's
+            # own.
             results = [result for result in op.results if _lifetime(result)]
             sizes = [operand for operand in op.operands if str(operand.type) == "index"]
-            for result, size in zip(results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True):
+            for result, size in zip(
+                results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True
+            ):
                 lifetime, size_bytes = _lifetime(result), constants.get(size)
-                if size_bytes is None and op.name == _IMPORT and lifetime == "transient":
+                if (
+                    size_bytes is None
+                    and op.name == _IMPORT
+                    and lifetime == "transient"
+                ):
                     size_bytes, lent_bytes = lent_bytes, None  # it is lent once
                 buffers[result] = _Buffer(size_bytes, lifetime)
                 body.steps.append((buffers[result], 1))
         elif op.name == _CALL:
             body.steps.append(op.attributes["callee"].value)
-        elif op.name == _AWAIT:  # the results are the first operands, once they are there
+        elif (
+            op.name == _AWAIT
+        ):  # the results are the first operands, once they are there
             pairs = zip(op.results, map(buffers.get, op.operands))  # noqa: B905 - the other operands are timepoints
             buffers.update((result, waited) for result, waited in pairs if waited)
         elif op.name.startswith(_BRANCHES):
-            body.branches = body.branches or bool(body.buffers) or op.name.startswith("scf.")
+            body.branches = (
+                body.branches or bool(body.buffers) or op.name.startswith("scf.")
+            )
             is_first = is_first and op.name not in _TO_BLOCKS
-            # A buffer that goes on into another block is kept: so data are loaded that could not be mapped.
+            # A buffer that goes on into another block is kept: so data are loaded that
+            # could not be mapped.
             for passed in filter(None, map(buffers.get, op.operands)):
                 passed.outlives = True
         elif buffer and op.name == _GIVE_BACK:
@@ -418,10 +548,14 @@ def _peak(bodies: list[_Body]) -> int:
         if body.initializer:
             peak = max(peak, held + _most(body, functions)[0])
             held += sum(buffer.size or 0 for buffer in body.buffers if buffer.outlives)
-    return max([peak, *(held + _most(body, functions)[0] for body in functions.values())])
+    return max(
+        [peak, *(held + _most(body, functions)[0] for body in functions.values())]
+    )
 
 
-def _most(body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()) -> tuple[int, int]:
+def _most(
+    body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()
+) -> tuple[int, int]:
     """The most that it holds at once, and what it holds at its end: only what is given back is free again."""
     live = most = 0
     for step in body.steps:

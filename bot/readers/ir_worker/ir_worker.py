@@ -1,8 +1,9 @@
 """What a compiler's IR dumps say, read with that compiler's own MLIR bindings in a process of their own.
 
-A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its siblings `ir_*` it imports the standard library
-and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the bot. One JSON object per line, one answer a request; first of
-all {"ready": true}, or {"error": "one line"} and the end:
+A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its siblings `ir_*` it
+imports the standard library and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the
+bot. One JSON object per line, one answer a request; first of all {"ready": true}, or
+{"error": "one line"} and the end:
 
     {"op": "program", "dispatch_creation": PATH, "stream": PATH,
      and where at hand "input": PATH, "global_optimization": PATH, "flow": PATH}
@@ -27,8 +28,9 @@ all {"ready": true}, or {"error": "one line"} and the end:
         → {"dimensions": how many dynamic dimensions the arguments have}: `out` has the model with these assumptions
     anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
 
-The files are those of `--dump-compilation-phases-to`: `1.input`, `4.global-optimization`, `5.dispatch-creation`,
-`6.flow`, `7.stream`, `9.executable-configurations`, `10.executable-targets`.
+The files are those of `--dump-compilation-phases-to`: `1.input`,
+`4.global-optimization`, `5.dispatch-creation`, `6.flow`, `7.stream`,
+`9.executable-configurations`, `10.executable-targets`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # the folder is a package of its own then, without the bot around it
+if (
+    __name__ == "__main__"
+):  # the folder is a package of its own then, without the bot around it
     sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "ir_worker"
 
 from .ir_assume import Assumption, assumed
@@ -56,12 +60,31 @@ from .ir_program import program
 
 Answer = dict[str, Any]
 HERE = "on this machine: "  # `bot.core.policy.HERE`
-_UNUSED_MODULES = ("numpy", "iree.compiler.dialects.linalg", "iree.compiler.dialects.llvm")
-_NEVER_CONFIGURED = ("arith.", "math.", "util.", "hal.", "linalg.yield", "linalg.index", "tensor.empty")
+_UNUSED_MODULES = (
+    "numpy",
+    "iree.compiler.dialects.linalg",
+    "iree.compiler.dialects.llvm",
+)
+_NEVER_CONFIGURED = (
+    "arith.",
+    "math.",
+    "util.",
+    "hal.",
+    "linalg.yield",
+    "linalg.index",
+    "tensor.empty",
+)
 """Most operations are of these: asking each for its attributes would take most of the time."""
-_WHOLE_WRAPPER = re.compile(r"#[\w.]+\.(?:translation_info|lowering_config|compilation_info)<(.*)>", re.DOTALL)
-_PIPELINE = re.compile(r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)")
-_FORMER_NAME, _FORMER_VMVX = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])"), "VMVXDefault"
+_WHOLE_WRAPPER = re.compile(
+    r"#[\w.]+\.(?:translation_info|lowering_config|compilation_info)<(.*)>", re.DOTALL
+)
+_PIPELINE = re.compile(
+    r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)"
+)
+_FORMER_NAME, _FORMER_VMVX = (
+    re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])"),
+    "VMVXDefault",
+)
 """Up to 3.12.0 a pipeline's name began with its backend's: renaming it is no other choice."""
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
@@ -73,8 +96,12 @@ class IrWorker:
         self.ir = ir
         self.answers: dict[str, Callable[[Answer], Answer]] = {
             "program": lambda request: program(ir, self._load, request),
-            "allocas": lambda request: self._allocas(Path(request["executable_targets"]).read_bytes()),
-            "strategies": lambda request: strategies(ir, self._load(request["executable_configurations"])),
+            "allocas": lambda request: self._allocas(
+                Path(request["executable_targets"]).read_bytes()
+            ),
+            "strategies": lambda request: strategies(
+                ir, self._load(request["executable_configurations"])
+            ),
             "interface": lambda request: interface(ir, self._load(request["flow"])),
             "groups": lambda request: groups(ir, self._load(request["flow"])),
             "fold": self._fold,
@@ -86,23 +113,42 @@ class IrWorker:
         try:
             request = json.loads(line)
             answer = self.answers.get(request["op"])
-            return answer(request) if answer else {"error": f"unknown op {request['op']!r}"}
+            return (
+                answer(request)
+                if answer
+                else {"error": f"unknown op {request['op']!r}"}
+            )
         except Exception as error:
             return {"error": _one_line(error)}
 
     def _allocas(self, text: bytes) -> Answer:
         """Function → bytes of its stack allocations, added up as the compiler's gate does."""
         if b"llvm.alloca" not in text and b"llvm.func" in text:
-            return {"functions": {}}  # nothing allocates: the parse, all of the time, could only yield zeros
+            return {
+                "functions": {}
+            }  # nothing allocates: the parse, all of the time, could only yield zeros
         module, sizes, unknown = self._module(text), Counter[str](), dict[str, None]()
         for function in collect(self.ir, module, ("llvm.func",)):
             if len(function.regions[0].blocks):
                 allocas = collect(self.ir, function, ("llvm.alloca",))
-                names = ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul") if allocas else ()
-                counts = {result: op for op in collect(self.ir, function, names) for result in op.results}
+                names = (
+                    ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul")
+                    if allocas
+                    else ()
+                )
+                counts = {
+                    result: op
+                    for op in collect(self.ir, function, names)
+                    for result in op.results
+                }
                 each = [_alloca_bytes(op, counts) for op in allocas]
-                name, size = name_of(function), None if None in each else sum(filter(None, each))
-                sizes[name] = max(sizes[name], size or 0)  # private helpers may share a name; the larger counts
+                name, size = (
+                    name_of(function),
+                    (None if None in each else sum(filter(None, each))),
+                )
+                sizes[name] = max(
+                    sizes[name], size or 0
+                )  # private helpers may share a name; the larger counts
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
 
@@ -139,7 +185,10 @@ class IrWorker:
 
 
 def _one_line(error: BaseException) -> str:
-    """The error, a file in it without its directory; what the machine refuses is not the program's."""
+    """The error, a file in it without its directory.
+
+    What the machine refuses is not the program's.
+    """
     if isinstance(error, OSError):
         return f"{HERE}{os.path.basename(str(error.filename))}: {error.strerror}"
     if isinstance(error, MemoryError):
@@ -150,9 +199,10 @@ def _one_line(error: BaseException) -> str:
 def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
     """Bits of all elements, rounded up to the alignment, as bytes: LLVMCPUCheckIRBeforeLLVMConversion.cpp.
 
-    The compiler's gate looks at buffers only. The two allocations that its dispatch ABI adds later are left out:
-    the parameters of an import (a structure without alignment), and the copy of the processor's data (8 x i64
-    aligned to 8 bytes; buffers are aligned to more).
+    The compiler's gate looks at buffers only. The two allocations that its dispatch ABI
+    adds later are left out: the parameters of an import (a structure without
+    alignment), and the copy of the processor's data (8 x i64 aligned to 8 bytes;
+    buffers are aligned to more).
     """
     element = op.attributes["elem_type"].value
     alignment = op.attributes["alignment"].value if "alignment" in op.attributes else 0
@@ -171,16 +221,27 @@ def _bits(element: Any) -> int | None:
     """Bits of an LLVM type as the gate counts them: elements side by side without padding, vscale 1."""
     if hasattr(element, "element_type"):
         inner = _bits(element.element_type)
-        shape = element.shape if hasattr(element, "shape") else [getattr(element, "num_elements", 2)]
+        shape = (
+            element.shape
+            if hasattr(element, "shape")
+            else [getattr(element, "num_elements", 2)]
+        )
         return None if inner is None else inner * math.prod(shape)
-    fields = [_bits(field) for field in element.body or [None]] if hasattr(element, "body") else []
+    fields = (
+        [_bits(field) for field in element.body or [None]]
+        if hasattr(element, "body")
+        else []
+    )
     if fields:
         return None if None in fields else sum(field or 0 for field in fields)
     return getattr(element, "width", None)
 
 
 def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
-    """The value of an element count, None where it is not constant; vscale is 1, the gate's assumption."""
+    """The value of an element count, None where it is not constant.
+
+    Vscale is 1, the gate's assumption.
+    """
     maker = makers.get(value)
     if maker is None:
         return None
@@ -193,22 +254,37 @@ def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
 def strategies(ir: Any, module: Any) -> Answer:
     """Function → `pipeline, sizes and options | operation: its configuration | …`, one part for each configuration.
 
-    The functions of `hal.executable.variant`s that have a `translation_info` (`9.executable-configurations`); one
-    that several variants configure differently has all of it.
+    The functions of `hal.executable.variant`s that have a `translation_info`
+    (`9.executable-configurations`); one that several variants configure differently has
+    all of it.
     """
     texts: dict[str, dict[str, None]] = {}
     for variant in collect(ir, module, ("hal.executable.variant",)):
-        # Walks give inner operations first: those before a function, since the last one, are its own.
+        # Walks give inner operations first: those before a function, since the last
+        # one, are its own.
         configurations: list[str] = []
-        for op in collect(ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)):
-            for named in (op.attributes[number] for number in range(len(op.attributes))):
+        for op in collect(
+            ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)
+        ):
+            for named in (
+                op.attributes[number] for number in range(len(op.attributes))
+            ):
                 if named.name == "lowering_config":
                     configurations.append(f"{op.name}: {_short(str(named.attr))}")
-                elif named.name == "compilation_info" or named.name.endswith(("config", "strategy")):
-                    configurations.append(f"{op.name}: {named.name} = {_short(str(named.attr))}")
+                elif named.name == "compilation_info" or named.name.endswith(
+                    ("config", "strategy")
+                ):
+                    configurations.append(
+                        f"{op.name}: {named.name} = {_short(str(named.attr))}"
+                    )
             if op.name == "func.func":
                 if "translation_info" in op.attributes:
-                    text = " | ".join([_translation(str(op.attributes["translation_info"])), *configurations])
+                    text = " | ".join(
+                        [
+                            _translation(str(op.attributes["translation_info"])),
+                            *configurations,
+                        ]
+                    )
                     texts.setdefault(name_of(op), {})[" ".join(text.split())] = None
                 configurations = []
     return {"functions": {name: " || ".join(each) for name, each in texts.items()}}
@@ -217,13 +293,22 @@ def strategies(ir: Any, module: Any) -> Answer:
 def _translation(attribute: str) -> str:
     """`DoubleTilingExpert {enable_loop_peeling}` of `#iree_codegen.translation_info<pipeline = …>`."""
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
-    inner = _PIPELINE.sub(lambda match: match[1] or match[2] or "", wrapper[1] if wrapper else attribute, count=1)
-    inner = _FORMER_NAME.sub("", inner.replace(_FORMER_VMVX, "vmvx_pipeline", 1), count=1)
+    inner = _PIPELINE.sub(
+        lambda match: match[1] or match[2] or "",
+        wrapper[1] if wrapper else attribute,
+        count=1,
+    )
+    inner = _FORMER_NAME.sub(
+        "", inner.replace(_FORMER_VMVX, "vmvx_pipeline", 1), count=1
+    )
     return _DIALECT.sub("", inner).replace(", {", " {", 1)
 
 
 def _short(attribute: str) -> str:
-    """A configuration without the wrapper that all have and without the names of dialects; nothing else is lost."""
+    """A configuration without the wrapper that all have and without the names of dialects.
+
+    Nothing else is lost.
+    """
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
     return _DIALECT.sub("", wrapper[1] if wrapper else attribute)
 
@@ -231,9 +316,9 @@ def _short(attribute: str) -> str:
 def _bindings(root: str) -> Any:
     """The module `iree.compiler.ir` of the wheel, without what is not needed and slow to import.
 
-    None in `sys.modules` refuses an import at once. The bindings do without numpy. The dialects' Python modules
-    (seconds where they are not yet byte-compiled) only add typed views; those of LLVM's types are in an extension
-    module.
+    None in `sys.modules` refuses an import at once. The bindings do without numpy. The
+    dialects' Python modules (seconds where they are not yet byte-compiled) only add
+    typed views; those of LLVM's types are in an extension module.
     """
     sys.path[0:1] = [root]
     sys.modules.update(dict.fromkeys(_UNUSED_MODULES))  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """The API of the fake GitHub: one table of routes, each with its limits and the objects that it answers with.
 
-An object has what the description requires of it, filled in by type, and the state over that.
+An object has what the description requires of it, filled in by type, and the state over
+that.
 """
 
 from __future__ import annotations
@@ -79,7 +80,11 @@ def answered(state: State, request: Request) -> Reply:
     if (request.method, request.path) == ("GET", "/user"):
         return get_user(state, request)
     root = f"/repos/{state.repo}"
-    below = request.path[len(root) :] if request.path.lower().startswith(root.lower()) else "/elsewhere"
+    below = (
+        request.path[len(root) :]
+        if request.path.lower().startswith(root.lower())
+        else "/elsewhere"
+    )
     for method, pattern, scopes, handler in ROUTES:
         found = pattern.fullmatch(below)
         if found and method == request.method:
@@ -97,13 +102,27 @@ def known(things: dict[int, Thing], number: str) -> Thing:
 
 
 def page_of(request: Request, items: Sequence[Any], envelope: str = "") -> Reply:
-    """The page asked for; with `envelope`, in an object with `total_count` and the items under that name."""
-    numbers = {name: int(text) for name, text in request.query.items() if text.isdigit()}
-    size, page = min(_MAX_PAGE, max(1, numbers.get("per_page", _DEFAULT_PAGE))), max(1, numbers.get("page", 1))
-    shown, last = list(items[(page - 1) * size : page * size]), max(1, -(-len(items) // size))
+    """The page asked for.
+
+    With `envelope`, in an object with `total_count` and the items under that name.
+    """
+    numbers = {
+        name: int(text) for name, text in request.query.items() if text.isdigit()
+    }
+    size, page = (
+        min(_MAX_PAGE, max(1, numbers.get("per_page", _DEFAULT_PAGE))),
+        max(1, numbers.get("page", 1)),
+    )
+    shown, last = (
+        list(items[(page - 1) * size : page * size]),
+        max(1, -(-len(items) // size)),
+    )
     links = {"prev": page - 1, "first": 1} if page > 1 else {}
     links |= {"next": page + 1, "last": last} if page < last else {}
-    texts = [f'<{request.url}?{urlencode({**request.query, "page": at})}>; rel="{rel}"' for rel, at in links.items()]
+    texts = [
+        f'<{request.url}?{urlencode({**request.query, "page": at})}>; rel="{rel}"'
+        for rel, at in links.items()
+    ]
     body = {"total_count": len(items), envelope: shown} if envelope else shown
     return Reply(200, body, {"Link": ", ".join(texts)} if texts else {})
 
@@ -117,7 +136,10 @@ def stable_id(name: str) -> int:
 
 
 def user(state: State, login: str) -> Json:
-    links = {"url": f"{state.url}/users/{login}", "html_url": f"https://github.com/{login}"}
+    links = {
+        "url": f"{state.url}/users/{login}",
+        "html_url": f"https://github.com/{login}",
+    }
     kind = "Bot" if login.endswith("[bot]") else "User"
     return skeleton("simple-user", login=login, id=stable_id(login), type=kind, **links)
 
@@ -126,10 +148,18 @@ def get_user(state: State, request: Request) -> Reply:
     """Only a user has one: the token of a workflow belongs to an installation."""
     if request.token.kind != "user":
         raise Refusal(403, "Resource not accessible by integration")
-    return Reply(200, skeleton("public-user", **{**user(state, request.token.login), "user_view_type": "public"}))
+    return Reply(
+        200,
+        skeleton(
+            "public-user",
+            **{**user(state, request.token.login), "user_view_type": "public"},
+        ),
+    )
 
 
-def repository(state: State, full_name: str, schema: str = "minimal-repository") -> Json:
+def repository(
+    state: State, full_name: str, schema: str = "minimal-repository"
+) -> Json:
     owner, _, name = full_name.partition("/")
     return skeleton(
         schema,
@@ -160,10 +190,18 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
     def end(repo: str | None, branch: str, sha: str) -> Json:
         owner = (repo or "ghost/gone").partition("/")[0]
         whole = repository(state, repo, "repository") if repo else None
-        return {"label": f"{owner}:{branch}", "ref": branch, "sha": sha, "user": user(state, owner), "repo": whole}
+        return {
+            "label": f"{owner}:{branch}",
+            "ref": branch,
+            "sha": sha,
+            "user": user(state, owner),
+            "repo": whole,
+        }
 
     issue_url = f"{state.root}/issues/{one.number}"
-    mergeable = {"mergeable": one.merge_sha is not None} if schema == "pull-request" else {}
+    mergeable = (
+        {"mergeable": one.merge_sha is not None} if schema == "pull-request" else {}
+    )
     return skeleton(
         schema,
         id=stable_id(f"pull {one.number}"),
@@ -190,13 +228,18 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
 @route("GET", r"/pulls", "pull_requests")
 def list_pulls(state: State, request: Request) -> Reply:
     """Newest first; a `head` without an owner filters nothing, as on GitHub."""
-    wanted, head, base = (request.query.get(key, "") for key in ("state", "head", "base"))
+    wanted, head, base = (
+        request.query.get(key, "") for key in ("state", "head", "base")
+    )
     found = [
         one
         for one in sorted(state.pulls.values(), key=lambda one: -one.number)
         if (wanted == "all" or one.state == (wanted or "open"))
         and (not base or one.base_ref == base)
-        and (":" not in head or f"{(one.head_repo or '').partition('/')[0]}:{one.head_branch}" == head)
+        and (
+            ":" not in head
+            or f"{(one.head_repo or '').partition('/')[0]}:{one.head_branch}" == head
+        )
     ]
     return page_of(request, [pull(state, one) for one in found])
 
@@ -211,7 +254,9 @@ def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
     """The merged pull request that brought the commit, and open ones that have it as their head."""
     if sha not in state.commits:
         raise Refusal(422, f"No commit found for SHA: {sha}")
-    found = [one for one in state.pulls.values() if sha in (one.merge_sha, one.head_sha)]
+    found = [
+        one for one in state.pulls.values() if sha in (one.merge_sha, one.head_sha)
+    ]
     return page_of(request, [pull(state, one) for one in found])
 
 
@@ -240,10 +285,15 @@ def issue(state: State, one: Issue) -> Json:
 @route("GET", r"/issues", "issues")
 def list_issues(state: State, request: Request) -> Reply:
     """Newest first; open ones, unless `state` says otherwise; `creator` is a login."""
-    wanted, creator = request.query.get("state", "open"), request.query.get("creator", "").casefold()
+    wanted, creator = (
+        request.query.get("state", "open"),
+        request.query.get("creator", "").casefold(),
+    )
     newest_first = sorted(state.issues.values(), key=lambda one: -one.number)
     named = [one for one in newest_first if creator in ("", one.login.casefold())]
-    return page_of(request, [issue(state, one) for one in named if wanted in ("all", one.state)])
+    return page_of(
+        request, [issue(state, one) for one in named if wanted in ("all", one.state)]
+    )
 
 
 def _require_issues(state: State) -> None:
@@ -254,7 +304,15 @@ def _require_issues(state: State) -> None:
 @route("POST", r"/issues", "issues")
 def create_issue(state: State, request: Request) -> Reply:
     _require_issues(state)
-    return Reply(201, issue(state, state.add_issue(request.token.login, request.body["title"], _checked_body(request))))
+    return Reply(
+        201,
+        issue(
+            state,
+            state.add_issue(
+                request.token.login, request.body["title"], _checked_body(request)
+            ),
+        ),
+    )
 
 
 @route("PATCH", r"/issues/(\d+)", "issues")
@@ -281,7 +339,9 @@ def comment(state: State, one: Comment) -> Json:
         updated_at=one.updated_at,
         url=url,
         issue_url=f"{state.root}/issues/{one.issue}",
-        html_url=f"https://github.com/{state.repo}/issues/{one.issue}#issuecomment-{one.id}",
+        html_url=(
+            f"https://github.com/{state.repo}/issues/{one.issue}#issuecomment-{one.id}"
+        ),
     )
 
 
@@ -292,7 +352,14 @@ def _association(state: State, login: str) -> str:
 @route("GET", r"/issues/(\d+)/comments", _ISSUES)
 def list_comments(state: State, request: Request, number: str) -> Reply:
     known(state.pulls, number)
-    return page_of(request, [comment(state, one) for one in state.comments.values() if one.issue == int(number)])
+    return page_of(
+        request,
+        [
+            comment(state, one)
+            for one in state.comments.values()
+            if one.issue == int(number)
+        ],
+    )
 
 
 @route("POST", r"/issues/(\d+)/comments", _ISSUES)
@@ -308,7 +375,11 @@ def _checked_body(request: Request) -> str:
     if not body.strip():
         raise Refusal(422, "Validation Failed: body can't be blank")
     if len(body) > MAX_COMMENT_CHARACTERS:
-        raise Refusal(422, f"Validation Failed: body is too long (maximum is {MAX_COMMENT_CHARACTERS} characters)")
+        raise Refusal(
+            422,
+            f"Validation Failed: body is too long (maximum is {MAX_COMMENT_CHARACTERS}"
+            " characters)",
+        )
     return body
 
 
@@ -331,27 +402,50 @@ def delete_comment(state: State, _request: Request, number: str) -> Reply:
 
 
 def label(state: State, name: str) -> Json:
-    fixed = {"color": "ededed", "description": ""}  # in a list of pull requests a description is never null
-    return skeleton("label", id=stable_id(f"label {name}"), name=name, url=f"{state.root}/labels/{name}", **fixed)
+    fixed = {
+        "color": "ededed",
+        "description": "",
+    }  # in a list of pull requests a description is never null
+    return skeleton(
+        "label",
+        id=stable_id(f"label {name}"),
+        name=name,
+        url=f"{state.root}/labels/{name}",
+        **fixed,
+    )
 
 
 @route("GET", r"/issues/(\d+)/labels", _ISSUES)
 def list_labels(state: State, request: Request, number: str) -> Reply:
     known(state.pulls, number)
-    return page_of(request, [label(state, name) for name in state.labels.get(int(number), ())])
+    return page_of(
+        request, [label(state, name) for name in state.labels.get(int(number), ())]
+    )
 
 
 @route("GET", r"/issues/(\d+)/events", _ISSUES)
 def list_events(state: State, request: Request, number: str) -> Reply:
     known(state.pulls, number)
-    return page_of(request, [label_event(state, one) for one in state.events if one.issue == int(number)])
+    return page_of(
+        request,
+        [label_event(state, one) for one in state.events if one.issue == int(number)],
+    )
 
 
 def label_event(state: State, one: LabelEvent) -> Json:
-    schema = "labeled-issue-event" if one.label else "converted-note-to-issue-issue-event"  # the plainest of them
+    schema = (
+        "labeled-issue-event" if one.label else "converted-note-to-issue-issue-event"
+    )  # the plainest of them
     named = {"label": {"name": one.label, "color": "ededed"}} if one.label else {}
-    about = {"id": one.id, "event": one.event, "actor": user(state, one.login), "created_at": one.created_at}
-    return skeleton(schema, url=f"{state.root}/issues/events/{one.id}", **about, **named)
+    about = {
+        "id": one.id,
+        "event": one.event,
+        "actor": user(state, one.login),
+        "created_at": one.created_at,
+    }
+    return skeleton(
+        schema, url=f"{state.root}/issues/events/{one.id}", **about, **named
+    )
 
 
 # The artifacts of workflow runs
@@ -375,8 +469,14 @@ def artifact(state: State, one: Artifact) -> Json:
 @route("GET", r"/actions/runs/(\d+)/artifacts", "actions")
 def list_artifacts(state: State, request: Request, run_id: str) -> Reply:
     """Newest first, as GitHub lists them."""
-    newest_first = [state.artifacts[key] for key in sorted(state.artifacts, reverse=True)]
-    return page_of(request, [artifact(state, one) for one in newest_first if one.run_id == int(run_id)], "artifacts")
+    newest_first = [
+        state.artifacts[key] for key in sorted(state.artifacts, reverse=True)
+    ]
+    return page_of(
+        request,
+        [artifact(state, one) for one in newest_first if one.run_id == int(run_id)],
+        "artifacts",
+    )
 
 
 @route("GET", r"/actions/artifacts/(\d+)/zip", "actions")
@@ -385,7 +485,9 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
     one = known(state.artifacts, number)
     if one.expired:
         raise Refusal(410, "Artifact has expired")
-    return Reply(302, None, {"Location": f"{state.blob_url}/artifacts/{one.id}.zip?sig=signed"})
+    return Reply(
+        302, None, {"Location": f"{state.blob_url}/artifacts/{one.id}.zip?sig=signed"}
+    )
 
 
 # Check runs
@@ -393,16 +495,26 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
 
 def check_run(state: State, one: CheckRun) -> Json:
     url, output = f"{state.root}/check-runs/{one.id}", one.fields.get("output") or {}
-    given = {key: value for key, value in one.fields.items() if key not in ("output", "actions")}
+    given = {
+        key: value
+        for key, value in one.fields.items()
+        if key not in ("output", "actions")
+    }
     shown = {key: output.get(key) for key in ("title", "summary", "text")}
     return skeleton(
         "check-run",
         id=one.id,
         check_suite={"id": stable_id(one.fields["head_sha"])},
-        app=skeleton("nullable-integration", slug="github-actions", name="GitHub Actions"),
+        app=skeleton(
+            "nullable-integration", slug="github-actions", name="GitHub Actions"
+        ),
         url=url,
         html_url=f"https://github.com/{state.repo}/runs/{one.id}",
-        output={**shown, "annotations_count": len(one.annotations), "annotations_url": f"{url}/annotations"},
+        output={
+            **shown,
+            "annotations_count": len(one.annotations),
+            "annotations_url": f"{url}/annotations",
+        },
         **given,
     )
 
@@ -431,11 +543,28 @@ def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
     output = dict(body.get("output") or {})
     annotations = output.pop("annotations", [])
     if len(annotations) > MAX_ANNOTATIONS_PER_CALL:
-        raise Refusal(422, f"Invalid request. No more than {MAX_ANNOTATIONS_PER_CALL} items are allowed.")
-    if any(len(output.get(key) or "") > MAX_SUMMARY_CHARACTERS for key in ("summary", "text")):
-        raise Refusal(422, f"Invalid request. Only {MAX_SUMMARY_CHARACTERS} characters are allowed.")
+        raise Refusal(
+            422,
+            f"Invalid request. No more than {MAX_ANNOTATIONS_PER_CALL} items are"
+            " allowed.",
+        )
+    if any(
+        len(output.get(key) or "") > MAX_SUMMARY_CHARACTERS
+        for key in ("summary", "text")
+    ):
+        raise Refusal(
+            422,
+            f"Invalid request. Only {MAX_SUMMARY_CHARACTERS} characters are allowed.",
+        )
     one.annotations += annotations
-    one.fields |= {**body, **({"output": {**one.fields.get("output", {}), **output}} if "output" in body else {})}
+    one.fields |= {
+        **body,
+        **(
+            {"output": {**one.fields.get("output", {}), **output}}
+            if "output" in body
+            else {}
+        ),
+    }
     if "conclusion" in body:
         one.fields["status"] = "completed"
         one.fields.setdefault("completed_at", state.now())
@@ -447,7 +576,11 @@ def list_check_runs(state: State, request: Request, ref: str) -> Reply:
     sha, name = state.commit_of(ref) or ref, request.query.get("check_name")
     found = [one for one in state.checks.values() if one.fields["head_sha"] == sha]
     named = [one for one in found if name in (None, one.fields["name"])]
-    latest = named if request.query.get("filter") == "all" else {one.fields["name"]: one for one in named}.values()
+    latest = (
+        named
+        if request.query.get("filter") == "all"
+        else {one.fields["name"]: one for one in named}.values()
+    )
     return page_of(request, [check_run(state, one) for one in latest], "check_runs")
 
 
@@ -455,21 +588,40 @@ def list_check_runs(state: State, request: Request, ref: str) -> Reply:
 
 
 def commit(state: State, sha: str, *, is_cloned: bool = False) -> Json:
-    parents = [{"sha": one, "url": f"{state.root}/commits/{one}"} for one in state.commits.get(sha, ())]
+    parents = [
+        {"sha": one, "url": f"{state.root}/commits/{one}"}
+        for one in state.commits.get(sha, ())
+    ]
     owner = user(state, state.repo.partition("/")[0])
     url = f"{state.root}/commits/{sha}"
-    made = skeleton("commit", sha=sha, url=url, parents=parents, author=owner, committer=owner)
+    made = skeleton(
+        "commit", sha=sha, url=url, parents=parents, author=owner, committer=owner
+    )
     if not is_cloned:
         return made
-    date, message = _git(state, "show", "--no-patch", "--format=%cI%x00%B", sha).split("\0")
+    date, message = _git(state, "show", "--no-patch", "--format=%cI%x00%B", sha).split(
+        "\0"
+    )
     signed = {"name": "A", "email": "a@b.c", "date": date}
-    return made | {"commit": {**made["commit"], "message": message.strip(), "author": signed, "committer": signed}}
+    return made | {
+        "commit": {
+            **made["commit"],
+            "message": message.strip(),
+            "author": signed,
+            "committer": signed,
+        }
+    }
 
 
 def _git(state: State, *arguments: str) -> str:
     if state.clone is None:
         raise Refusal(404, "Not Found")
-    done = subprocess.run(["git", "-C", state.clone, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "-C", state.clone, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise Refusal(404, "Not Found")
     return done.stdout
@@ -477,15 +629,28 @@ def _git(state: State, *arguments: str) -> str:
 
 @route("GET", r"/git/trees/([^/]+)", "contents")
 def get_tree(state: State, _request: Request, revision: str) -> Reply:
-    rows = (row.partition("\t") for row in _git(state, "ls-tree", "-r", "-t", revision).splitlines())
-    entries = [dict(zip(("mode", "type", "sha"), kind.split(), strict=True)) | {"path": path} for kind, _, path in rows]
+    rows = (
+        row.partition("\t")
+        for row in _git(state, "ls-tree", "-r", "-t", revision).splitlines()
+    )
+    entries = [
+        dict(zip(("mode", "type", "sha"), kind.split(), strict=True)) | {"path": path}
+        for kind, _, path in rows
+    ]
     url = f"{state.root}/git/trees/{revision}"
     return Reply(200, skeleton("git-tree", sha=revision, url=url, tree=entries))
 
 
 @route("GET", r"/commits", "contents")
 def list_commits(state: State, request: Request) -> Reply:
-    shas = _git(state, "log", "--format=%H", request.query["sha"], "--", request.query.get("path", ".")).split()
+    shas = _git(
+        state,
+        "log",
+        "--format=%H",
+        request.query["sha"],
+        "--",
+        request.query.get("path", "."),
+    ).split()
     return page_of(request, [commit(state, sha, is_cloned=True) for sha in shas])
 
 
@@ -494,8 +659,12 @@ def get_commit(state: State, _request: Request, ref: str) -> Reply:
     sha = state.commit_of(ref)
     if state.clone is not None:
         patch = _git(state, "show", "--format=", ref).partition("@@")
-        file = skeleton("diff-entry", filename="a", status="modified", patch=f"@@{patch[2]}")
-        return Reply(200, commit(state, sha or ref, is_cloned=sha is None) | {"files": [file]})
+        file = skeleton(
+            "diff-entry", filename="a", status="modified", patch=f"@@{patch[2]}"
+        )
+        return Reply(
+            200, commit(state, sha or ref, is_cloned=sha is None) | {"files": [file]}
+        )
     if not state.commits:
         raise Refusal(409, "Git Repository is empty.")
     if sha is None:

@@ -33,7 +33,8 @@ _WORKFLOW_PERMISSIONS = {
 _RATE_LIMIT = 5000
 _RATE_RESET_EPOCH_S = 1767229200
 _BROKEN_CONNECTION = 0
-# A mistake of this fake, or a request it does not foresee: a status that no client tries again and no contract allows.
+# A mistake of this fake, or a request it does not foresee: a status that no client
+# tries again and no contract allows.
 _CRASH = 418
 
 
@@ -41,8 +42,8 @@ _CRASH = 418
 class Order:
     """What the next `times` requests of a method ("*" is any) and a path (searched, without the query) meet.
 
-    `what` is a delay in seconds, a function that is called, or an answer in place of the real one; where an answer is
-    `served`, the request takes effect all the same.
+    `what` is a delay in seconds, a function that is called, or an answer in place of
+    the real one; where an answer is `served`, the request takes effect all the same.
     """
 
     method: str
@@ -55,7 +56,8 @@ class Order:
 class FakeGitHub:
     """GitHub with one repository, as two real HTTP servers: `url` is the API's root, `blob_url` the artifacts' host.
 
-    Reading is open to every known token. Setting up and looking is safe while requests are served.
+    Reading is open to every known token. Setting up and looking is safe while requests
+    are served.
     """
 
     def __init__(self, repo: str = "octo/repo") -> None:
@@ -89,7 +91,9 @@ class FakeGitHub:
         with self.lock:
             secret = f"ghs_{len(self.state.tokens):036d}"
             self.state.tokens[secret] = Token(login, kind, dict(permissions))
-            self.state.users.setdefault(login, "none" if login.endswith("[bot]") else "write")
+            self.state.users.setdefault(
+                login, "none" if login.endswith("[bot]") else "write"
+            )
             return secret
 
     def add_user(self, login: str, permission: str = "write") -> None:
@@ -119,15 +123,27 @@ class FakeGitHub:
         base_sha: str = "",
         **fields: Any,
     ) -> None:
-        """A pull request, or a new state of a known one; its commits become known, where they are not.
+        """A pull request, or a new state of a known one.
 
-        A merge commit has the base as its first parent; `fields` are further ones of `Pull`.
+        Its commits become known, where they are not.
+
+        A merge commit has the base as its first parent; `fields` are further ones of
+        `Pull`.
         """
-        base_sha = base_sha or hashlib.sha1(base_ref.encode(), usedforsecurity=False).hexdigest()
+        base_sha = (
+            base_sha
+            or hashlib.sha1(base_ref.encode(), usedforsecurity=False).hexdigest()
+        )
         with self.lock:
-            one = self.state.pulls[number] = Pull(number, head_sha, base_ref, base_sha, head_repo, **fields)
+            one = self.state.pulls[number] = Pull(
+                number, head_sha, base_ref, base_sha, head_repo, **fields
+            )
             self.state.users.setdefault(one.login, "read")
-            for sha, parents in ((base_sha, ()), (head_sha, (base_sha,)), (one.merge_sha, (base_sha, head_sha))):
+            for sha, parents in (
+                (base_sha, ()),
+                (head_sha, (base_sha,)),
+                (one.merge_sha, (base_sha, head_sha)),
+            ):
                 self.state.add_commit(sha, parents, anew=False)
 
     def set_pull(self, number: int, **changes: Any) -> None:
@@ -139,7 +155,13 @@ class FakeGitHub:
             for sha in (changes.get("head_sha"), changes.get("merge_sha")):
                 self.state.add_commit(sha, [one.base_sha], anew=False)
 
-    def merge_pull(self, number: int, sha: str, parents: Sequence[str] = (), at: str = "2026-01-02T00:00:00Z") -> None:
+    def merge_pull(
+        self,
+        number: int,
+        sha: str,
+        parents: Sequence[str] = (),
+        at: str = "2026-01-02T00:00:00Z",
+    ) -> None:
         """Somebody merges a pull request, which becomes this commit of its base branch."""
         with self.lock:
             self.state.add_commit(sha, parents, anew=False)
@@ -165,7 +187,11 @@ class FakeGitHub:
         self.set_pull(number, base_ref=base_ref, **changes)
         with self.lock:
             login = self.state.pulls[number].login
-            self.state.events.append(LabelEvent(self.state.next_id(), number, "", login, "base_ref_changed", at))
+            self.state.events.append(
+                LabelEvent(
+                    self.state.next_id(), number, "", login, "base_ref_changed", at
+                )
+            )
 
     def add_comment(self, issue: int, login: str, body: str) -> int:
         """A comment written by hand; its id."""
@@ -195,28 +221,48 @@ class FakeGitHub:
             return self._label_event(issue, label, "octocat", "unlabeled")
 
     def _label_event(self, issue: int, label: str, login: str, event: str) -> int:
-        one = LabelEvent(self.state.next_id(), issue, label, login, event, self.state.now())
+        one = LabelEvent(
+            self.state.next_id(), issue, label, login, event, self.state.now()
+        )
         self.state.events.append(one)
         return one.id
 
-    def add_artifact(self, run_id: int, name: str, zip_bytes: bytes, expired: bool = False) -> int:
+    def add_artifact(
+        self, run_id: int, name: str, zip_bytes: bytes, expired: bool = False
+    ) -> int:
         """An artifact of a run; its id."""
         with self.lock:
-            one = Artifact(self.state.next_id(), run_id, self.state.now(), name, zip_bytes, expired)
+            one = Artifact(
+                self.state.next_id(), run_id, self.state.now(), name, zip_bytes, expired
+            )
             self.state.artifacts[one.id] = one
             return one.id
 
     # Breaking
 
-    def _order(self, kind: str, method: str, path_regex: str, times: int, what: Any, served: bool = False) -> None:
+    def _order(
+        self,
+        kind: str,
+        method: str,
+        path_regex: str,
+        times: int,
+        what: Any,
+        served: bool = False,
+    ) -> None:
         with self.lock:
-            self._orders[kind].append(Order(method, re.compile(path_regex), times, what, served))
+            self._orders[kind].append(
+                Order(method, re.compile(path_regex), times, what, served)
+            )
 
     def ordered(self, kind: str, method: str, path: str) -> Order | None:
         """The oldest order for this request, used up by one; None where there is none."""
         with self.lock:
             for one in self._orders[kind]:
-                if one.times > 0 and one.method in ("*", method) and one.path.search(path):
+                if (
+                    one.times > 0
+                    and one.method in ("*", method)
+                    and one.path.search(path)
+                ):
                     one.times -= 1
                     return one
         return None
@@ -231,12 +277,21 @@ class FakeGitHub:
         body: object = None,
         served: bool = False,
     ) -> None:
-        """The next `times` requests get `status` instead; 0 breaks the connection. `body` is JSON, text or bytes.
+        """The next `times` requests get `status` instead; 0 breaks the connection.
+
+        `body` is JSON, text or bytes.
 
         With `served` the requests take effect before their answers are lost.
         """
         body = error("Fault ordered by the test") if body is None else body
-        self._order("answer", method, path_regex, times, Reply(status, body, headers or {}), served)
+        self._order(
+            "answer",
+            method,
+            path_regex,
+            times,
+            Reply(status, body, headers or {}),
+            served,
+        )
 
     def forget_faults(self) -> None:
         """No request fails any more."""
@@ -247,7 +302,13 @@ class FakeGitHub:
         """The next request waits before it is served."""
         self._order("delay", method, path_regex, 1, seconds)
 
-    def before(self, method: str, path_regex: str, callback: Callable[[], object], times: int = 1) -> None:
+    def before(
+        self,
+        method: str,
+        path_regex: str,
+        callback: Callable[[], object],
+        times: int = 1,
+    ) -> None:
         """`callback` runs just before the next such request is served: what somebody else does in between."""
         self._order("call", method, path_regex, times, callback)
 
@@ -267,7 +328,11 @@ class FakeGitHub:
 
     def comments(self, issue: int) -> list[dict[str, Any]]:
         with self.lock:
-            return [routes.comment(self.state, one) for one in self.state.comments.values() if one.issue == issue]
+            return [
+                routes.comment(self.state, one)
+                for one in self.state.comments.values()
+                if one.issue == issue
+            ]
 
     @property
     def issues(self) -> list[dict[str, Any]]:
@@ -280,7 +345,12 @@ class FakeGitHub:
         """The fields of each check run's requests, its `id`, and all its `annotations`."""
         with self.lock:
             checks = self.state.checks.values()
-            return copy.deepcopy([{"id": one.id, **one.fields, "annotations": one.annotations} for one in checks])
+            return copy.deepcopy(
+                [
+                    {"id": one.id, **one.fields, "annotations": one.annotations}
+                    for one in checks
+                ]
+            )
 
     def assert_contract(self) -> None:
         """AssertionError with every violation of GitHub's API description in the traffic so far."""
@@ -289,15 +359,32 @@ class FakeGitHub:
 
     # Serving, under the lock
 
-    def answer(self, method: str, path: str, headers: Mapping[str, str], text: str, order: Order | None) -> Reply:
+    def answer(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        text: str,
+        order: Order | None,
+    ) -> Reply:
         """What the API answers to a request, all headers with it; recorded."""
         split = urlsplit(path)
         if order is None or order.served:
-            reply = self._reply(method, split.path, split.query, headers.get("Authorization") or "", text)
+            reply = self._reply(
+                method,
+                split.path,
+                split.query,
+                headers.get("Authorization") or "",
+                text,
+            )
         if order is not None:
             reply = order.what
         used = len(self._traffic) + 1
-        rate = {"Limit": _RATE_LIMIT, "Remaining": max(0, _RATE_LIMIT - used), "Used": used}
+        rate = {
+            "Limit": _RATE_LIMIT,
+            "Remaining": max(0, _RATE_LIMIT - used),
+            "Used": used,
+        }
         sent = {
             "Content-Type": "application/json; charset=utf-8",
             **{f"X-RateLimit-{name}": str(value) for name, value in rate.items()},
@@ -313,16 +400,27 @@ class FakeGitHub:
             "req_headers": dict(headers),
         }
         exchange |= {"req_body": text, "status": reply.status, "res_headers": sent}
-        self._traffic.append({**exchange, "res_body": body.decode("utf-8", "replace"), "injected": order is not None})
+        self._traffic.append(
+            {
+                **exchange,
+                "res_body": body.decode("utf-8", "replace"),
+                "injected": order is not None,
+            }
+        )
         return Reply(reply.status, body, sent)
 
-    def _reply(self, method: str, path: str, query: str, authorization: str, text: str) -> Reply:
+    def _reply(
+        self, method: str, path: str, query: str, authorization: str, text: str
+    ) -> Reply:
         try:
             token = self._token(method, authorization)
             body = json.loads(text or "{}")
             words = dict(parse_qsl(query, keep_blank_values=True))
             return routes.answered(
-                self.state, Request(method, unquote(path), f"{self.state.url}{path}", words, body, token)
+                self.state,
+                Request(
+                    method, unquote(path), f"{self.state.url}{path}", words, body, token
+                ),
             )
         except Refusal as refusal:
             return refusal.reply
@@ -340,14 +438,26 @@ class FakeGitHub:
             raise Refusal(401, "Bad credentials")
         return token
 
-    def stored(self, path: str, headers: Mapping[str, str], order: Order | None) -> Reply:
+    def stored(
+        self, path: str, headers: Mapping[str, str], order: Order | None
+    ) -> Reply:
         """What the artifacts' host answers."""
-        sent = {"path": path, "authorization": headers.get("Authorization"), "headers": dict(headers)}
+        sent = {
+            "path": path,
+            "authorization": headers.get("Authorization"),
+            "headers": dict(headers),
+        }
         self._blob_requests.append(sent)
         if order is not None:
-            return Reply(order.what.status, _encoded(order.what.body), order.what.headers)
+            return Reply(
+                order.what.status, _encoded(order.what.body), order.what.headers
+            )
         number = urlsplit(path).path.removeprefix("/artifacts/").removesuffix(".zip")
-        return Reply(200, self.state.artifacts[int(number)].zip_bytes, {"Content-Type": "application/zip"})
+        return Reply(
+            200,
+            self.state.artifacts[int(number)].zip_bytes,
+            {"Content-Type": "application/zip"},
+        )
 
 
 class Server(ThreadingHTTPServer):
@@ -372,7 +482,8 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
-    # A buffered answer leaves in one packet: two would wait for each other (Nagle and delayed acknowledgement).
+    # A buffered answer leaves in one packet: two would wait for each other (Nagle and
+    # delayed acknowledgement).
     wbufsize = -1
     disable_nagle_algorithm = True
 
@@ -380,7 +491,9 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: the traffic is recorded."""
 
     def handle_any(self) -> None:
-        text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode(
+            "utf-8", "replace"
+        )
         hub, asked = self.server.hub, (self.command, urlsplit(self.path).path)
         if call := hub.ordered("call", *asked):
             call.what()
@@ -393,7 +506,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(reply.status)
         sent = {"Content-Length": str(len(reply.body)), **reply.headers}
-        self.close_connection |= int(sent["Content-Length"]) > len(reply.body)  # ordered: an answer that breaks off
+        self.close_connection |= int(sent["Content-Length"]) > len(
+            reply.body
+        )  # ordered: an answer that breaks off
         for name, value in sent.items():
             self.send_header(name, value)
         self.end_headers()
@@ -416,7 +531,9 @@ class ApiHandler(Handler):
     """The API's host."""
 
     def answer(self, text: str, order: Order | None) -> Reply:
-        return self.server.hub.answer(self.command, self.path, dict(self.headers), text, order)
+        return self.server.hub.answer(
+            self.command, self.path, dict(self.headers), text, order
+        )
 
 
 def _encoded(body: object) -> bytes:

@@ -1,4 +1,7 @@
-"""What the fake GitHub knows about its one repository; ids and time are counters, so that runs are repeatable."""
+"""What the fake GitHub knows about its one repository.
+
+Ids and time are counters, so that runs are repeatable.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +133,9 @@ class State:
 
     def now(self) -> str:
         """A moment later than all before."""
-        return (_START + timedelta(seconds=next(self._seconds))).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return (_START + timedelta(seconds=next(self._seconds))).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        )
 
     @property
     def root(self) -> str:
@@ -166,7 +171,9 @@ class State:
                     waiting.append(parent)
         return list(seen)
 
-    def add_commit(self, sha: str | None, parents: Sequence[str], anew: bool = True) -> None:
+    def add_commit(
+        self, sha: str | None, parents: Sequence[str], anew: bool = True
+    ) -> None:
         """Its parents are set `anew`, or only where it is not known."""
         if sha and (anew or sha not in self.commits):
             self.commits[sha] = tuple(one for one in parents if one != sha)

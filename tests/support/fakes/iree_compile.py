@@ -1,8 +1,9 @@
 """A program that behaves like `iree-compile` as far as the bot can tell, in milliseconds.
 
-In its directory, `knobs.json` says how to misbehave and when (see `fake_compiler.py`), and `calls.jsonl` receives
-one line for every call. An artifact depends on the model and on every flag that is not about measuring, so that a
-mix-up cannot go unnoticed. Imports are few: a test runs this some hundred times.
+In its directory, `knobs.json` says how to misbehave and when (see `fake_compiler.py`),
+and `calls.jsonl` receives one line for every call. An artifact depends on the model and
+on every flag that is not about measuring, so that a mix-up cannot go unnoticed. Imports
+are few: a test runs this some hundred times.
 """
 
 from __future__ import annotations
@@ -30,17 +31,33 @@ MEASURING_OPTIONS = (
 )
 BURNT_SECONDS = 0.4
 LIMIT = "--iree-llvmcpu-stack-allocation-limit="
-STATISTICS = {"stream-aggregate": {"execution": {"dispatch-count": 2}, "executable": {"executable-count": 2}}}
+STATISTICS = {
+    "stream-aggregate": {
+        "execution": {"dispatch-count": 2},
+        "executable": {"executable-count": 2},
+    }
+}
 
 
 def value(argv: Words, option: str) -> str:
     """The last value of `--option=value`; empty where it is not given."""
-    return next((word.partition("=")[2] for word in reversed(argv) if word.startswith(f"{option}=")), "")
+    return next(
+        (
+            word.partition("=")[2]
+            for word in reversed(argv)
+            if word.startswith(f"{option}=")
+        ),
+        "",
+    )
 
 
 def flags(argv: Words) -> tuple[str, ...]:
     """The flags that shape the artifact."""
-    return tuple(word for word in argv if word.startswith("--") and not word.startswith(MEASURING_OPTIONS))
+    return tuple(
+        word
+        for word in argv
+        if word.startswith("--") and not word.startswith(MEASURING_OPTIONS)
+    )
 
 
 def artifact(model: str, argv: Words, template: bytes = b"") -> bytes:
@@ -50,13 +67,18 @@ def artifact(model: str, argv: Words, template: bytes = b"") -> bytes:
 
 
 def crash() -> int:
-    print("Stack dump:\n0.\tProgram arguments: /opt/somewhere/iree-compile -", flush=True)
+    print(
+        "Stack dump:\n0.\tProgram arguments: /opt/somewhere/iree-compile -", flush=True
+    )
     os.kill(os.getpid(), signal.SIGSEGV)
     return 1
 
 
 def hang(home: str) -> int:
-    """Deaf to SIGTERM, with a child that is deaf as well and holds the pipe; both leave their ids."""
+    """Deaf to SIGTERM, with a child that is deaf as well and holds the pipe.
+
+    Both leave their ids.
+    """
     import subprocess  # slow to import, rarely needed
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -78,15 +100,23 @@ def refuse(argv: Words) -> int:
     """The stack gate, unless it is lifted."""
     if int(value(argv, LIMIT[:-1]) or 32768) > 32768:
         return 0
-    limit = "exceeded stack allocation limit of 32768 bytes for function. Got 36864 bytes"
-    print(f"<stdin>:3:5: error: 'func.func' op {limit}\n<stdin>:3:5: note: see current operation: \n  %0 = dump")
+    limit = (
+        "exceeded stack allocation limit of 32768 bytes for function. Got 36864 bytes"
+    )
+    print(
+        f"<stdin>:3:5: error: 'func.func' op {limit}\n<stdin>:3:5: note: see current"
+        " operation: \n  %0 = dump"
+    )
     return 1
 
 
 def parse_error(argv: Words) -> int:
     """Printed operations have their places where those are printed at all, as the real one's have."""
     place = ' loc("layer.0")' if "--mlir-print-debuginfo" in argv else ""
-    print(f"<stdin>:2:23: error: use of undeclared SSA value name\n  %0 = arith.addf %a, %b : f32{place}")
+    print(
+        "<stdin>:2:23: error: use of undeclared SSA value name\n  %0 = arith.addf %a,"
+        f" %b : f32{place}"
+    )
     return 1
 
 
@@ -113,14 +143,24 @@ def misbehave(action: str, argv: Words, home: str) -> int:
         "once-fails": lambda: parse_error(argv) if turn(home) == 0 else 0,
         "warn": warn,
     }
-    return say(action) if action.startswith("say ") else actions[action]() if action in actions else 0
+    return (
+        say(action)
+        if action.startswith("say ")
+        else actions[action]()
+        if action in actions
+        else 0
+    )
 
 
 def action_for(kind: str, text: str, argv: Words, rules: list[dict[str, str]]) -> str:
     """The `do` of the first rule whose `kind`, `model` and `argv` all fit."""
     line = " ".join(argv)
     for rule in rules:
-        if kind in rule.get("kind", kind).split() and rule.get("model", "") in text and rule.get("argv", "") in line:
+        if (
+            kind in rule.get("kind", kind).split()
+            and rule.get("model", "") in text
+            and rule.get("argv", "") in line
+        ):
             return rule["do"]
     return ""
 
@@ -145,7 +185,9 @@ def write_products(argv: Words) -> None:
         os.makedirs(name, exist_ok=True)
         for phase in ("5.dispatch-creation", "7.stream", "10.executable-targets"):
             write(f"{name}/module.{phase}.mlir", f"// {phase}\n".encode())
-    if "--iree-llvmcpu-keep-linker-artifacts" in argv and "llvm-cpu" in value(argv, "--iree-hal-target-backends"):
+    if "--iree-llvmcpu-keep-linker-artifacts" in argv and "llvm-cpu" in value(
+        argv, "--iree-hal-target-backends"
+    ):
         write(f"{os.environ['TMPDIR']}/main_dispatch_0-1f3ebc.o", b"\x7fELF of no use")
 
 
@@ -165,7 +207,9 @@ def turn(home: str) -> int:
         return file.tell() - 1
 
 
-def compile_module(kind: str, text: str, argv: Words, action: str, home: str, templates: dict[str, str]) -> bytes:
+def compile_module(
+    kind: str, text: str, argv: Words, action: str, home: str, templates: dict[str, str]
+) -> bytes:
     """The output of a compile that goes well, or nearly."""
     if kind == "options":
         return text.encode()
@@ -181,8 +225,17 @@ def compile_module(kind: str, text: str, argv: Words, action: str, home: str, te
 def log_call(home: str, kind: str, text: str, argv: Words) -> None:
     """Append one line, whole even where two compilers run at once."""
     model = re.search(r"// model (\S+)", text)
-    line = json.dumps({"kind": kind, "model": model[1] if model else "", "argv": list(argv), "pid": os.getpid()})
-    handle = os.open(os.path.join(home, "calls.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    line = json.dumps(
+        {
+            "kind": kind,
+            "model": model[1] if model else "",
+            "argv": list(argv),
+            "pid": os.getpid(),
+        }
+    )
+    handle = os.open(
+        os.path.join(home, "calls.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    )
     os.write(handle, line.encode() + b"\n")
     os.close(handle)
 
@@ -197,13 +250,20 @@ def main(home: str, argv: Words) -> int:
     with open(os.path.join(home, "knobs.json")) as file:
         knobs = json.load(file)
     if argv == ["--version"]:
-        print(f"IREE (https://iree.dev):\n  IREE compiler version {knobs['version']} @ {'ab' * 20}\n  LLVM version 24")
+        print(
+            f"IREE (https://iree.dev):\n  IREE compiler version {knobs['version']} @"
+            f" {'ab' * 20}\n  LLVM version 24"
+        )
         return 0
     text = sys.stdin.read()
     kind = kind_of(argv)
     log_call(home, kind, text, argv)
     if unknown := unknown_option(argv, knobs["unknown"]):
-        print(f"iree-compile: Unknown command line argument '{unknown}'.  Try: '{sys.argv[0]} --help'", file=sys.stderr)
+        print(
+            f"iree-compile: Unknown command line argument '{unknown}'.  Try:"
+            f" '{sys.argv[0]} --help'",
+            file=sys.stderr,
+        )
         return 1
     action = action_for(kind, text, argv, knobs["rules"])
     if code := misbehave(action, argv, home):
