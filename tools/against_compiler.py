@@ -80,7 +80,11 @@ def of_figures(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 def of_metric(who: str, cell: Cell, metric: str, value: int | None) -> Compared:
     """A metric of the cell."""
     return Compared(
-        who, f"`{metric}`", str(cell.key), written(cell.value(metric)), written(value)
+        who=who,
+        what=f"`{metric}`",
+        where=str(cell.key),
+        bot=written(cell.value(metric)),
+        other=written(value),
     )
 
 
@@ -97,18 +101,22 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     text = sum(section_bytes(path, ".text") for path in linked)
     told = cell.parts.get(f"{EXECUTABLES}text", 0)
     yield Compared(
-        "readelf", "`.text` of all executables", str(cell.key), f"{told:,}", f"{text:,}"
+        who="readelf",
+        what="`.text` of all executables",
+        where=str(cell.key),
+        bot=f"{told:,}",
+        other=f"{text:,}",
     )
     sizes = functions(device_files(seen.folder, ".o", ".hsaco"))
     for one in cell.dispatches:
         size, other = one.code_bytes, sizes.get(same(one.name))
         where = f"{cell.key}, {one.name}"
         yield Compared(
-            "readelf",
-            "code of a dispatch function",
-            where,
-            written(size),
-            written(other),
+            who="readelf",
+            what="code of a dispatch function",
+            where=where,
+            bot=written(size),
+            other=written(other),
         )
 
 
@@ -139,11 +147,11 @@ def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         other = [found.get(same(one.name), {}).get(key) for key, _ in NOTES.values()]
         where = f"{cell.key}, {one.name}"
         yield Compared(
-            "llvm-readelf",
-            "registers and spills of a kernel",
-            where,
-            written(*told),
-            written(*other),
+            who="llvm-readelf",
+            what="registers and spills of a kernel",
+            where=where,
+            bot=written(*told),
+            other=written(*other),
         )
 
 
@@ -152,11 +160,11 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     modules = {path: assembled(path) for path in device_files(seen.folder, ".ptx")}
     for path, made in modules.items():
         yield Compared(
-            "ptxas",
-            "assembled modules",
-            f"{cell.key}, {path.name}",
-            "",
-            made.complaint[:300],
+            who="ptxas",
+            what="assembled modules",
+            where=f"{cell.key}, {path.name}",
+            bot="",
+            other=made.complaint[:300],
         )
     if not modules or any(made.complaint for made in modules.values()):
         return
@@ -168,7 +176,11 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     names, registers = sorted(name for name, _ in said), dict(said)
     told = " ".join(sorted(same(one.name) for one in cell.dispatches))
     yield Compared(
-        "ptxas", "names of all entry points", str(cell.key), told, " ".join(names)
+        who="ptxas",
+        what="names of all entry points",
+        where=str(cell.key),
+        bot=told,
+        other=" ".join(names),
     )
     yield of_metric(
         "ptxas", cell, "registers_max", max(registers.values(), default=None)
@@ -179,11 +191,11 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     for one in cell.dispatches:
         where, other = f"{cell.key}, {one.name}", registers.get(same(one.name))
         yield Compared(
-            "ptxas",
-            "registers of an entry point",
-            where,
-            written(one.registers),
-            written(other),
+            who="ptxas",
+            what="registers of an entry point",
+            where=where,
+            bot=written(one.registers),
+            other=written(other),
         )
 
 
@@ -203,11 +215,11 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     for one in cell.dispatches:
         where, other = f"{cell.key}, {one.name}", sizes.get(same(one.name))
         yield Compared(
-            who,
-            "machine code of an entry point",
-            where,
-            written(one.sass_bytes),
-            written(other),
+            who=who,
+            what="machine code of an entry point",
+            where=where,
+            bot=written(one.sass_bytes),
+            other=written(other),
         )
 
 
@@ -215,7 +227,11 @@ def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """Each SPIR-V module looked at."""
     for path in device_files(seen.folder, ".spv"):
         yield Compared(
-            "spirv-val", "valid modules", f"{cell.key}, {path.name}", "", invalid(path)
+            who="spirv-val",
+            what="valid modules",
+            where=f"{cell.key}, {path.name}",
+            bot="",
+            other=invalid(path),
         )
 
 

@@ -123,7 +123,7 @@ def anew(
             else compiled(limited, binary, home, Path(name) / "gated").ran
         )
         rest = (
-            measured_alone(work, one, cell, side, Path(name))
+            measured_alone(work, one=one, cell=cell, side=side, scratch=Path(name))
             if metrics - SECOND_SOURCE
             else {}
         )
@@ -200,7 +200,13 @@ def of_cell(
         what = f"{finding['metric'] or finding['limit']} {finding['actual']}"
         alarms.append(
             Alarm(
-                one.kind, one.name, name_of(cell), finding["level"], what, answer, said
+                kind=one.kind,
+                comparison=one.name,
+                cell=name_of(cell),
+                level=finding["level"],
+                what=what,
+                answer=answer,
+                said=said,
             )
         )
     return alarms
@@ -215,7 +221,9 @@ def answers(
     """Both sides of a cell run anew, and what that says of its alarms."""
     metrics = {finding["metric"] for finding in findings if finding["metric"]}
     try:
-        base, head = (anew(work, one, cell, side, metrics) for side in SIDES)
+        base, head = (
+            anew(work, one=one, cell=cell, side=side, metrics=metrics) for side in SIDES
+        )
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         return [
             ("not judged", f"{type(error).__name__}: {error}"[:200]) for _ in findings

@@ -80,12 +80,12 @@ def of_steps(
                 },
             )
             yield Comparison(
-                "release steps",
-                f"{base} → {head}",
-                out,
-                {"base": base, "head": head},
-                words,
-                homes,
+                kind="release steps",
+                name=f"{base} → {head}",
+                out=out,
+                compilers={"base": base, "head": head},
+                words=words,
+                homes=homes,
             )
 
 
@@ -102,7 +102,12 @@ def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
         words = {"base": config, "head": [*config, f"--flags={flag}"]}
         homes = dict.fromkeys(SIDES, work.config.parent)
         one = Comparison(
-            "flags", flag, out, dict.fromkeys(SIDES, PAIR[1]), words, homes
+            kind="flags",
+            name=flag,
+            out=out,
+            compilers=dict.fromkeys(SIDES, PAIR[1]),
+            words=words,
+            homes=homes,
         )
         if any(
             cell["state"] not in ("same", "broken", "unmeasured")
@@ -140,7 +145,12 @@ def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
         homes = {side: path.parent for side, path in configs.items()}
         name = f"{edit.model}: {edit.name}"
         yield Comparison(
-            "edits", name, out, dict.fromkeys(SIDES, PAIR[1]), words, homes
+            kind="edits",
+            name=name,
+            out=out,
+            compilers=dict.fromkeys(SIDES, PAIR[1]),
+            words=words,
+            homes=homes,
         )
 
 

@@ -235,7 +235,11 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
         cold = run_measure(request)
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         loop_seconds = plain_loop(
-            cold.snapshot, toolchain.binary, config.parent / "models", scratch, jobs
+            cold.snapshot,
+            binary=toolchain.binary,
+            models=config.parent / "models",
+            scratch=scratch,
+            jobs=jobs,
         )
         yield from _cold_rows(cold, loop_seconds, jobs)
         yield from _equal_rows(*other_artifacts(cold.snapshot, scratch))

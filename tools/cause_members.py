@@ -504,7 +504,13 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
             f"{name} was printed on {sum(map(bool, pairs.values()))} sides"
         )
     problems = [
-        _problem(before[2], other_before[2], after[2], other_after[2], operations)
+        _problem(
+            before[2],
+            head_before=other_before[2],
+            base=after[2],
+            head=other_after[2],
+            claim=operations,
+        )
         for (before, after), (other_before, other_after) in zip(
             pairs["base"], pairs["head"], strict=False
         )
@@ -568,7 +574,15 @@ def _mlir_problem(
                 if place or at < 0
                 else Counter[str]()
             )
-        problems.append(_problem(before[0], before[1], after[0], after[1], operations))
+        problems.append(
+            _problem(
+                before[0],
+                head_before=before[1],
+                base=after[0],
+                head=after[1],
+                claim=operations,
+            )
+        )
     if "" in problems and not distance(states["base"][-1][1], states["head"][-1][1]):
         return "the sides meet again before LLVM"
     return "" if "" in problems else problems[-1]

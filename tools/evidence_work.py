@@ -236,13 +236,13 @@ def work_of(given: argparse.Namespace) -> Work:
     suite = given.config.name if given.config else given.suite
     home = given.work.resolve()
     return Work(
-        suite,
-        config,
-        tuple(selectors),
-        releases,
-        given.cache.resolve(),
-        home,
-        given.jobs,
+        suite=suite,
+        config=config,
+        selectors=tuple(selectors),
+        releases=releases,
+        cache=given.cache.resolve(),
+        home=home,
+        jobs=given.jobs,
     )
 
 

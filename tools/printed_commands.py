@@ -106,7 +106,12 @@ def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
         target.unlink()
         return digest, ""
     outcome = Outcome(
-        done.returncode, None, False, without_places(done.stderr), 0, None
+        exit_code=done.returncode,
+        signal=None,
+        timed_out=False,
+        output=without_places(done.stderr),
+        cpu_ms=0,
+        peak_rss_kib=None,
     )
     return "", failure(outcome, 0).message
 

@@ -26,4 +26,10 @@ def run(arguments: Arguments) -> int:
     from bot.github.action import act
 
     wanted = "auto" if arguments.command == "action" else arguments.command
-    return act(os.environ, wanted, arguments.show, arguments.cancel, read_command)
+    return act(
+        os.environ,
+        wanted=wanted,
+        show=arguments.show,
+        cancel=arguments.cancel,
+        read_command=read_command,
+    )

@@ -70,7 +70,9 @@ def run(arguments: Arguments) -> None:
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
     limit, out = limit_of(metric, arguments.limit), work.request.out
     good_bad = named_file(arguments.good), named_file(arguments.bad)
-    result, report = bisect(metric, good_bad, limit, arguments.among, work)
+    result, report = bisect(
+        metric, good_bad=good_bad, limit=limit, among=arguments.among, work=work
+    )
     write_report(report, work.config.templates, out)
     write_atomically(out / "bisect.json", canonical(result) + b"\n")
     blocks = list(bisect_blocks(result, metric.unit))

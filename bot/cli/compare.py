@@ -67,7 +67,13 @@ def run(arguments: Arguments) -> int:
         request = replace(request, configs={"head": config})
     work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
     sides = traced(plans, laddered(plans, known, work), work)
-    report = reported(work.config, sides["base"], sides["head"], baseline, work.texts)
+    report = reported(
+        work.config,
+        base=sides["base"],
+        head=sides["head"],
+        baseline=baseline,
+        texts=work.texts,
+    )
     report = structs.replace(
         report, changed_defaults=changed_defaults(plans, sides, work)
     )

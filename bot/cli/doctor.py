@@ -175,7 +175,7 @@ def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
     from bot.compiler.toolchain import resolve
 
     try:
-        toolchain = resolve(spec, cache, cancel, lambda _: None)
+        toolchain = resolve(spec, cache=cache, cancel=cancel, say=lambda _: None)
     except BotError as error:
         return "compiler", error.line, "name another one"
     if toolchain.bindings is None:

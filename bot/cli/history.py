@@ -80,10 +80,15 @@ def run(arguments: Arguments) -> None:
         study, growths = last_stored(arguments.store, arguments.last, work)
     else:
         specs = releases_of(
-            tuple(arguments.releases), work.places, work.cancel, work.show.say
+            tuple(arguments.releases),
+            places=work.places,
+            cancel=work.cancel,
+            say=work.show.say,
         )
         study = release_study(specs, work)
-    answer = explained_history(study, work.config, work.texts, growths)
+    answer = explained_history(
+        study, config=work.config, texts=work.texts, growths=growths
+    )
     out = work.request.out
     if not study.measured:
         out = place_of_nothing(out, "history.json", work.show.say)

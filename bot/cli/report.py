@@ -70,7 +70,13 @@ def run(arguments: Arguments) -> int:
     }
     baseline = Baseline(f"snapshot {files['base'].name}", sides["base"].source.sha)
     return publish(
-        reported(work.config, sides["base"], sides["head"], baseline, work.texts),
+        reported(
+            work.config,
+            base=sides["base"],
+            head=sides["head"],
+            baseline=baseline,
+            texts=work.texts,
+        ),
         work,
         whole,
     )
@@ -119,6 +125,9 @@ def publish(report: Report, work: Work, whole: Mapping[str, Path] | None = None)
     out = work.request.out
     if report.verdict.status == "unknown":
         out = place_of_nothing(out, "report.json", work.show.say)
-    work.show.report(report, write_report(report, work.config.templates, out, whole))
+    work.show.report(
+        report,
+        write_report(report, templates=work.config.templates, out=out, whole=whole),
+    )
     require_verdict(report, out)
     return 1 if report.verdict.status == "fail" else 0

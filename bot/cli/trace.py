@@ -48,9 +48,9 @@ def run(arguments: Arguments) -> None:
     specs = {"base": arguments.base, "head": arguments.head, "both": arguments.compiler}
     result = trace(
         request_of(arguments, specs),
-        arguments.dispatch,
-        arguments.show,
-        arguments.cancel,
+        dispatch=arguments.dispatch,
+        show=arguments.show,
+        cancel=arguments.cancel,
     )
     blocks = list(trace_blocks(result))
     arguments.show.answer(

@@ -59,7 +59,9 @@ def work_of(
     config = load_config(request.config, models=models)
     if "out_is_directory" in arguments:
         require_writable(request.out)
-    return Work(request, config, arguments.show, arguments.cancel)
+    return Work(
+        request=request, config=config, show=arguments.show, cancel=arguments.cancel
+    )
 
 
 def request_of(

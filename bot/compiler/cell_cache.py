@@ -102,7 +102,12 @@ class CellCache:
             stored = decoded(body, _Kept, "cell")
             own_ids = {one.id for one in own}
             return (
-                cell_of(stored.cell, stored.programs, "cell", own_ids)
+                cell_of(
+                    stored.cell,
+                    programs=stored.programs,
+                    where="cell",
+                    declared=own_ids,
+                )
                 if stored.key == key
                 else None
             )

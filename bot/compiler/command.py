@@ -353,7 +353,12 @@ def command_compiler(
         revision = commit
     elif command.package:
         environment, key, version = _installed(
-            command.package, spec, cache.absolute(), places, say, cancel
+            command.package,
+            spec=spec,
+            cache=cache.absolute(),
+            places=places,
+            say=say,
+            cancel=cancel,
         )
     else:
         try:
@@ -399,8 +404,16 @@ def command_compiler(
     version = version if revision else f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec
     shown = f"{moving}{RESOLVED}{shown}" if moving else shown
-    info = CompilerInfo(version, revision, digest, shown, command.metrics)
-    return CommandCompiler(command, info, side, environment, sources)
+    info = CompilerInfo(
+        version=version,
+        revision=revision,
+        digest=digest,
+        spec=shown,
+        metrics=command.metrics,
+    )
+    return CommandCompiler(
+        command=command, info=info, side=side, environment=environment, sources=sources
+    )
 
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
@@ -463,10 +476,10 @@ def _installed(
         requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
         home = _install(
             requirement,
-            home.parent / name if places.changeable else home,
-            places,
-            cancel,
-            say,
+            home=home.parent / name if places.changeable else home,
+            places=places,
+            cancel=cancel,
+            say=say,
         )
     key = (home / COMPLETE).read_text(encoding="ascii")
     return home, key, wheel.name.split("-")[1] if is_file else version
@@ -491,10 +504,10 @@ def _install(
     with temporary_directory("wheel-") as wheels:
         files = download(
             requirement,
-            places,
-            cancel,
-            wheels,
-            "; or run code-size-bot with a Python that fits its wheels",
+            places=places,
+            cancel=cancel,
+            scratch=wheels,
+            more="; or run code-size-bot with a Python that fits its wheels",
         )
         digest = digest_of(
             this_python(), [f"{path.name} {hashed(path)}" for path in files]

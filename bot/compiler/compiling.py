@@ -145,7 +145,7 @@ def compile_to(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
-    data = _made(setup, argv, source, "the IR")
+    data = _made(setup, argv=argv, source=source, what="the IR")
     return data if isinstance(data, Failure) else data.decode("utf-8", "replace")
 
 
@@ -153,7 +153,7 @@ def artifact_of(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
 ) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
-    data = _made(setup, argv, source, _THE_ARTIFACT)
+    data = _made(setup, argv=argv, source=source, what=_THE_ARTIFACT)
     if isinstance(data, Failure):
         return data
     out.write_bytes(data)
@@ -165,7 +165,9 @@ def _made(
 ) -> bytes | Failure:
     with temporary_directory("cell-", setup.session.scratch) as directory:
         try:
-            outcome = _invoke(setup, argv, source, directory, measuring=False)
+            outcome = _invoke(
+                setup, argv=argv, source=source, cwd=directory, measuring=False
+            )
             data = _file(directory / ARTIFACT, what) if outcome.ok else None
         except InputError as error:
             return Failure("read", error.what)
@@ -182,9 +184,9 @@ def timed(
         try:
             outcome = _invoke(
                 setup,
-                (*argv, *_TIMING, f"--dump-compilation-phases-to={_PHASES}"),
-                source,
-                directory,
+                argv=(*argv, *_TIMING, f"--dump-compilation-phases-to={_PHASES}"),
+                source=source,
+                cwd=directory,
                 measuring=False,
             )
         except InputError as error:
@@ -257,11 +259,17 @@ def _compile_once(
 ) -> Result:
     with temporary_directory("cell-", setup.session.scratch) as directory:
         try:
-            outcome = _invoke(setup, [*argv, _PLACES], source, directory, layout=layout)
+            outcome = _invoke(
+                setup,
+                argv=[*argv, _PLACES],
+                source=source,
+                cwd=directory,
+                layout=layout,
+            )
             if outcome.ok and (directory / ARTIFACT).is_file():
                 if refusal := own_devices(directory / "phases"):
                     return Failure(NOT_SHIPPED, refusal)
-                return _collect(setup, argv, directory, outcome)
+                return _collect(setup, argv=argv, directory=directory, outcome=outcome)
         except InputError as error:
             return Failure("read", error.what)
         output = without_places(
@@ -284,10 +292,12 @@ def compile_directly(
 
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """
-    first = _compile_once(setup, argv, source, layout)
+    first = _compile_once(setup, argv=argv, source=source, layout=layout)
     if not isinstance(first, Failure) or first.stage != _GATE:
         return first
-    lifted = _compile_once(setup, (*argv, LIFTED_LIMIT_FLAG), source, layout)
+    lifted = _compile_once(
+        setup, argv=(*argv, LIFTED_LIMIT_FLAG), source=source, layout=layout
+    )
     if isinstance(lifted, Compiled):
         return replace(lifted, refusal=first)
     if lifted.stage not in ("compile", _GATE) or is_local(lifted.message):

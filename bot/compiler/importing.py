@@ -117,5 +117,10 @@ class Importer:
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")
             message = here(message) if _MACHINES.match(last) else message
-            return Failure("import", message, outcome.exit_code, outcome.signal)
+            return Failure(
+                stage="import",
+                message=message,
+                exit_code=outcome.exit_code,
+                signal=outcome.signal,
+            )
         return failure(outcome, self._session.timeout_seconds, "import")

@@ -49,10 +49,10 @@ class Iree:
         named = in_its_words(self.toolchain, for_release(self.info, cells), cancel)
         check_flags(
             side,
-            self.toolchain,
-            named,
-            max((cell.user_flags for cell in named), key=len, default=()),
-            cancel,
+            toolchain=self.toolchain,
+            cells=named,
+            user_flags=max((cell.user_flags for cell in named), key=len, default=()),
+            cancel=cancel,
         )
         return named
 
@@ -105,7 +105,9 @@ def open_setup(
     with closing(working(toolchain, session.cancel)) as bindings:
         options = known_measuring_options(toolchain, session.scratch, session.cancel)
         yield (
-            CompileSetup(toolchain, session, bindings, options),
+            CompileSetup(
+                toolchain=toolchain, session=session, bindings=bindings, options=options
+            ),
             Importer(toolchain, session),
         )
 
@@ -142,7 +144,9 @@ def unknown_to_all(
     """An option for every cell that the compiler does not know; None where it knows them all."""
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
-            unknown = unknown_option_of(toolchain, flags, scratch, cancel)
+            unknown = unknown_option_of(
+                toolchain, flags=flags, scratch=scratch, cancel=cancel
+            )
         if unknown is not None:
             return unknown
     return None
@@ -197,7 +201,7 @@ def unknown_option_of(
 
     Raises CompilerUnavailable.
     """
-    outcome = _compile_input(toolchain, flags, scratch, cancel)
+    outcome = _compile_input(toolchain, argv=flags, scratch=scratch, cancel=cancel)
     return None if outcome.ok else unknown_option(outcome.output)
 
 
@@ -210,7 +214,9 @@ def known_measuring_options(
     """
     options = list(MEASURING_OPTIONS)
     while True:
-        outcome = _compile_input(toolchain, options, scratch, cancel)
+        outcome = _compile_input(
+            toolchain, argv=options, scratch=scratch, cancel=cancel
+        )
         unknown = None if outcome.ok else unknown_option(outcome.output)
         rest = [
             option
@@ -268,7 +274,12 @@ def in_its_words(
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
         known = cache(
-            lambda flag: unknown_option_of(toolchain, (flag,), scratch, cancel) is None
+            lambda flag: (
+                unknown_option_of(
+                    toolchain, flags=(flag,), scratch=scratch, cancel=cancel
+                )
+                is None
+            )
         )
 
         def named(flag: str) -> str:  # one that is known under no name stays as it is

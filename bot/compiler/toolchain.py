@@ -111,11 +111,11 @@ def resolve(
     """
     cache = cache.absolute()  # compiles run in directories of their own
     (binary, bindings, shown), no_bindings = (
-        _locate(spec, cache, cancel, say, places),
+        _locate(spec, cache=cache, cancel=cancel, say=say, places=places),
         "",
     )
     patience = min(timeout_seconds, PATIENCE_SECONDS)
-    answer = _ask_version(binary, cancel, spec, patience)
+    answer = _ask_version(binary, cancel=cancel, where=spec, patience_seconds=patience)
     stated = _VERSION.search(answer.output)
     if not answer.ok or stated is None:
         lines = answer.output.strip().splitlines()[:1]
@@ -125,7 +125,10 @@ def resolve(
         )
         raise CompilerUnavailable(what, where=spec)
     info = CompilerInfo(
-        stated[1], stated[2] or "", compiler_digest(binary, bindings, cache), shown
+        version=stated[1],
+        revision=stated[2] or "",
+        digest=compiler_digest(binary, bindings, cache),
+        spec=shown,
     )
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
@@ -136,7 +139,12 @@ def resolve(
             here("no Python on PATH can load this compiler's MLIR bindings"),
         )
     return Toolchain(
-        binary, info, bindings, no_bindings, patience, python or sys.executable
+        binary=binary,
+        info=info,
+        bindings=bindings,
+        no_bindings=no_bindings,
+        patience_seconds=patience,
+        python=python or sys.executable,
     )
 
 
@@ -188,7 +196,9 @@ def _locate(
                 return _unpacked(unpack(path, cache, say=say), path.name)
             return _from_binary(path.resolve(), spec[:200])
         if is_path and path.is_dir():
-            return _from_directory(path.resolve(), cache, spec[:200], say)
+            return _from_directory(
+                path.resolve(), cache=cache, where=spec[:200], say=say
+            )
     except (RuntimeError, ValueError):  # `~nobody`, a null character
         pass
     except OSError as error:
@@ -209,7 +219,10 @@ def _locate(
     if moving:
         shown = f"{moving}{RESOLVED}{shown}"
         say(shown)
-    return _unpacked(fetch_release(release, cache, cancel, say, places), shown)
+    return _unpacked(
+        fetch_release(release, cache=cache, cancel=cancel, say=say, places=places),
+        shown,
+    )
 
 
 def _unpacked(root: Path, shown: str) -> _Located:

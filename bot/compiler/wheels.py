@@ -89,7 +89,7 @@ def fetch_release(
 
     `project`: the compiler, or RUNTIME.
     """
-    home = release_home(version, cache, places, project)
+    home = release_home(version, cache=cache, places=places, project=project)
     hashes = places.hashes_of(version) if project == PROJECT else ()
     if not places.changeable and held(home, say, hashes=hashes):
         return home
@@ -106,7 +106,7 @@ def fetch_release(
         )[0]
         require_hash(wheel, hashes)
         return (
-            unpack(wheel, cache, project, say)
+            unpack(wheel, cache=cache, project=project, say=say)
             if places.changeable
             else _unpack_into(wheel, home, project)
         )

@@ -581,7 +581,12 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
             "models": [one.stem for one in known],
             "targets": [*(one.name for one in chosen), *targets],
         }
-    rules = parse_rules(judged[0], judged[1].thresholds, own_metrics(own_ones), within)
+    rules = parse_rules(
+        judged[0],
+        entries=judged[1].thresholds,
+        own=own_metrics(own_ones),
+        within=within,
+    )
     _check_own(file, own_ones, rules)
     repeats = (own if "repeats" in file.data else packaged).repeats
     templates = file.path.parent / own.templates if own.templates else None
@@ -660,11 +665,11 @@ def _command(file: YamlFile, entry: CompilerKeys) -> Command:
         raise file.error(("compiler", "metrics", taken), what, hint)
     metrics = tuple(
         OwnMetric(
-            id_,
-            one.unit,
-            one.label or id_.replace("_", " "),
-            one.about or f"of facts.json: {id_}",
-            one.rule,
+            id=id_,
+            unit=one.unit,
+            label=one.label or id_.replace("_", " "),
+            about=one.about or f"of facts.json: {id_}",
+            rule=one.rule,
         )
         for id_, one in sorted(entry.metrics.items())
     )

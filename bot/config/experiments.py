@@ -203,7 +203,7 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
         for glob, flags in ({} if each.targets is UNSET else each.targets).items():
             require_fit_for_iree(file, (*at, "variants", one, "targets", glob), flags)
     variants = tuple(
-        _variant(file, (*at, "variants", one), entry, each)
+        _variant(file, place=(*at, "variants", one), experiment=entry, entry=each)
         for one, each in entry.variants.items()
     )
     return Experiment(

@@ -165,7 +165,7 @@ def pinned_compiler(
 def pinned_here(config: Config, side: str, folder: Path) -> Sought:
     """A side's compiler as the configuration in a folder of the work tree names it: `pinned_compiler` below its top."""
     return pinned_compiler(
-        config, side, folder, Path(os.path.relpath(top_above(folder)))
+        config, side=side, folder=folder, top=Path(os.path.relpath(top_above(folder)))
     )
 
 

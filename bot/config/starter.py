@@ -90,10 +90,10 @@ def discover(top: Path, git: Git) -> Offer:
     for name in filter(_PINS.fullmatch, names):
         with suppress(ConfigError):
             return Offer(
-                tuple(sorted(smallest)),
-                left_out,
-                name,
-                sought_compiler(top / name, top).spec,
+                models=tuple(sorted(smallest)),
+                left_out=left_out,
+                pin=name,
+                compiler=sought_compiler(top / name, top).spec,
             )
     return Offer(tuple(sorted(smallest)), left_out)
 

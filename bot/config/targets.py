@@ -107,7 +107,12 @@ def parse_targets(
                         "flags are added to the command",
                     )
         return tuple(
-            Target(name, name, one.flags, one.unsupported or None)
+            Target(
+                name=name,
+                backend=name,
+                flags=one.flags,
+                unsupported=one.unsupported or None,
+            )
             for name, one in plain.items()
         )
     if isinstance(entries, Mapping):
@@ -275,7 +280,11 @@ def _parsed(
                 ) from None
         own, releases = entry.flags, tuple(entry.releases.items())
         target = Target(
-            name, entry.backend, own, entry.unsupported or None, releases=releases
+            name=name,
+            backend=entry.backend,
+            flags=own,
+            unsupported=entry.unsupported or None,
+            releases=releases,
         )
         if entry.extends:
             source = known.get(entry.extends)
@@ -300,10 +309,10 @@ def _parsed(
                 (range_, merged(flags, own)) for range_, flags in source.releases
             )
             target = Target(
-                name,
-                source.backend,
-                merged(inherited, own),
-                unsupported,
+                name=name,
+                backend=source.backend,
+                flags=merged(inherited, own),
+                unsupported=unsupported,
                 releases=merging,
             )
             if entry == TargetKeys(extends=name):

@@ -117,7 +117,8 @@ def parse_rules(
     """
     known = {**METRIC_BY_ID, **own}
     rules = tuple(
-        _rule(file, index, entry, known) for index, entry in enumerate(entries)
+        _rule(file, index=index, entry=entry, known=known)
+        for index, entry in enumerate(entries)
     )
     for index, rule in enumerate(rules):
         for key, names in within.items():
@@ -159,7 +160,13 @@ def _rule(
 ) -> Rule:
     at: KeyPath = ("thresholds", index)
     name = entry.name or f"rule {index + 1}"
-    rule = Rule(name, entry.metrics, entry.models, entry.targets, line=file.line(at))
+    rule = Rule(
+        name=name,
+        metrics=entry.metrics,
+        models=entry.models,
+        targets=entry.targets,
+        line=file.line(at),
+    )
     for number, glob in enumerate(rule.metrics):
         if not any(any_match([glob], id_) for id_ in known):
             what = f"no metric is called {glob!r}"
@@ -180,8 +187,8 @@ def _rule(
             )
     judged = [known[id_] for id_ in metrics_of(rule, known)]
     warn, fail = (
-        _level(file, (*at, "warn"), entry.warn, judged),
-        _level(file, (*at, "fail"), entry.fail, judged),
+        _level(file, at=(*at, "warn"), written=entry.warn, judged=judged),
+        _level(file, at=(*at, "fail"), written=entry.fail, judged=judged),
     )
     if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
@@ -192,7 +199,7 @@ def _rule(
             )
         fail = replace(
             fail or LevelSpec(),
-            limit=_amount(file, (*at, "limit"), entry.limit, judged),
+            limit=_amount(file, at=(*at, "limit"), written=entry.limit, judged=judged),
         )
     for metric in judged if warn and fail else ():
         warns, fails = (_numbers(spec, metric.unit) for spec in (warn, fail) if spec)
@@ -224,15 +231,21 @@ def _level(
         return None
     if not isinstance(written, LevelKeys):
         if str(written).endswith("%"):
-            return LevelSpec(relative=parsed(file, at, parse_ratio, written))
-        return LevelSpec(absolute=_amount(file, at, written, judged))
+            return LevelSpec(
+                relative=parsed(file, at=at, parse=parse_ratio, written=written)
+            )
+        return LevelSpec(absolute=_amount(file, at=at, written=written, judged=judged))
     relative = written.relative
     return LevelSpec(
-        absolute=_amount(file, (*at, "absolute"), written.absolute, judged),
-        relative=(
-            parsed(file, (*at, "relative"), parse_ratio, relative) if relative else None
+        absolute=_amount(
+            file, at=(*at, "absolute"), written=written.absolute, judged=judged
         ),
-        limit=_amount(file, (*at, "limit"), written.limit, judged),
+        relative=(
+            parsed(file, at=(*at, "relative"), parse=parse_ratio, written=relative)
+            if relative
+            else None
+        ),
+        limit=_amount(file, at=(*at, "limit"), written=written.limit, judged=judged),
     )
 
 
@@ -252,7 +265,7 @@ def _amount(
 ) -> Amount | None:
     if written is UNSET:
         return None
-    amount = parsed(file, at, parse_amount, written)
+    amount = parsed(file, at=at, parse=parse_amount, written=written)
     for metric in judged:
         try:
             amount.steps(metric.unit)

@@ -58,7 +58,9 @@ class YamlFile(Small, frozen=True):
 
     def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
         """The error to raise about a value: it names file, line and key."""
-        return _error(self.path, self.line(path), what, hint, key=key_text(path))
+        return _error(
+            self.path, line=self.line(path), what=what, hint=hint, key=key_text(path)
+        )
 
 
 def _error(
@@ -132,7 +134,9 @@ def _composed(path: Path, text: str) -> yaml.Node:
         ]
         line = next((line for line in marks if line <= last_line), last_line)
         hint = "check the brackets, quotes and indentation"
-        raise _error(path, line, f"is not YAML: {error.problem}", hint) from error
+        raise _error(
+            path, line=line, what=f"is not YAML: {error.problem}", hint=hint
+        ) from error
     return node
 
 
@@ -151,7 +155,11 @@ class _Walk:
                 if key in mapping:
                     what = f"repeats the key of line {self.lines[here]}"
                     raise _error(
-                        self.path, line, what, "keep one of them", key=key_text(here)
+                        self.path,
+                        line=line,
+                        what=what,
+                        hint="keep one of them",
+                        key=key_text(here),
                     )
                 self.lines[here] = line
                 mapping[key] = self.value(value_node, here)
@@ -205,7 +213,9 @@ def read_yaml(path: Path) -> YamlFile:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise _error(path, line, what, "save the file as UTF-8") from error
+        raise _error(
+            path, line=line, what=what, hint="save the file as UTF-8"
+        ) from error
     walk = _Walk(path)
     return YamlFile(path, walk.value(_composed(path, text), ()), walk.lines)
 
@@ -285,7 +295,7 @@ def read_as(file: YamlFile, kind: type[_T]) -> _T:
     Raises ConfigError for the first problem, with line, key and remedy.
     """
     top = json_schema(kind)
-    if problem := next(_problems(top, top, file.data, ()), None):
+    if problem := next(_problems(top, schema=top, value=file.data, at=()), None):
         raise file.error(*problem)
     return converted(file.data, kind, str(file.path))
 
@@ -367,7 +377,7 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
     elif unfit := _unfit(value, fitting[0]):
         yield at, *unfit
     elif isinstance(value, dict):
-        yield from _problems_of_mapping(top, fitting[0], value, at)
+        yield from _problems_of_mapping(top, schema=fitting[0], value=value, at=at)
     elif isinstance(value, list):
         there = set[bytes]()
         for index, item in enumerate(value):
@@ -375,7 +385,9 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
                 if (text := canonical(item)) in there:
                     yield (*at, index), f"{_shown(item)} is in the list twice", ""
                 there.add(text)
-            yield from _problems(top, fitting[0]["items"], item, (*at, index))
+            yield from _problems(
+                top, schema=fitting[0]["items"], value=item, at=(*at, index)
+            )
 
 
 def _problems_of_mapping(
@@ -391,7 +403,7 @@ def _problems_of_mapping(
         ):
             yield (*at, key), *unfit
         else:
-            yield from _problems(top, part, item, (*at, key))
+            yield from _problems(top, schema=part, value=item, at=(*at, key))
     yield from (
         (at, f"the key {key!r} is missing", "")
         for key in schema.get("required", ())

@@ -55,7 +55,9 @@ def deduplication_of(
     """
     if cell is None or not cell.measured:
         reason = _unmeasured(cell)
-        return Deduplication(None, None, None, reason, reason)
+        return Deduplication(
+            regions=None, executables=None, near=None, reason=reason, near_reason=reason
+        )
     reason = ""
     for metric, value in ((REGIONS, regions), (EXECUTABLES, executables)):
         if value is None and not reason:
@@ -68,7 +70,13 @@ def deduplication_of(
         reason = MORE_EXECUTABLES
     near_reason = _families_unknown(cell)
     near = None if near_reason else _near_duplicates(cell, varies=varies)
-    return Deduplication(regions, executables, near, reason, near_reason)
+    return Deduplication(
+        regions=regions,
+        executables=executables,
+        near=near,
+        reason=reason,
+        near_reason=near_reason,
+    )
 
 
 def _unmeasured(cell: Cell | None) -> str:

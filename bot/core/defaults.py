@@ -108,5 +108,8 @@ def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefau
         else:
             unreported.append(change)
     return ChangedDefaults(
-        tuple(changed), tuple(unreported), tuple(base_only), tuple(head_only)
+        changed=tuple(changed),
+        unreported=tuple(unreported),
+        base_only=tuple(base_only),
+        head_only=tuple(head_only),
     )

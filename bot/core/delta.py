@@ -366,12 +366,12 @@ def _diff_cell(
         distinct((cell.outcome, *cell.others)) if cell is not None else ()
         for cell in cells
     )
-    if _same_command(base, head, key, cells):
+    if _same_command(base, head=head, key=key, cells=cells):
         left, right = distinct((*left, *right)), distinct((*right, *left))
     outcomes = left, right
     if any(len(each) > 1 for each in outcomes):
-        return _noisy(base, head, key, cells, outcomes)
-    return _compared(base, head, key, cells)
+        return _noisy(base, head=head, key=key, cells=cells, outcomes=outcomes)
+    return _compared(base, head=head, key=key, cells=cells)
 
 
 def _compared(
@@ -397,13 +397,13 @@ def _compared(
             else "changed"
         )
     return CellDelta(
-        key,
-        state,
-        metrics,
-        left,
-        right,
-        identical,
-        reason,
+        key=key,
+        state=state,
+        metrics=metrics,
+        base=left,
+        head=right,
+        identical=identical,
+        reason=reason,
         excused=columns in _ON_PURPOSE,
     )
 
@@ -418,7 +418,10 @@ def _noisy(
     """The comparison of the two outcomes that differ least, with every value that was seen of each metric."""
     pairs = [
         _compared(
-            base, head, key, (as_outcome(cells[0], left), as_outcome(cells[1], right))
+            base,
+            head=head,
+            key=key,
+            cells=(as_outcome(cells[0], left), as_outcome(cells[1], right)),
         )
         for left in outcomes[0] or (None,)
         for right in outcomes[1] or (None,)
@@ -480,6 +483,6 @@ def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
     left, right = ({cell.key: cell for cell in side.cells} for side in (base, head))
     keys = left.keys() | right.keys() | base.planned | head.planned
     return tuple(
-        _diff_cell(base, head, key, (left.get(key), right.get(key)))
+        _diff_cell(base, head=head, key=key, cells=(left.get(key), right.get(key)))
         for key in sorted(keys)
     )

@@ -174,7 +174,10 @@ def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
         for key in study.keys:
             found = [by_key.get(key) for by_key in cells]
             if any(found):
-                result += (_grown(key, column, group, found) for column in columns)
+                result += (
+                    _grown(key, column=column, group=group, cells=found)
+                    for column in columns
+                )
     return tuple(result)
 
 
@@ -203,5 +206,14 @@ def _grown(
     if any(isinstance(value, Spread) for value in values):
         growth = "a build is non-deterministic"
     if isinstance(growth, str):
-        return DepthGrowth(key, column, pairs, None, growth, names)
-    return DepthGrowth(key, column, pairs, growth, "", names)
+        return DepthGrowth(
+            key=key,
+            column=column,
+            values=pairs,
+            growth=None,
+            reason=growth,
+            variants=names,
+        )
+    return DepthGrowth(
+        key=key, column=column, values=pairs, growth=growth, reason="", variants=names
+    )

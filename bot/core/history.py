@@ -113,7 +113,14 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
             for metric, rows in mine.items():
                 together = max if METRIC_BY_ID[metric].over == "largest" else sum
                 sums[metric] = together(row[place] for row in rows) if rows else None
-            totals.append(HistoryTotal(study.variants[at].name, target, sums, counts))
+            totals.append(
+                HistoryTotal(
+                    compiler=study.variants[at].name,
+                    target=target,
+                    metrics=sums,
+                    cells=counts,
+                )
+            )
     return tuple(totals)
 
 
@@ -124,12 +131,22 @@ def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
     """
     if base is None:
         return Growth(
-            point.since, None, "", point.reason or "the baseline cannot be read", {}
+            since=point.since,
+            base=None,
+            what="",
+            reason=point.reason or "the baseline cannot be read",
+            metrics={},
         )
     study = Study((Variant("base", snapshot=base), Variant("head", snapshot=head)))
     all_targets = [total for total in totals_of(study) if total.target is None]
     if len(all_targets) < 2:
-        return Growth(point.since, None, "", "a side has no artifact", {})
+        return Growth(
+            since=point.since,
+            base=None,
+            what="",
+            reason="a side has no artifact",
+            metrics={},
+        )
     before, after = all_targets
     metrics = {
         metric: Grown(
@@ -137,7 +154,9 @@ def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
         )
         for metric in TRACKED
     }
-    return Growth(point.since, point.sha, point.what, "", metrics)
+    return Growth(
+        since=point.since, base=point.sha, what=point.what, reason="", metrics=metrics
+    )
 
 
 def history_lines(history: History) -> Iterator[bytes]:

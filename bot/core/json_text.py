@@ -78,7 +78,7 @@ def decoded(
         value: _T = _decoder(kind).decode(text)
         return value
     except msgspec.ValidationError as error:
-        raise _refused(error, where, hint, noun) from None
+        raise _refused(error, where=where, hint=hint, noun=noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
         what = f"is not JSON, or was cut off: {error}"
         raise InputError(
@@ -128,7 +128,7 @@ def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str
 ) -> None:
     """Raise InputError for text of another schema, and for a key that stands twice in one object."""
-    own = decoded(text, _Headed, where, hint, noun).schema
+    own = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
     if own != schema:
         shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
         what = (

@@ -178,7 +178,15 @@ def sums(lab: Lab) -> list[Sums]:
         reference = lab.study.references.get(target)
         first = reference.name if reference else ""
         result.append(
-            Sums(target, variants, first, shared, len(models) - len(shared), cells, lab)
+            Sums(
+                target=target,
+                variants=variants,
+                reference=first,
+                models=shared,
+                more=len(models) - len(shared),
+                cells=cells,
+                lab=lab,
+            )
         )
     return result
 

@@ -235,7 +235,13 @@ def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[Trac
             apart = _more(left.operations, right.operations) or _more(
                 left.typed, right.typed
             )
-            yield TraceRow(named.name, one, other, apart, _share(left, right))
+            yield TraceRow(
+                name=named.name,
+                base=one,
+                head=other,
+                apart=apart,
+                share=_share(left, right),
+            )
 
 
 def _aligned(

@@ -271,7 +271,7 @@ def select(
         target_names, {target.name: target.backend for target in targets}
     )
     require_matches(model_names, model_globs, "model")
-    require_matches(target_names, target_globs, "target", short)
+    require_matches(target_names, selectors=target_globs, what="target", short=short)
     kept_models, kept_targets = (
         kept(model_names, model_globs),
         kept(target_names, target_globs, short),
@@ -319,7 +319,7 @@ def narrowed(
     )
     if must_match:
         require_matches(models, model_globs, "model")
-        require_matches(targets, target_globs, "target", short)
+        require_matches(targets, selectors=target_globs, what="target", short=short)
     chosen_models, chosen_targets = (
         kept(models, model_globs),
         kept(targets, target_globs, short),

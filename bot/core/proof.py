@@ -165,8 +165,24 @@ def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
         bytes_by_status[proof.status] += abs(proof.moved_bytes)
     if not tried:
         whys = [proof.why for proof in proofs if proof.why]
-        return Proof(NOT_TRIED, 0, 0, 0, whys[0] if whys else untried_why)
+        return Proof(
+            status=NOT_TRIED,
+            restored_bytes=0,
+            moved_bytes=0,
+            members=0,
+            why=whys[0] if whys else untried_why,
+        )
     for status in (PROVED, REFUTED):
         if 100 * bytes_by_status[status] >= LEAST_PROVED_PERCENT * moved_bytes:
-            return Proof(status, restored_bytes, moved_bytes, tried)
-    return Proof(PARTLY, restored_bytes, moved_bytes, tried)
+            return Proof(
+                status=status,
+                restored_bytes=restored_bytes,
+                moved_bytes=moved_bytes,
+                members=tried,
+            )
+    return Proof(
+        status=PARTLY,
+        restored_bytes=restored_bytes,
+        moved_bytes=moved_bytes,
+        members=tried,
+    )

@@ -111,12 +111,12 @@ def _seen(finding: Finding, value: int | None) -> Seen:
             )
             limit += f": {hashlib.sha256(head.encode()).hexdigest()[:16]}"
     return Seen(
-        finding.key.model,
-        finding.key.target,
-        finding.metric or "",
-        finding.kind,
-        value,
-        limit,
+        model=finding.key.model,
+        target=finding.key.target,
+        metric=finding.metric or "",
+        kind=finding.kind,
+        value=value,
+        limit=limit,
     )
 
 

@@ -306,5 +306,5 @@ class ReportRow(msgspec.Struct, frozen=True):
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
     """Read `report.json`; raises InputError for text that is torn, foreign or of another schema."""
-    require_schema(text, REPORT_SCHEMA, "report", where, hint)
-    return decoded(text, ReportRow, where, hint, "report")
+    require_schema(text, schema=REPORT_SCHEMA, noun="report", where=where, hint=hint)
+    return decoded(text, kind=ReportRow, where=where, hint=hint, noun="report")

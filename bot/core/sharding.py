@@ -124,10 +124,10 @@ def matrix(
         if part:
             parts.append(
                 Part(
-                    f"{index}/{count}",
-                    len(part),
-                    names,
-                    dict(releases) if releases else None,
+                    shard=f"{index}/{count}",
+                    cells=len(part),
+                    assigned=names,
+                    releases=dict(releases) if releases else None,
                 )
             )
     return Matrix(parts)
@@ -147,7 +147,11 @@ def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
 
 def _parts(plan: str, where: str) -> list[Part]:
     return decoded(
-        plan, Matrix, where, "give the output of `plan --shards N`", "plan"
+        plan,
+        kind=Matrix,
+        where=where,
+        hint="give the output of `plan --shards N`",
+        noun="plan",
     ).include
 
 

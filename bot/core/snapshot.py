@@ -551,8 +551,10 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     """
     cells = list[CellRow]()
     rest = b"".join(_without_cells(text, cells))
-    require_schema(rest, SNAPSHOT_SCHEMA, "snapshot", where, MEASURE_AGAIN)
-    row = decoded(rest, _Rest, where, MEASURE_AGAIN)
+    require_schema(
+        rest, schema=SNAPSHOT_SCHEMA, noun="snapshot", where=where, hint=MEASURE_AGAIN
+    )
+    row = decoded(rest, kind=_Rest, where=where, hint=MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError(
             "a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN
@@ -604,7 +606,9 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
             hint=MEASURE_AGAIN,
         )
     cells = [
-        cell_of(cell, row.programs, f"{where}: cells[{i}]", declared)
+        cell_of(
+            cell, programs=row.programs, where=f"{where}: cells[{i}]", declared=declared
+        )
         for i, cell in enumerate(rows)
     ]
     _require_small(cells, where)

@@ -83,7 +83,10 @@ class Places(Small, frozen=True):
         links = dict.fromkeys((*self.find_links, *other.find_links))
         hashes = dict.fromkeys((*self.hashes, *other.hashes))
         return Places(
-            tuple(links), self.no_index or other.no_index, other.project, tuple(hashes)
+            find_links=tuple(links),
+            no_index=self.no_index or other.no_index,
+            project=other.project,
+            hashes=tuple(hashes),
         )
 
     def release(self, spec: str) -> str | None:

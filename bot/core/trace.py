@@ -82,7 +82,9 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
             typed = Counter(typed) if step.level == level else Counter()
             typed.update(step.changes)
             level = step.level
-            yield PassState(step.name, step.class_name, level, +typed)
+            yield PassState(
+                name=step.name, class_name=step.class_name, level=level, typed=+typed
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,14 +154,23 @@ def claim_of(delta: DispatchDelta) -> Experiment:
         return delta.proof
     by_phase = carried_by(delta)
     if delta.base is None or delta.head is None:
-        return PhaseProof(NOT_TRIED, change_bytes, None, LONE)
+        return PhaseProof(
+            status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=LONE
+        )
     if by_phase is None or change_bytes is None:
         why = FAILED if delta.attribution is not None else ""
         if delta.proof is not None and delta.cause == "strategy":
             why = delta.proof.why
-        return PhaseProof(NOT_TRIED, change_bytes, None, why)
+        return PhaseProof(
+            status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=why
+        )
     if delta.passed is not None:
-        return PhaseProof(NOT_TRIED, change_bytes, None, TRACED_ONLY)
+        return PhaseProof(
+            status=NOT_TRIED,
+            moved_bytes=change_bytes,
+            restored_bytes=None,
+            why=TRACED_ONLY,
+        )
     if by_phase.phase is None:
         largest = max(by_phase.parts.values(), key=abs, default=0)
         return PhaseProof(PARTLY, change_bytes, largest)

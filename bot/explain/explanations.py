@@ -110,7 +110,13 @@ def explain(
     changed.sort(
         key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base))
     )
-    story = _Story(compared, cause, texts, components, base_compiler)
+    story = _Story(
+        compared=compared,
+        cause=cause,
+        texts=texts,
+        components=components,
+        base_compiler=base_compiler,
+    )
     return Explanation(
         cause.cause,
         cause.phase,
@@ -178,17 +184,24 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     )
     differs_first = dispatch_cause(match, story.compared, story.cause)
     ladder = fitting_ladder(
-        match.base, match.head, story.compared.head.cell, story.base_compiler
+        match.base,
+        head=match.head,
+        cell=story.compared.head.cell,
+        base_compiler=story.base_compiler,
     )
     found = DispatchDelta(
-        match.base, match.head, match.passed, differs_first, component
+        base=match.base,
+        head=match.head,
+        matched=match.passed,
+        cause=differs_first,
+        component=component,
     )
     delta = with_experiments(found, ladder)
     passed, untraced = (
         _pass(match, story.compared, delta) if delta.cause in _TRACED else (None, "")
     )
     note = intern(
-        _note(match, delta, story, (passed, untraced))
+        _note(match, delta=delta, story=story, traced=(passed, untraced))
     )  # many dispatches have the same one
     difference = _difference(match, delta.cause, story) if rank < MOST_DIFFS else ()
     return replace(delta, note=note, diff=difference, passed=passed, untraced=untraced)
@@ -237,12 +250,12 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     printed_for = next(filter(None, others), "")
     return (
         PassChange(
-            row.name,
-            named,
-            more,
-            len(operations) - len(named),
-            row.class_name,
-            printed_for,
+            name=row.name,
+            operations=named,
+            more=more,
+            others=len(operations) - len(named),
+            class_name=row.class_name,
+            printed_for=printed_for,
         ),
         "",
     )
@@ -418,14 +431,23 @@ def explanations(
         same_command = one_compiler and left.command == right.command
         places = [where(cell.program, names) for cell in (left, right)]
         explanation = explain(
-            left, right, same_model, same_command, texts, places, base.compiler.digest
+            left,
+            head=right,
+            same_model=same_model,
+            same_command=same_command,
+            texts=texts,
+            components=places,
+            base_compiler=base.compiler.digest,
         )
         moved, tree = components(left, right, names)
         explanation = replace(
             explanation, components=moved, tree=tree, first_compiles=delta.unstable
         )
         result[delta.key] = headlined(
-            explanation, left, right, not same_model and same_command
+            explanation,
+            base=left,
+            head=right,
+            only_model=not same_model and same_command,
         )
     return result
 
@@ -482,7 +504,13 @@ def headlined(
     amounts: Counter[str] = Counter()
     for one in dispatches:
         amounts[one.cause or UNKNOWN] += moved_bytes(one) or 0
-    parts = _rest(base, head, explanation, right - left, amounts.total())
+    parts = _rest(
+        base,
+        head=head,
+        explanation=explanation,
+        net_bytes=right - left,
+        code_bytes=amounts.total(),
+    )
     if only_model:
         parts = tuple(replace(part, cause="input") for part in parts)
     for part in parts:

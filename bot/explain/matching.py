@@ -159,8 +159,18 @@ def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
     if left is None or right is None:
         return IndexedCell(base), IndexedCell(head)
     return (
-        IndexedCell(base, sources_of(left), _components(left), left),
-        IndexedCell(head, sources_of(right), _components(right), right),
+        IndexedCell(
+            cell=base,
+            sources=sources_of(left),
+            components=_components(left),
+            program=left,
+        ),
+        IndexedCell(
+            cell=head,
+            sources=sources_of(right),
+            components=_components(right),
+            program=right,
+        ),
     )
 
 

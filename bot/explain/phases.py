@@ -83,13 +83,22 @@ def compare(
     ]
     if left is None or right is None or left == right:
         return Compared(
-            base, head, matches, pairs, same_model, same_command, _NOTHING, _NOTHING
+            base=base,
+            head=head,
+            matches=matches,
+            pairs=pairs,
+            same_model=same_model,
+            same_command=same_command,
+            left=_NOTHING,
+            right=_NOTHING,
         )
     censuses = _census(base, left), _census(head, right)
     return Compared(base, head, matches, pairs, same_model, same_command, *censuses)
 
 
-_NOTHING = Census(Counter(), Counter(), {}, {}, 0)
+_NOTHING = Census(
+    structures=Counter(), sources=Counter(), executables={}, kinds={}, unread=0
+)
 
 
 def _census(side: IndexedCell, program: Program) -> Census:
@@ -103,11 +112,11 @@ def _census(side: IndexedCell, program: Program) -> Census:
     for source in program.sources:
         members.setdefault(source.structure, []).append(source.executable)
     return Census(
-        Counter(source.structure for source in known if source),
-        Counter(source.source for source in known if source),
-        {structure: tuple(names) for structure, names in members.items()},
-        {source.structure: kind for source, kind in kinds if source},
-        sum(source is None for source in known),
+        structures=Counter(source.structure for source in known if source),
+        sources=Counter(source.source for source in known if source),
+        executables={structure: tuple(names) for structure, names in members.items()},
+        kinds={source.structure: kind for source, kind in kinds if source},
+        unread=sum(source is None for source in known),
     )
 
 

@@ -355,14 +355,21 @@ def root_causes(
     whole_bytes = 0
     for key in sorted(explanations):
         for cause, delta, change_bytes in _moved(explanations[key]):
-            what, trait = _clustered(key, cause, delta, key.model not in changed_models)
+            what, trait = _clustered(
+                key,
+                cause=cause,
+                delta=delta,
+                same_model=key.model not in changed_models,
+            )
             if cause == "strategy" and not isinstance(delta, PartDelta):
                 members = by_knobs.setdefault(
                     (backends or {}).get(key.target, key.target), {}
                 ).setdefault(what, [])
             else:
                 members = groups.setdefault((cause, what), [])
-            members.append(_Member(key, delta, change_bytes, trait))
+            members.append(
+                _Member(key=key, delta=delta, change_bytes=change_bytes, trait=trait)
+            )
             whole_bytes += abs(change_bytes)
     clusters = [(cause, what, members) for (cause, what), members in groups.items()]
     for turned_by in by_knobs.values():
@@ -443,7 +450,9 @@ def _root_cause(
     parts = _parts(divided)
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
-        what=_described(cause, what, Counter(one.trait for one in members), parts),
+        what=_described(
+            cause, what=what, traits=Counter(one.trait for one in members), parts=parts
+        ),
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
@@ -505,8 +514,22 @@ def _tally(changes: Sequence[int]) -> Tally:
 def _example(member: _Member) -> Example:
     key, delta, change_bytes, _ = member
     if isinstance(delta, PartDelta):
-        return Example(key, "", "", None, None, change_bytes, delta.what)
+        return Example(
+            key=key,
+            dispatch="",
+            component="",
+            base_bytes=None,
+            head_bytes=None,
+            change_bytes=change_bytes,
+            note=delta.what,
+        )
     base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
     return Example(
-        key, delta.name, delta.component, base, head, change_bytes, delta.note
+        key=key,
+        dispatch=delta.name,
+        component=delta.component,
+        base_bytes=base,
+        head_bytes=head,
+        change_bytes=change_bytes,
+        note=delta.note,
     )

@@ -325,10 +325,17 @@ def with_suspects(
         ):
             own = {backends.get(one, "") for one in root.targets}
             clues[place] = Clue(
-                passed, root.what, root.targets, own, root.example.dispatch
+                passed=passed,
+                knob=root.what,
+                targets=root.targets,
+                backends=own,
+                dispatch=root.example.dispatch,
             )
     answers, why = looked_up(
-        [*clues.values()], (report.base, report.head), source, touched
+        [*clues.values()],
+        sides=(report.base, report.head),
+        source=source,
+        touched=touched,
     )
     roots = list(report.root_causes)
     for place, (known, suspects) in zip(clues, answers, strict=True):
@@ -393,7 +400,9 @@ def looked_up(
                 known[place] = (
                     files,
                     touching,
-                    "" if files else _without_file(clue, source, paths, base),
+                    ""
+                    if files
+                    else _without_file(clue, source=source, paths=paths, base=base),
                 )
             likely = sorted(
                 known[place][1].values(), key=lambda one: -clue.score([one], {})[0]
@@ -413,10 +422,20 @@ def looked_up(
     for place, (files, touching, note) in known.items():
         if unread := len(touching.keys() - diffs.keys()):
             note = f"only the messages of {unread} of these commits could be read"
-        answer = LookedUp(files, len(touching) if files else None, note, own[place])
+        answer = LookedUp(
+            files=files,
+            commits=len(touching) if files else None,
+            note=note,
+            this_pull_request=own[place],
+        )
         answers[place] = (
             answer,
-            _suspects(clues[place], [*touching.values()], diffs, source.address),
+            _suspects(
+                clues[place],
+                commits=[*touching.values()],
+                diffs=diffs,
+                address=source.address,
+            ),
         )
     return answers, why
 
@@ -472,7 +491,11 @@ def _suspects(
             url = f"{address}/commit/{newest.sha}" if address else ""
             suspects.append(
                 Suspect(
-                    newest.sha, newest.title, newest.date[:10], url, f"{why}{others}"
+                    commit=newest.sha,
+                    title=newest.title,
+                    date=newest.date[:10],
+                    url=url,
+                    why=f"{why}{others}",
                 )
             )
     return tuple(suspects)
@@ -517,10 +540,10 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
     show = ("show", *plain, "--format=", "--unified=0")
     address = f"https://github.com/{repository}" if repository else ""
     return CompilerHistory(
-        address,
-        paths,
-        commits,
-        lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS],
+        address=address,
+        paths=paths,
+        commits=commits,
+        diff=lambda sha: text(sha, *show, sha)[:_MOST_DIFF_CHARACTERS],
     )
 
 
@@ -601,10 +624,10 @@ def github_source(
         )
 
     return CompilerHistory(
-        f"{server_url}/{repository}",
-        lambda revision: ask(
+        address=f"{server_url}/{repository}",
+        paths=lambda revision: ask(
             dict[str, str], tree, f"git/trees/{revision}", recursive=1
         ),
-        commits,
-        lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
+        commits=commits,
+        diff=lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
     )

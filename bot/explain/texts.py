@@ -127,15 +127,21 @@ def _lines(generic: str) -> Iterator[_Line]:
             else line
         )
         if text.startswith("^"):
-            yield _Line(text, names, len(names), 0, "")
+            yield _Line(
+                text=text, names=names, defined=len(names), results=0, operation=""
+            )
         elif text.startswith("}"):
-            yield _Line(text, names, 0, 0, "")
+            yield _Line(text=text, names=names, defined=0, results=0, operation="")
         else:
             head, _, rest = text.partition('"')
             pack = _PACK.match(head)
             results = int(pack[1]) if pack else head.count("%")
             yield _Line(
-                text, names, 1 if pack else results, results, rest.partition('"')[0]
+                text=text,
+                names=names,
+                defined=1 if pack else results,
+                results=results,
+                operation=rest.partition('"')[0],
             )
 
 

@@ -66,7 +66,13 @@ def act(
     try:
         nothing = RunContext("nothing", "")
         with (
-            open_services(environ, nothing, ActionInputs(), show, cancel) as unread,
+            open_services(
+                environ,
+                context=nothing,
+                inputs=ActionInputs(),
+                show=show,
+                cancel=cancel,
+            ) as unread,
             failure_in_summary(unread),
         ):
             context, inputs = (
@@ -76,15 +82,17 @@ def act(
             context, inputs = as_asked(context, inputs)
             chosen = _chosen(
                 context,
-                wanted if wanted != "auto" else inputs.command,
-                inputs,
-                read_command,
+                wanted=wanted if wanted != "auto" else inputs.command,
+                inputs=inputs,
+                read_command=read_command,
             )
             if chosen.compiles:
                 require_no_token(environ)
             _require_no_store_token(chosen, inputs)
         with (
-            open_services(environ, context, inputs, show, cancel) as services,
+            open_services(
+                environ, context=context, inputs=inputs, show=show, cancel=cancel
+            ) as services,
             failure_in_summary(services),
         ):
             show.say(f"{context.event or 'no event'}: {chosen.name} ({chosen.why})")

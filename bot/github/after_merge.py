@@ -79,27 +79,33 @@ def after_merge(services: Services) -> int:
     with opened_push(services) as head:
         config = head.config
         store = store_of(services, config)
-        push = pushed_side(services, store, config, handed)
+        push = pushed_side(services, store=store, config=config, handed=handed)
         if push is None:
             say(
                 "nothing to report:"
                 f" {handed.measured.standing or 'the result is that of the baseline before it'}"
             )
             return 0
-        report = compared_with_before(services, config, push, handed.texts)
+        report = compared_with_before(
+            services, config=config, push=push, texts=handed.texts
+        )
         if report is None:
             say("nothing to report: no baseline is stored for a commit before this one")
             return 0
-        judged = _judged(services, hub, config, push, report)
+        judged = _judged(services, hub=hub, config=config, push=push, report=report)
         report = judged.report
         services.show.report(
             report, write_report(report, config.templates, services.out)
         )
         _set_outputs(services, report)
-        refused = _refused_check(services, hub, report, head.config_name)
+        refused = _refused_check(
+            services, hub=hub, report=report, config_name=head.config_name
+        )
         if config.after_merge == "issue":
             try:
-                _keep_issue(services, hub, config, store, judged)
+                _keep_issue(
+                    services, hub=hub, config=config, store=store, judged=judged
+                )
             except NetworkError as error:
                 say(error.line)
         if refused is not None:
@@ -121,7 +127,7 @@ def _judged(
     """
     commits = push_commits(services, push)
     merges = (
-        merges_of(services, hub, config, commits)
+        merges_of(services, hub=hub, config=config, commits=commits)
         if report.verdict.failing
         else Merges(commits)
     )
@@ -155,7 +161,13 @@ def _refused_check(
         run_id=context.run_id,
     )
     try:
-        publish_check(hub, context.sha, check, context.run_url, result)
+        publish_check(
+            hub,
+            head_sha=context.sha,
+            check=check,
+            details_url=context.run_url,
+            result=result,
+        )
     except NetworkError as error:
         return error
     return None
@@ -179,16 +191,18 @@ def _keep_issue(
     open_ones = [own for own in known if own.is_open]
     if open_ones:
         close_younger(open_ones)
-        _update(services, config, store, judged, open_ones[0])
+        _update(services, config=config, store=store, judged=judged, own=open_ones[0])
         return
     if not failing:
         return
-    reason = _reason_for_no_issue(services, config, judged, known)
+    reason = _reason_for_no_issue(services, config=config, judged=judged, closed=known)
     if reason:
         services.show.say(f"no issue: {reason}")
         return
     issue = _new_issue(services, config, judged)
-    url = create_issue(hub, marker, issue_title(issue), issue_body(issue))
+    url = create_issue(
+        hub, marker=marker, title=issue_title(issue), body=issue_body(issue)
+    )
     services.show.say(f"issue: {url}")
 
 
@@ -210,7 +224,9 @@ def _reason_for_no_issue(
             own.state, found, judged.merges.commits
         ):
             return f"a person closed #{own.number}, which has these findings"
-        if sha == newest_sha or _is_older(services, config, sha, newest_sha):
+        if sha == newest_sha or _is_older(
+            services, config=config, sha=sha, newest_sha=newest_sha
+        ):
             return f"#{own.number} is closed, and is about this commit or a newer one"
     return ""
 
@@ -228,7 +244,9 @@ def _new_issue(services: Services, config: Config, judged: Judged) -> MainIssue:
         unasked=merges.asked.unasked,
         acceptance=merges.acceptance,
     )
-    return _issue(services, config, judged.report, state, merges)
+    return _issue(
+        services, config=config, report=judged.report, state=state, merges=merges
+    )
 
 
 def _issue(
@@ -241,7 +259,13 @@ def _issue(
     context = services.context
     home = f"{context.server_url}/{context.repository}"
     named = structs.replace(report, report_id=config.report_id)
-    return MainIssue(named, state, context.default_branch, home, merges.unknown)
+    return MainIssue(
+        report=named,
+        state=state,
+        branch=context.default_branch,
+        home=home,
+        no_pulls=merges.unknown,
+    )
 
 
 def _update(
@@ -252,7 +276,9 @@ def _update(
     if before is None:
         say(f"issue #{own.number} stays as it is: its hidden line was changed")
         return
-    if sha != before.newest_sha and _is_older(services, config, sha, before.newest_sha):
+    if sha != before.newest_sha and _is_older(
+        services, config=config, sha=sha, newest_sha=before.newest_sha
+    ):
         say(
             f"issue #{own.number} stays as it is: it is about the newer commit"
             f" {before.newest_sha[:10]}"
@@ -270,7 +296,9 @@ def _update(
         ),
         acceptance=_both(before.acceptance, merges.acceptance),
     )
-    report = _against_good(services, config, store, judged, state)
+    report = _against_good(
+        services, config=config, store=store, judged=judged, state=state
+    )
     if report is None:
         say(
             f"issue #{own.number} stays as it is: the baseline of"
@@ -290,7 +318,7 @@ def _update(
     state = structs.replace(
         state, findings=seen(failing) or before.findings, is_resolved=not failing
     )
-    issue = _issue(services, config, report, state, merges)
+    issue = _issue(services, config=config, report=report, state=state, merges=merges)
     is_written = update_issue(
         own, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
     )
@@ -341,16 +369,18 @@ def _against_good(
         return judged.report
     of_commit = stored(
         services,
-        store,
-        config,
-        state.good_sha,
-        lambda entry: entry.sha == state.good_sha,
+        store=store,
+        config=config,
+        sha=state.good_sha,
+        is_wanted=lambda entry: entry.sha == state.good_sha,
     )
     good = next(of_commit, None)
     if good is None:
         return None
     baseline = Baseline("the last good baseline; stored snapshot", state.good_sha)
-    report = reported(config, good.snapshot, judged.push.snapshot, baseline)
+    report = reported(
+        config, base=good.snapshot, head=judged.push.snapshot, baseline=baseline
+    )
     if report.verdict.failing:
         report = suspected(report, services, config)
     return structs.replace(report, verdict=accept(report.verdict, state.acceptance))

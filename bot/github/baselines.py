@@ -118,7 +118,10 @@ def standing_for(
         if digest is None
         else (lambda entry: entry.digest == digest)
     )
-    return next(stored(services, store, side.config, sha, is_alike), None)
+    return next(
+        stored(services, store=store, config=side.config, sha=sha, is_wanted=is_alike),
+        None,
+    )
 
 
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
@@ -127,7 +130,9 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
     None without any.
     """
     try:
-        standing = next(stored(services, store, side.config, side.wanted.sha), None)
+        standing = next(
+            stored(services, store=store, config=side.config, sha=side.wanted.sha), None
+        )
         return known_costs(standing.snapshot.cells) if standing else None
     except Interrupted:
         raise
@@ -151,7 +156,9 @@ def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) ->
         return ""
     side = "head" if config.compiler.head else "base"
     try:
-        pin = pinned_compiler(config, side, (tree / config_name).parent, tree, tree)
+        pin = pinned_compiler(
+            config, side=side, folder=(tree / config_name).parent, top=tree, within=tree
+        )
         places = pin.places + config.places
         release = places.release(pin.spec)
         is_gone = release is not None and is_missing(release, places, cancel)
@@ -180,7 +187,11 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     """
     chosen, sha = side.work.planned(), side.wanted.sha
     ancestors = stored(
-        services, store, side.config, sha, lambda entry: entry.sha != sha
+        services,
+        store=store,
+        config=side.config,
+        sha=sha,
+        is_wanted=lambda entry: entry.sha != sha,
     )
     for distance, _, snapshot in islice(ancestors, _MOST_LOADED):
         cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))

@@ -212,7 +212,9 @@ def recalled(
         and not (known and known.event_id == asked.comment_id)
     )
     if not asked or not is_new:
-        return _accepted_before(hub, number, to, previous, report)
+        return _accepted_before(
+            hub, number=number, to=to, previous=previous, report=report
+        )
     if (
         report
         and previous
@@ -220,12 +222,15 @@ def recalled(
         and f"{report.updated_at:{MOMENT}}" < asked.written_at
     ):
         accepted = Acceptance(
-            asked.who, asked.comment_id, previous.findings, asked.typed.reason
+            who=asked.who,
+            event_id=asked.comment_id,
+            seen=previous.findings,
+            reason=asked.typed.reason,
         )
         return Memory(previous, accepted)
-    return _accepted_before(hub, number, to, previous, report)._replace(
-        ignored=_CHANGED_SINCE
-    )
+    return _accepted_before(
+        hub, number=number, to=to, previous=previous, report=report
+    )._replace(ignored=_CHANGED_SINCE)
 
 
 def _accepted_before(
@@ -273,11 +278,11 @@ def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
     Of a merge queue what was accepted on all that are queued.
     """
     if to.pull is not None:
-        return recalled(hub, to.pull, to, services.context.asked)
+        return recalled(hub, number=to.pull, to=to, asked=services.context.asked)
     queue = services.context.queue
     if queue is None:
         return Memory()
-    numbers = queued_pulls(hub, services.git, queue, services.context.sha)
+    numbers = queued_pulls(hub, git=services.git, queue=queue, sha=services.context.sha)
     return Memory(acceptance=accepted_on(hub, numbers, to))
 
 
@@ -294,7 +299,9 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
     last = max(acceptance.event_id for acceptance in accepted)
     shown = {finding for acceptance in accepted for finding in acceptance.seen}
     reasons = sorted({acceptance.reason for acceptance in accepted} - {""})
-    return Acceptance(who, last, tuple(sorted(shown)), "; ".join(reasons))
+    return Acceptance(
+        who=who, event_id=last, seen=tuple(sorted(shown)), reason="; ".join(reasons)
+    )
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
@@ -319,14 +326,20 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         state = CommentState(True, acceptance=memory.acceptance)
         state_line = encode(state) if to.head_sha else ""
         summary = body = render_broken(
-            to.config.report_id, report, _links(services), state_line
+            to.config.report_id,
+            error=report,
+            links=_links(services),
+            state_line=state_line,
         )
         check = broken_check(
-            to.config.report_id, to.base_ref, report, services.context.run_url
+            to.config.report_id,
+            base_ref=to.base_ref,
+            error=report,
+            url=services.context.run_url,
         )
         is_new, is_failure = True, False
     else:
-        final = _final(report, services, to, memory)
+        final = _final(report, services=services, to=to, memory=memory)
         services.show.report(
             final, write_report(final, to.config.templates, services.out)
         )
@@ -362,9 +375,14 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         # What could not be read is not overwritten: its acceptance would be lost, and
         # nobody would know.
         result = to.result(check.conclusion, outputs["verdict"] != "unknown")
-        publication = _Publication(hub, services, to, result, check.name)
+        publication = _Publication(
+            hub=hub, services=services, to=to, result=result, check_name=check.name
+        )
         url = (
-            _attempt(problems, lambda: _publish(publication, number, body, is_new))
+            _attempt(
+                problems,
+                lambda: _publish(publication, number=number, body=body, create=is_new),
+            )
             if known
             else None
         )
@@ -373,7 +391,9 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         set_outputs(services, {"comment-url": url or ""})
     elif hub and services.context.queue:
         result = to.result(check.conclusion, outputs["verdict"] != "unknown")
-        publication = _Publication(hub, services, to, result, check.name)
+        publication = _Publication(
+            hub=hub, services=services, to=to, result=result, check_name=check.name
+        )
         _attempt(problems, lambda: _queue_check(publication, check))
     if problems:
         raise Undelivered("; ".join(dict.fromkeys(one.line for one in problems)))
@@ -565,9 +585,9 @@ def _publish(publication: _Publication, number: int, body: str, create: bool) ->
 
     url = publish(
         hub,
-        number,
-        marker(to.config.report_id),
-        body,
+        number=number,
+        marker=marker(to.config.report_id),
+        body=body,
         create=create,
         still_current=still_current,
     )
@@ -599,13 +619,17 @@ def _check(publication: _Publication, check: CheckRun) -> None:
         other = (
             None
             if check.conclusion == "failure"
-            else _worst_other(hub, check, to, services)
+            else _worst_other(hub, check=check, to=to, services=services)
         )
         wished = overruled_check(check, *other) if other else check
         if wished == written:
             break
         publish_check(
-            hub, to.head_sha, wished, services.context.run_url, publication.result
+            hub,
+            head_sha=to.head_sha,
+            check=wished,
+            details_url=services.context.run_url,
+            result=publication.result,
         )
         written = wished
 
@@ -614,7 +638,11 @@ def _queue_check(publication: _Publication, check: CheckRun) -> None:
     """The check of a merge queue's commit, which no other pull request has."""
     url = publication.services.context.run_url
     publish_check(
-        publication.hub, publication.to.head_sha, check, url, publication.result
+        publication.hub,
+        head_sha=publication.to.head_sha,
+        check=check,
+        details_url=url,
+        result=publication.result,
     )
 
 

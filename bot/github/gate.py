@@ -105,7 +105,10 @@ def as_asked(
         hint = "give the output asked of this run's gate"
         raise InputError("is of another comment", where=_INPUT, hint=hint)
     about = Pull(
-        asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository
+        number=asked.pull_number,
+        head_sha=asked.head_sha,
+        base_ref=asked.base_ref,
+        head_repository=asked.head_repository,
     )
     typed = asked.typed
     why = f"{asked.who} asks for {typed.verb}"
@@ -157,7 +160,12 @@ def _answered(hub: Hub, comment: Comment) -> Iterator[None]:
 def _answer(hub: Hub, comment: Comment, body: str) -> None:
     mark = answer_marker(comment.id)
     publish(
-        hub, comment.pull_number, mark, body, create=True, still_current=lambda: True
+        hub,
+        number=comment.pull_number,
+        marker=mark,
+        body=body,
+        create=True,
+        still_current=lambda: True,
     )
 
 
@@ -237,7 +245,10 @@ def _require_findings(services: Services, hub: Hub, asked: Asked) -> None:
     """Raise UsageError where the report shows nothing to accept, or changed after the command."""
     services.git.ensure(asked.merge_sha)
     about = Pull(
-        asked.pull_number, asked.head_sha, asked.base_ref, asked.head_repository
+        number=asked.pull_number,
+        head_sha=asked.head_sha,
+        base_ref=asked.base_ref,
+        head_repository=asked.head_repository,
     )
     context = services.context.with_command(asked, about, "accept")
     report_id = judging_rules(replace(services, context=context))[0].report_id

@@ -107,7 +107,9 @@ def write_measured(
 
 def write_failure(directory: Path, error: BotError) -> None:
     """Write why measuring failed; a directory that cannot be written stays as it is."""
-    problem = Problem(error.what, error.where, error.hint, error.exit_code)
+    problem = Problem(
+        what=error.what, where=error.where, hint=error.hint, exit_code=error.exit_code
+    )
     try:
         write_measured(directory, Measured(failure=problem))
     except OutputError:
@@ -183,8 +185,8 @@ def decode(data: bytes, where: str) -> Measured:
     """Decode what goes along with the snapshots; raises InputError."""
     noun = "result of measuring"
     try:
-        require_schema(data, SCHEMA, noun, where, _HINT)
-        return decoded(data, Measured, where, _HINT, noun)
+        require_schema(data, schema=SCHEMA, noun=noun, where=where, hint=_HINT)
+        return decoded(data, kind=Measured, where=where, hint=_HINT, noun=noun)
     except UnicodeDecodeError:
         raise InputError("is not UTF-8", where=where) from None
 
@@ -201,7 +203,9 @@ def texts_of(data: bytes) -> Texts:
     """The texts of an artifact, by digest; raises InputError."""
     where = f"artifact {TEXTS}"
     try:
-        texts = decoded(data, dict[str, str], where, _HINT, "table of texts")
+        texts = decoded(
+            data, kind=dict[str, str], where=where, hint=_HINT, noun="table of texts"
+        )
     except UnicodeDecodeError:
         raise InputError("is not UTF-8", where=where) from None
     return texts.get
@@ -223,7 +227,9 @@ def _checked(measured: Measured) -> Measured:
         what, where, hint = (
             _short(text) for text in (failure.what, failure.where, failure.hint)
         )
-        failure = Problem(what, where, hint, failure.exit_code)
+        failure = Problem(
+            what=what, where=where, hint=hint, exit_code=failure.exit_code
+        )
     return msgspec.structs.replace(
         measured,
         notes=notes,

@@ -73,7 +73,9 @@ def merges_of(
     context = services.context
     try:
         asked = merged_pulls(hub, commits, context.default_branch)
-        to = Destination(None, context.sha, context.run_id, config)
+        to = Destination(
+            pull=None, head_sha=context.sha, run_id=context.run_id, config=config
+        )
         acceptance = accepted_on(hub, [pull.number for pull in asked.pulls], to)
         return Merges(commits, asked, acceptance)
     except NetworkError as error:

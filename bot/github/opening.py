@@ -114,7 +114,16 @@ def open_services(
         outputs, summary = (Path(name) if name else None for name in names)
         on_actions = environ.get("GITHUB_ACTIONS") == "true"
         yield Services(
-            context, inputs, hub, git, show, cancel, stack, outputs, summary, on_actions
+            context=context,
+            inputs=inputs,
+            hub=hub,
+            git=git,
+            show=show,
+            cancel=cancel,
+            stack=stack,
+            outputs=outputs,
+            summary=summary,
+            on_actions=on_actions,
         )
 
 
@@ -238,7 +247,11 @@ class Opened:
             return Sought(self.wanted.spec)
         tree, side = self.tree, "head" if self.config.compiler.head else "base"
         pin = pinned_compiler(
-            self.config, side, (tree / self.config_name).parent, tree, tree
+            self.config,
+            side=side,
+            folder=(tree / self.config_name).parent,
+            top=tree,
+            within=tree,
         )
         if pin.spec:
             return structs.replace(
@@ -284,8 +297,8 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
         return _queued_sides(services, context.queue)
     if context.pull is None:
         here = Wanted("the commit of this run", context.sha)
-        head = _named(services, inputs.head, "head", here) or here
-        base = _named(services, inputs.base, "base", here)
+        head = _named(services, text=inputs.head, side="head", own=here) or here
+        base = _named(services, text=inputs.base, side="base", own=here)
         if base is None:
             parents = services.git.parents(head.sha) if head.sha else ()
             if not parents:
@@ -304,11 +317,12 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
             hint="resolve conflicts with the base branch, or run it again",
         )
     head = Wanted(f"merge commit of #{context.pull.number}", context.sha)
-    head = _named(services, inputs.head, "head", head) or head
+    head = _named(services, text=inputs.head, side="head", own=head) or head
     unknown = "the head compiler is an input of this run" if head.spec else ""
     base = Wanted("first parent of the merge commit", parents[0])
     return (
-        _named(services, inputs.base, "base", base) or replace(base, unknown=unknown),
+        _named(services, text=inputs.base, side="base", own=base)
+        or replace(base, unknown=unknown),
         head,
     )
 
@@ -317,10 +331,10 @@ def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
     """The base and the head of a merge queue's commit."""
     inputs = services.inputs
     own_head = Wanted("commit of the merge queue", services.context.sha)
-    head = _named(services, inputs.head, "head", own_head) or own_head
+    head = _named(services, text=inputs.head, side="head", own=own_head) or own_head
     unknown = "the head compiler is an input of this run" if head.spec else ""
     own_base = Wanted("base of the merge queue", queue.base_sha)
-    base = _named(services, inputs.base, "base", own_base) or replace(
+    base = _named(services, text=inputs.base, side="base", own=own_base) or replace(
         own_base, unknown=unknown
     )
     return base, head
@@ -456,10 +470,16 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
     repository = repository_of(tree, services.cancel)
     request = replace(services.request, config=tree / name if name else None)
     return Opened(
-        wanted,
-        Work(request, config, services.show, services.cancel, repository),
-        name,
-        tree,
+        wanted=wanted,
+        work=Work(
+            request=request,
+            config=config,
+            show=services.show,
+            cancel=services.cancel,
+            checkout=repository,
+        ),
+        config_name=name,
+        tree=tree,
     )
 
 

@@ -40,7 +40,10 @@ def pages(services: Services) -> None:
     # there.
     (old, base), (_, head) = sides[1] if len(sides) > 1 else sides[0], sides[0]
     report = reported(
-        config, base, head, Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old)
+        config,
+        base=base,
+        head=head,
+        baseline=Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old),
     )
     out, templates, names = (
         services.out,
@@ -58,7 +61,13 @@ def pages(services: Services) -> None:
     files = [out / "report.html", out / "report.json", *histories]
     write_atomically(
         out / "index.html",
-        site_page(report, names, files, branch.growths, templates).encode(),
+        site_page(
+            report,
+            commits=names,
+            files=files,
+            growths=branch.growths,
+            templates_dir=templates,
+        ).encode(),
     )
     services.show.say(
         f"written to {out}:"

@@ -79,7 +79,10 @@ def post(services: Services) -> int:
     # those that the run can be of: opened, and given their base, before it was started
     started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
     pulls = open_pulls_with_head(
-        hub, run.head_repository, run.head_branch, run.head_sha
+        hub,
+        head_repository=run.head_repository,
+        head_branch=run.head_branch,
+        head_sha=run.head_sha,
     )
     pulls = [one for one in pulls if one.created_at <= started]
     pulls = [
@@ -95,7 +98,12 @@ def post(services: Services) -> int:
 
     def to(about: PullRequest) -> Destination:
         return Destination(
-            about.number, run.head_sha, run.id, config, name, about.base.ref
+            pull=about.number,
+            head_sha=run.head_sha,
+            run_id=run.id,
+            config=config,
+            config_name=name,
+            base_ref=about.base.ref,
         )
 
     def without_result() -> list[Destination]:
@@ -126,7 +134,15 @@ def post(services: Services) -> int:
     )
     with failure_delivered(services, lambda: [measured], words):
         return deliver(
-            _checked(services, hub, about, onto, sides, config, texts),
+            _checked(
+                services,
+                hub=hub,
+                about=about,
+                sha=onto,
+                sides=sides,
+                config=config,
+                texts=texts,
+            ),
             services,
             measured,
         )
@@ -153,9 +169,9 @@ def _checked(
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
     base, rule, notes = trusted_base(
         services,
-        config,
-        sha,
-        base,
+        config=config,
+        sha=sha,
+        claimed=base,
         partly=partly,
         is_older=lambda older: is_ancestor(hub, older, sha),
     )
@@ -171,11 +187,11 @@ def _checked(
         notes = (older_note(distance), *notes)
     baseline = Baseline(rule, sha, distance)
     report = suspected(
-        reported(config, base, head, baseline, texts),
-        services,
-        config,
-        sha,
-        head.source.sha or "",
+        reported(config, base=base, head=head, baseline=baseline, texts=texts),
+        services=services,
+        config=config,
+        base=sha,
+        head=head.source.sha or "",
     )
     foreign = head_repository_of(about) != services.context.repository
     report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
@@ -199,17 +215,17 @@ def _no_compiler(services: Services, config: Config, sha: str) -> str:
         if next(
             stored(
                 services,
-                store_of(services, config),
-                config,
-                sha,
-                lambda entry: entry.sha == sha,
+                store=store_of(services, config),
+                config=config,
+                sha=sha,
+                is_wanted=lambda entry: entry.sha == sha,
             ),
             None,
         ):
             return ""
         with services.git.worktree(sha) as tree, named_from_top(tree):
             own, name = configuration_of(services, tree)
-            return missing_pin(own, name, tree, services.cancel)
+            return missing_pin(own, config_name=name, tree=tree, cancel=services.cancel)
     except Interrupted:
         raise
     except BotError as error:
@@ -332,10 +348,12 @@ def trusted_base(
         try:
             of_commit = stored(
                 services,
-                store_of(services, config),
-                config,
-                at,
-                lambda entry: entry.sha == at and digest in ("", entry.digest),
+                store=store_of(services, config),
+                config=config,
+                sha=at,
+                is_wanted=lambda entry: (
+                    entry.sha == at and digest in ("", entry.digest)
+                ),
             )
             snapshots = (selected(standing.snapshot) for standing in of_commit)
             known = next(

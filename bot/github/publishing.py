@@ -74,7 +74,14 @@ def publish(
         failures = 0
         while True:
             try:
-                return _settled(hub, number, marker, body, create, still_current)
+                return _settled(
+                    hub,
+                    number=number,
+                    marker=marker,
+                    body=body,
+                    create=create,
+                    still_current=still_current,
+                )
             except Exception as error:
                 failures += 1
                 if failures == _TRIES or not in_doubt(error):

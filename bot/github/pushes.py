@@ -99,7 +99,14 @@ def pushed_side(
     before = None
     if services.context.event == "push":
         before = next(
-            stored(services, store, config, sha, lambda entry: entry.sha != sha), None
+            stored(
+                services,
+                store=store,
+                config=config,
+                sha=sha,
+                is_wanted=lambda entry: entry.sha != sha,
+            ),
+            None,
         )
     if not handed.measured.standing:
         snapshot = handed.sides["head"]
@@ -108,7 +115,14 @@ def pushed_side(
     if before is None or before.entry.digest == digest:
         return None
     standing = next(
-        stored(services, store, config, sha, lambda entry: entry.digest == digest), None
+        stored(
+            services,
+            store=store,
+            config=config,
+            sha=sha,
+            is_wanted=lambda entry: entry.digest == digest,
+        ),
+        None,
     )
     if standing is None:
         return None
@@ -130,7 +144,13 @@ def compared_with_before(
     compared_with = Baseline(
         "parent of the pushed commit; stored snapshot", parent, distance
     )
-    report = reported(config, push.before.snapshot, push.snapshot, compared_with, texts)
+    report = reported(
+        config,
+        base=push.before.snapshot,
+        head=push.snapshot,
+        baseline=compared_with,
+        texts=texts,
+    )
     report = suspected(report, services, config)
     if distance:
         report = structs.replace(report, notes=(older_note(distance), *report.notes))

@@ -84,7 +84,14 @@ def report(services: Services) -> int:
             )
         base, head = wanted_sides(services)
         with _judge(services, base, head) as (left, right, judge):
-            final = _judged(services, left, right, judge.config, handed, has_compiler)
+            final = _judged(
+                services,
+                left=left,
+                right=right,
+                config=judge.config,
+                handed=handed,
+                has_compiler=has_compiler,
+            )
             return deliver(
                 final,
                 services,
@@ -110,11 +117,15 @@ def store(services: Services) -> int:
         config, say = head.config, services.show.say
         _require_store_token(services, config)
         kept = store_of(services, config)
-        push = pushed_side(services, kept, config, handed)
+        push = pushed_side(services, store=kept, config=config, handed=handed)
         if push is None:
             return 0
-        compared = compared_with_before(services, config, push, handed.texts)
-        final, snapshot = _with_acceptance(services, config, push, compared)
+        compared = compared_with_before(
+            services, config=config, push=push, texts=handed.texts
+        )
+        final, snapshot = _with_acceptance(
+            services, config=config, push=push, report=compared
+        )
         write_snapshot(services.out / "head.json", snapshot)
         entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
         say("stored" if kept.save(entry, snapshot) else "was stored already")
@@ -124,7 +135,13 @@ def store(services: Services) -> int:
         return deliver(
             final,
             services,
-            Destination(None, "", services.context.run_id, rules, head.config_name),
+            Destination(
+                pull=None,
+                head_sha="",
+                run_id=services.context.run_id,
+                config=rules,
+                config_name=head.config_name,
+            ),
         )
 
 
@@ -137,7 +154,9 @@ def _with_acceptance(
     """
     if report is None or services.hub is None or not report.verdict.failing:
         return report, push.snapshot
-    merges = merges_of(services, services.hub, config, push_commits(services, push))
+    merges = merges_of(
+        services, hub=services.hub, config=config, commits=push_commits(services, push)
+    )
     verdict = accept(report.verdict, merges.acceptance)
     people = sorted(
         {finding.accepted for finding in verdict.findings if finding.accepted}
@@ -222,8 +241,12 @@ def _judged(
     measured, head = handed.measured, handed.sides["head"]
     if right.wanted.snapshot is None:
         require_commit(head, right.wanted.sha)
-    base, baseline, notes = _base(services, left, handed, has_compiler)
-    final = reported(config, base, head, baseline, handed.texts)
+    base, baseline, notes = _base(
+        services, left=left, handed=handed, has_compiler=has_compiler
+    )
+    final = reported(
+        config, base=base, head=head, baseline=baseline, texts=handed.texts
+    )
     final = suspected(final, services, config, *_ends(services, left, right))
     added = [note for note in measured.notes if note not in notes]
     if measured.unread and _has_baselines(services, config):
@@ -247,7 +270,10 @@ def _judged(
         return structs.replace(final, broke=measured.broke)
     if not base.models and not measured.broke:
         no_compiler = missing_pin(
-            left.config, left.config_name, left.tree, services.cancel
+            left.config,
+            config_name=left.config_name,
+            tree=left.tree,
+            cancel=services.cancel,
         )
         if no_compiler:
             return held_to_limits(final, Adoption(right.config_name, no_compiler))
@@ -317,9 +343,9 @@ def _base(
     )
     base, words, notes = trusted_base(
         services,
-        left.config,
-        own,
-        claimed,
+        config=left.config,
+        sha=own,
+        claimed=claimed,
         partly=partly,
         is_older=lambda older: older in line,
         selected=lambda snapshot: left.work.selected(

@@ -73,7 +73,9 @@ def review(services: Services) -> int:
             opened(services, head, base) as (left, right),
             judging(services, left, right) as judge,
         ):
-            report, measured, texts = _compared(services, left, right, judge)
+            report, measured, texts = _compared(
+                services, base=left, head=right, judge=judge
+            )
             shown = (
                 services
                 if services.context.read_only
@@ -127,7 +129,9 @@ def baseline(services: Services) -> int:
         plan, config = head.plan("head"), head.config
         sha, store = services.context.sha, store_of(services, config)
         digest = plan_digest(plan)
-        if standing := standing_for(services, store, head, digest, plan):
+        if standing := standing_for(
+            services, store=store, side=head, digest=digest, plan=plan
+        ):
             older = (
                 f"{plural(standing.distance, 'commit')} older"
                 if standing.distance
@@ -143,7 +147,13 @@ def baseline(services: Services) -> int:
         snapshot, before = _whole(services, head, plan), None
         if services.context.event == "push":
             before = next(
-                stored(services, store, config, sha, lambda entry: entry.sha != sha),
+                stored(
+                    services,
+                    store=store,
+                    config=config,
+                    sha=sha,
+                    is_wanted=lambda entry: entry.sha != sha,
+                ),
                 None,
             )
         if before:
@@ -154,7 +164,13 @@ def baseline(services: Services) -> int:
         write_snapshot(services.out / "head.json", snapshot)
         texts = Recording(head.work.texts)
         if before:  # for the IR that the report of the job that stores will quote
-            reported(config, before.snapshot, snapshot, Baseline(""), texts)
+            reported(
+                config,
+                base=before.snapshot,
+                head=snapshot,
+                baseline=Baseline(""),
+                texts=texts,
+            )
         write_measured(services.out, Measured(digest=digest), texts.found)
         return 0
 
@@ -192,7 +208,9 @@ def shards(services: Services) -> Matrix:
             head.work.planned().cells,
             nearest_costs(services, store_of(services, head.config), head),
         )
-        return matrix(cells, services.inputs.shards, costs, head.moving())
+        return matrix(
+            cells, count=services.inputs.shards, known=costs, releases=head.moving()
+        )
 
 
 def _head(services: Services) -> Wanted:
@@ -254,7 +272,9 @@ def _compared(
             base, like, has_compiler=not base_side.no_compiler
         )
     texts = Recording(work.texts)
-    report = reported(rules, base_snapshot, like, base_side.baseline, texts)
+    report = reported(
+        rules, base=base_snapshot, head=like, baseline=base_side.baseline, texts=texts
+    )
     notes = [*base_side.notes, *report.notes, *changed_thresholds(services, base, head)]
     report = structs.replace(
         report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults
@@ -347,7 +367,9 @@ def _base(services: Services, base: Opened) -> Base:
                 store_of(services, base.config),
                 (plan_digest(plan) if plan else None),
             )
-            if standing := standing_for(services, store, base, digest, plan):
+            if standing := standing_for(
+                services, store=store, side=base, digest=digest, plan=plan
+            ):
                 baseline = Baseline(
                     f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance
                 )
@@ -382,7 +404,10 @@ def _base(services: Services, base: Opened) -> Base:
     )
     if is_pinned and not notes:  # a store that cannot be read may have a baseline
         no_compiler = missing_pin(
-            base.config, base.config_name, base.tree, services.cancel
+            base.config,
+            config_name=base.config_name,
+            tree=base.tree,
+            cancel=services.cancel,
         )
         if no_compiler:
             return Base(baseline, no_compiler=no_compiler)

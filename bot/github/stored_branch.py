@@ -61,7 +61,9 @@ def stored_branch(services: Services, config: Config, most: int) -> StoredBranch
         NetworkError: the store cannot be asked.
     """
     context, store = services.context, store_of(services, config)
-    standings = stored(services, store, config, context.sha, a_commit=1)
+    standings = stored(
+        services, store=store, config=config, sha=context.sha, a_commit=1
+    )
     sides = [
         (standing.entry.sha, standing.snapshot) for standing in islice(standings, most)
     ]
@@ -76,7 +78,12 @@ def stored_branch(services: Services, config: Config, most: int) -> StoredBranch
 
     def load(sha: str) -> Snapshot | None:
         of_commit = stored(
-            services, store, config, sha, lambda entry: entry.sha == sha, a_commit=1
+            services,
+            store=store,
+            config=config,
+            sha=sha,
+            is_wanted=lambda entry: entry.sha == sha,
+            a_commit=1,
         )
         standing = next(of_commit, None)
         return standing.snapshot if standing else None
@@ -84,5 +91,7 @@ def stored_branch(services: Services, config: Config, most: int) -> StoredBranch
     line = line_of(services.git, context.sha, config.baseline.ancestors)
     with_baseline = by_commit(store, config.report_id)
     commits = [sha for sha in line.commits if sha in with_baseline]
-    growths = growth_of(line, commits, sides, load)
-    return StoredBranch(sides, line, commits, load, growths)
+    growths = growth_of(line, stored=commits, loaded=sides, load=load)
+    return StoredBranch(
+        sides=sides, line=line, commits=commits, load=load, growths=growths
+    )

@@ -76,7 +76,9 @@ def summary_of(config: Config, branch: StoredBranch) -> Weekly:
         days=_days(branch, past.sha, head_sha),
         compared=len(compared),
         grown=len(grown),
-        drifts=largest_drifts(config, (past.sha, past.snapshot), between, week_ago),
+        drifts=largest_drifts(
+            config, base=(past.sha, past.snapshot), between=between, week_ago=week_ago
+        ),
         growths=branch.growths,
         notes=past.notes,
     )

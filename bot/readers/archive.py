@@ -72,11 +72,15 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
     long_names = b""
     place = len(MAGIC)
     while place < len(data):
-        header = span_inside(place, _HEADER_BYTES, len(data), _WHERE).of(data)
+        header = span_inside(
+            place, size=_HEADER_BYTES, whole_bytes=len(data), where=_WHERE
+        ).of(data)
         if header[_END] != _END_OF_HEADER:
             raise MalformedBinary(f"no member begins at offset {place}", where=_WHERE)
         size = _number(header[_SIZE])
-        contents = span_inside(place + _HEADER_BYTES, size, len(data), _WHERE).of(data)
+        contents = span_inside(
+            place + _HEADER_BYTES, size=size, whole_bytes=len(data), where=_WHERE
+        ).of(data)
         place += _HEADER_BYTES + size + size % 2
         field = header[_NAME].rstrip(b" ")
         if field == _LONG_NAMES.encode():
@@ -84,7 +88,10 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
             continue
         if field.startswith(_BSD_NAME):
             name_bytes = span_inside(
-                0, _number(field[len(_BSD_NAME) :]), len(contents), _WHERE
+                0,
+                size=_number(field[len(_BSD_NAME) :]),
+                whole_bytes=len(contents),
+                where=_WHERE,
             )
             name = name_bytes.of(contents).rstrip(b"\0").decode("utf-8", "replace")
             contents = contents[name_bytes.end :]

@@ -93,7 +93,10 @@ class FlatBufferTable:
         start = at + self._number(at, UINT32)
         count = self._number(start, UINT32)
         return span_inside(
-            start + OFFSET_BYTES, count * item_bytes, len(self.data), self.where
+            start + OFFSET_BYTES,
+            size=count * item_bytes,
+            whole_bytes=len(self.data),
+            where=self.where,
         )
 
     def text(self, name: str) -> str:
@@ -110,7 +113,10 @@ class FlatBufferTable:
             None
             if at is None
             else FlatBufferTable(
-                self.data, at + self._number(at, UINT32), self.where, fields
+                data=self.data,
+                position=at + self._number(at, UINT32),
+                where=self.where,
+                fields=fields,
             )
         )
 
@@ -123,7 +129,10 @@ class FlatBufferTable:
             )
         for at in range(span.start, span.end, OFFSET_BYTES):
             yield FlatBufferTable(
-                self.data, at + self._number(at, UINT32), self.where, fields
+                data=self.data,
+                position=at + self._number(at, UINT32),
+                where=self.where,
+                fields=fields,
             )
 
     def _field(self, name: str, size_bytes: int) -> int | None:
@@ -137,13 +146,17 @@ class FlatBufferTable:
         offset = self._number(vtable + slot * 2 + 4, UINT16)
         start = self.position + offset
         return (
-            span_inside(start, size_bytes, len(self.data), self.where).start
+            span_inside(
+                start, size=size_bytes, whole_bytes=len(self.data), where=self.where
+            ).start
             if offset
             else None
         )
 
     def _number(self, at: int, flags: Any) -> int:
-        span_inside(at, flags.bytewidth, len(self.data), self.where)
+        span_inside(
+            at, size=flags.bytewidth, whole_bytes=len(self.data), where=self.where
+        )
         return int(LibraryTable(self.data, 0).Get(flags, at))
 
 
@@ -167,10 +180,10 @@ def root_table(
             f"no flatbuffer with the identifier {expected!r}", where=where
         )
     return FlatBufferTable(
-        data,
-        start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"),
-        where,
-        fields,
+        data=data,
+        position=start + int.from_bytes(data[start : start + OFFSET_BYTES], "little"),
+        where=where,
+        fields=fields,
     )
 
 
@@ -220,10 +233,10 @@ def read_vm_module(data: bytes) -> Reading:
     module = parse_module(data)
     labelled = {module.bytecode: "bytecode"} | dict.fromkeys(module.segments, "rodata")
     return Reading(
-        "vm-bytecode",
-        len(data),
-        label_sizes(labelled, "vm-bytecode"),
-        tuple(_vm_functions(module)),
+        format="vm-bytecode",
+        size_bytes=len(data),
+        parts=label_sizes(labelled, "vm-bytecode"),
+        entry_points=tuple(_vm_functions(module)),
     )
 
 
@@ -231,8 +244,12 @@ def parse_module(data: bytes) -> VmModule:
     """The outline of a module; raises `MalformedBinary`."""
     start = module_start(data)
     size = int.from_bytes(data[start : start + OFFSET_BYTES], "little")
-    flatbuffer = span_inside(start + OFFSET_BYTES, size, len(data), WHERE)
-    root = root_table(data, flatbuffer.start, VM_IDENTIFIER, WHERE, MODULE)
+    flatbuffer = span_inside(
+        start + OFFSET_BYTES, size=size, whole_bytes=len(data), where=WHERE
+    )
+    root = root_table(
+        data, start=flatbuffer.start, expected=VM_IDENTIFIER, where=WHERE, fields=MODULE
+    )
     bytecode = root.span("bytecode_data") or ByteSpan(OFFSET_BYTES, 0)
     external_at = -(-flatbuffer.end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
     segments: dict[ByteSpan, None] = {}
@@ -244,7 +261,10 @@ def parse_module(data: bytes) -> VmModule:
                 table.scalar("external_data_length", UINT64),
             )
             span = span_inside(
-                external_at + offset if length else 0, length, len(data), WHERE
+                external_at + offset if length else 0,
+                size=length,
+                whole_bytes=len(data),
+                where=WHERE,
             )
         segments[span] = None
     return VmModule(
@@ -294,7 +314,9 @@ def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
         offset, length, *_ = DESCRIPTOR.unpack_from(
             data, descriptors.start + ordinal * DESCRIPTOR.size
         )
-        inside = span_inside(offset, length, module.bytecode.size, WHERE)
+        inside = span_inside(
+            offset, size=length, whole_bytes=module.bytecode.size, where=WHERE
+        )
         if not name.startswith(LOADER_PREFIX):
             budget.spend(length)
             code = ByteSpan(module.bytecode.start + inside.start, length).of(data)
@@ -339,11 +361,29 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = {
-    b"CDA1": Layout("ptx", ROOT, "image", EXPORT, partial(read_ptx, launch_known=True)),
-    b"HIP1": Layout("hsaco", ROOT, "image", EXPORT, CODE_OBJECT.read),
-    b"VKE1": Layout("spirv", VULKAN_ROOT, "spirv_code", VULKAN_EXPORT, SPIRV.read),
+    b"CDA1": Layout(
+        format="ptx",
+        root=ROOT,
+        module="image",
+        export=EXPORT,
+        read=partial(read_ptx, launch_known=True),
+    ),
+    b"HIP1": Layout(
+        format="hsaco", root=ROOT, module="image", export=EXPORT, read=CODE_OBJECT.read
+    ),
+    b"VKE1": Layout(
+        format="spirv",
+        root=VULKAN_ROOT,
+        module="spirv_code",
+        export=VULKAN_EXPORT,
+        read=SPIRV.read,
+    ),
     b"MTL1": Layout(
-        "msl", ROOT, "source metallib metallibsym", METAL_EXPORT, METAL.read
+        format="msl",
+        root=ROOT,
+        module="source metallib metallibsym",
+        export=METAL_EXPORT,
+        read=METAL.read,
     ),
 }
 """Identifier → layout."""
@@ -389,7 +429,12 @@ def read_container(data: bytes) -> Reading:
     for reading in filter(None, readings.values()):
         parts.update(reading.parts)
     entries = _entry_points(layout, root, [readings[span] for span in spans])
-    return Reading(layout.format, len(data), dict(parts), tuple(entries))
+    return Reading(
+        format=layout.format,
+        size_bytes=len(data),
+        parts=dict(parts),
+        entry_points=tuple(entries),
+    )
 
 
 def _has_header(data: bytes) -> bool:
@@ -409,13 +454,17 @@ def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
     magic, version = identifier(data, start), 0
     if start:
         _, version, content_bytes, _ = HEADER.unpack_from(data)
-        span_inside(start, content_bytes, len(data), "executable")
+        span_inside(
+            start, size=content_bytes, whole_bytes=len(data), where="executable"
+        )
     layout = LAYOUTS.get(magic)
     if layout is None or version != 0:
         raise MalformedBinary(
             f"unknown container {magic!r}, version {version}", where="executable"
         )
-    return layout, root_table(data, start, magic, layout.format, layout.root)
+    return layout, root_table(
+        data, start=start, expected=magic, where=layout.format, fields=layout.root
+    )
 
 
 def _entry_points(

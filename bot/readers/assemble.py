@@ -135,10 +135,10 @@ def measure(
         if name in ("objects", "unread")
     }
     return Measurement(
-        {name: known[name].value for name in METRIC_IDS},
-        dispatches,
-        reasons,
-        parsed.parts(),
+        metrics={name: known[name].value for name in METRIC_IDS},
+        dispatches=dispatches,
+        reasons=reasons,
+        parts=parsed.parts(),
     )
 
 
@@ -273,7 +273,12 @@ class _Parsed:
         else:
             entries = self.program.entry_points
             rows = [
-                Dispatch(each.executable, each.entry_point, each.kind, each.sites)
+                Dispatch(
+                    executable=each.executable,
+                    name=each.entry_point,
+                    kind=each.kind,
+                    sites=each.sites,
+                )
                 for each in entries
             ]
         names = [each.name for each in rows]
@@ -422,7 +427,7 @@ class _Parsed:
             known[name] = (
                 Known(None, absent)
                 if absent
-                else of_entries(dispatches, metric, why, silent)
+                else of_entries(dispatches, metric=metric, why=why, silent=silent)
             )
         has_code = self.program is None or self.program.executables > 0
         if (

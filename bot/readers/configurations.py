@@ -141,7 +141,13 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             position = _attribute_end(text, token.end())
             if place is not None:
                 found.append(
-                    _configuration(place, text, token.end(), position, aliases)
+                    _configuration(
+                        place,
+                        text=text,
+                        start=token.end(),
+                        end=position,
+                        aliases=aliases,
+                    )
                 )
     unclosed = [text[start] for start in open_at if text[start] != "<"]
     if unclosed:

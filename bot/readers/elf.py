@@ -178,11 +178,11 @@ class Elf:
                     raise MalformedBinary(what, where="elf")
                 symbols.append(
                     Symbol(
-                        names[start:end].decode("utf-8", "replace"),
-                        value,
-                        size,
-                        info & 0xF,
-                        section,
+                        name=names[start:end].decode("utf-8", "replace"),
+                        value=value,
+                        size_bytes=size,
+                        kind=info & 0xF,
+                        section=section,
                     )
                 )
         return tuple(symbols)
@@ -230,7 +230,9 @@ def read_elf(data: bytes) -> Reading:
     entries = tuple(
         EntryPoint(symbol.name, code_bytes=symbol.size_bytes) for symbol in functions
     )
-    return Reading("elf", len(data), elf.parts, entries)
+    return Reading(
+        format="elf", size_bytes=len(data), parts=elf.parts, entry_points=entries
+    )
 
 
 def parse_elf(data: bytes) -> Elf:
@@ -246,10 +248,16 @@ def parse_elf(data: bytes) -> Elf:
         # Files of more than 65,279 sections, with a count of 0, are not made here and
         # are refused by their residue.
         table = span_inside(
-            header.e_shoff, header.e_shnum * section_bytes, len(data), "elf"
+            header.e_shoff,
+            size=header.e_shnum * section_bytes,
+            whole_bytes=len(data),
+            where="elf",
         )
         programs = span_inside(
-            header.e_phoff, header.e_phnum * program_bytes, len(data), "elf"
+            header.e_phoff,
+            size=header.e_phnum * program_bytes,
+            whole_bytes=len(data),
+            where="elf",
         )
         sections: dict[int, Section] = {}
         for index, offset in enumerate(range(table.start, table.end, section_bytes)):
@@ -257,7 +265,9 @@ def parse_elf(data: bytes) -> Elf:
                 file.structs.Elf_Shdr, file.stream, stream_pos=offset
             )
             if row.sh_type not in ("SHT_NULL", "SHT_NOBITS") and row.sh_size:
-                span = span_inside(row.sh_offset, row.sh_size, len(data), "elf")
+                span = span_inside(
+                    row.sh_offset, size=row.sh_size, whole_bytes=len(data), where="elf"
+                )
                 places = (row.sh_addr, row.sh_link, row.sh_info, row.sh_entsize)
                 sections[index] = Section(
                     index, str(row.sh_type), row.sh_flags, span, *places
@@ -268,7 +278,13 @@ def parse_elf(data: bytes) -> Elf:
     labelled = dict.fromkeys((ByteSpan(0, file_bytes), programs, table), "headers")
     labelled |= {section.span: section.label for section in sections.values()}
     order = "<" if file.little_endian else ">"
-    return Elf(data, file.elfclass, order, sections, label_sizes(labelled, "elf"))
+    return Elf(
+        data=data,
+        bits=file.elfclass,
+        byte_order=order,
+        sections=sections,
+        parts=label_sizes(labelled, "elf"),
+    )
 
 
 # The code of functions in relocatable objects. What is left out are names and the
@@ -371,7 +387,13 @@ class _Object:
             if symbol >= len(self.symbols):
                 raise MalformedBinary(f"no symbol {symbol}", where="elf")
             bias = X86_FIELD_BYTES if is_x86 and type_ in X86_RELATIVE else 0
-            yield _Relocation(offset, type_, self.symbols[symbol], addend, bias)
+            yield _Relocation(
+                offset=offset,
+                type=type_,
+                symbol=self.symbols[symbol],
+                addend=addend,
+                bias=bias,
+            )
 
     def code_of(self, namesakes: list[Symbol]) -> EntryPoint:
         """Size and digest of the functions of one name."""
@@ -384,7 +406,13 @@ class _Object:
             if symbol.section not in self.sections or symbol.section in self.unknown:
                 return EntryPoint(name, size_bytes)
         pieces = (
-            self._range(each, each.section, each.value, each.size_bytes, 0)
+            self._range(
+                each,
+                index=each.section,
+                start=each.value,
+                size=each.size_bytes,
+                depth=0,
+            )
             for each in namesakes
         )
         return EntryPoint(
@@ -428,7 +456,9 @@ class _Object:
             # Without the ordinal: the name as it is in every program that has this
             # dispatch.
             return f"{ORDINAL.sub('', symbol.name or self.names.get(symbol.section, ''))}{place:+}"
-        return self._constant(function, section, relocation, depth + 1)
+        return self._constant(
+            function, section=section, relocation=relocation, depth=depth + 1
+        )
 
     def _constant(
         self, function: Symbol, section: Section, relocation: _Relocation, depth: int
@@ -456,7 +486,9 @@ class _Object:
             key = (*key, function, depth)
         if key not in self.known:
             self.known[key] = fingerprint(
-                *self._range(function, section.index, start, size, depth)
+                *self._range(
+                    function, index=section.index, start=start, size=size, depth=depth
+                )
             )
         return f"{self.known[key].hex()}{offset:+}"
 
@@ -493,9 +525,12 @@ def read_code_object(data: bytes) -> Reading:
     }
     budget = WorkLimit(len(data), "hsaco")
     entries = tuple(
-        _entry_point(elf, kernel, symbols, budget) for kernel in _kernels(elf)
+        _entry_point(elf, kernel=kernel, symbols=symbols, budget=budget)
+        for kernel in _kernels(elf)
     )
-    return Reading("hsaco", len(data), elf.parts, entries)
+    return Reading(
+        format="hsaco", size_bytes=len(data), parts=elf.parts, entry_points=entries
+    )
 
 
 def _entry_point(
@@ -629,7 +664,9 @@ def read_cubin(data: bytes) -> Reading:
         )
         for name, code in alone.items()
     )
-    return Reading("cubin", len(data), elf.parts, entries)
+    return Reading(
+        format="cubin", size_bytes=len(data), parts=elf.parts, entry_points=entries
+    )
 
 
 def _attributes(elf: Elf) -> dict[tuple[str, int], int]:

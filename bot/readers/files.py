@@ -148,7 +148,7 @@ def measure_files(
         for metric in (each for each in METRICS if each.of_entry):
             none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
             values[metric.id], why = of_entries(
-                dispatches, metric, none_at_all, NO_ARTIFACT_SAYS_IT
+                dispatches, metric=metric, why=none_at_all, silent=NO_ARTIFACT_SAYS_IT
             )
             reasons[metric.id] = (
                 no_frames if no_frames and metric.of_entry == "stack_bytes" else why
@@ -170,10 +170,10 @@ def measure_files(
         if value is None
     }
     return Measurement(
-        metrics,
-        tuple(dispatches),
-        unknown | ({"unread": not_read} if unread else {}),
-        parts,
+        metrics=metrics,
+        dispatches=tuple(dispatches),
+        reasons=unknown | ({"unread": not_read} if unread else {}),
+        parts=parts,
     )
 
 
@@ -243,7 +243,7 @@ def _frames(
             own = [name for name in own if fits(functions, usages[name], texts)]
     is_own = len(own) == 1 and piece.data[_RELOCATABLE[1]] == _RELOCATABLE[0]
     rows = [row for name in own or usages for row in usages[name]]
-    return frames_of(functions, rows, texts, is_own)
+    return frames_of(functions, rows=rows, texts=texts, is_own=is_own)
 
 
 def _read(data: bytes) -> Reading:
@@ -304,13 +304,15 @@ def stages_of(
         changes = Counter(typed)
         changes.subtract(before[1] if before[0] == level else {})
         if not steps:  # so that the first stage can be the one in which two sides part
-            steps.append(PassStep(SOURCE, "", level, {}))
+            steps.append(PassStep(name=SOURCE, class_name="", level=level, changes={}))
         steps.append(
             PassStep(
-                stage,
-                "",
-                level,
-                {name: count for name, count in sorted(changes.items()) if count},
+                name=stage,
+                class_name="",
+                level=level,
+                changes={
+                    name: count for name, count in sorted(changes.items()) if count
+                },
             )
         )
         before = level, typed

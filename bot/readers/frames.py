@@ -87,11 +87,15 @@ def frames_of(
     unnamed_symbols = list[Symbol]()
     for key, symbols in symbols_by_key.items():
         if key in rows_by_key:
-            frames |= _assigned(symbols, rows_by_key[key], texts, is_own)
+            frames |= _assigned(
+                symbols, rows=rows_by_key[key], texts=texts, is_own=is_own
+            )
         else:
             unnamed_symbols += symbols
     if is_own:
-        frames |= _assigned(unnamed_symbols, unnamed_rows, texts, is_own)
+        frames |= _assigned(
+            unnamed_symbols, rows=unnamed_rows, texts=texts, is_own=is_own
+        )
     for name in names:
         whole = name.partition(COLD)[0]
         if COLD in name and name not in frames and whole in frames:

@@ -77,7 +77,10 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
                 )
                 body = ByteSpan(token.end(), at - 1 - token.end())
                 yield Block(
-                    kind, name, ByteSpan(header.start(), at - header.start()), body
+                    kind=kind,
+                    name=name,
+                    span=ByteSpan(header.start(), at - header.start()),
+                    body=body,
                 )
             header = None
         elif token["name"] or token["stop"]:
@@ -197,7 +200,7 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     for name, text in (*_own_variables(declarations), *callees):
         shareable[name] = fingerprint(_nameless(name, text, shareable)).hex().encode()
     entries = tuple(
-        _ptx_kernel(data, block, shared, shareable)
+        _ptx_kernel(data, block=block, module_shared=shared, shareable=shareable)
         for block in functions
         if block.kind == "entry"
     )
@@ -206,7 +209,10 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
         for kind, label in LABELS.items()
     }
     return Reading(
-        "ptx", len(data), {**parts, "module": len(data) - sum(parts.values())}, entries
+        format="ptx",
+        size_bytes=len(data),
+        parts={**parts, "module": len(data) - sum(parts.values())},
+        entry_points=entries,
     )
 
 
@@ -378,7 +384,9 @@ def read_metal(data: bytes) -> Reading:
         )
     text_bytes = sum(kernel.span.size for kernel in kernels)
     parts = {"text": text_bytes, "module": len(data) - text_bytes}
-    return Reading("msl", len(data), parts, tuple(entries))
+    return Reading(
+        format="msl", size_bytes=len(data), parts=parts, entry_points=tuple(entries)
+    )
 
 
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:

@@ -98,7 +98,12 @@ def printed_translation(directory: Path) -> Translation | str:
     passes = tuple(
         printed_pass for printed_pass in inside if not printed_pass.is_wrapper
     )
-    return Translation(printed[first], passes, _lowering_end(inside), has_options)
+    return Translation(
+        configured=printed[first],
+        passes=passes,
+        lowering_end=_lowering_end(inside),
+        has_options=has_options,
+    )
 
 
 def _lowering_end(inside: Sequence[PrintedPass]) -> int:

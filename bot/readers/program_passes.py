@@ -121,7 +121,11 @@ class ProgramReader:
             if changed := {
                 operation: count for operation, count in sorted(own.items()) if count
             }:
-                steps.append(PassStep(name, class_name, PROGRAM, changed))
+                steps.append(
+                    PassStep(
+                        name=name, class_name=class_name, level=PROGRAM, changes=changed
+                    )
+                )
         return tuple(steps)
 
 

@@ -267,7 +267,12 @@ def read_spirv(data: bytes) -> Reading:
     if module.current is not None:
         raise MalformedBinary("a function without its end", where="spirv")
     parts = {label: count * WORD_BYTES for label, count in module.parts.items()}
-    return Reading("spirv", len(data), parts, tuple(_entry_points(module)))
+    return Reading(
+        format="spirv",
+        size_bytes=len(data),
+        parts=parts,
+        entry_points=tuple(_entry_points(module)),
+    )
 
 
 def _aligned(size_bytes: int, alignment: int) -> int:

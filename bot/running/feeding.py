@@ -62,7 +62,7 @@ class _Filled(Record, frozen=True):
 
 def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
     """Write files as `array_worker` describes them; the reason where that fails."""
-    answer = _ask({"fill": files}, _Filled, directory, cancel)
+    answer = _ask({"fill": files}, kind=_Filled, parent=directory, cancel=cancel)
     return answer if isinstance(answer, str) else None
 
 
@@ -70,7 +70,7 @@ def compare(
     outputs: Sequence[Any], directory: Path, cancel: Cancel
 ) -> tuple[Output, ...] | str:
     """What can be said of each output, or the reason why nothing can."""
-    answer = _ask({"compare": outputs}, _Compared, directory, cancel)
+    answer = _ask({"compare": outputs}, kind=_Compared, parent=directory, cancel=cancel)
     return answer if isinstance(answer, str) else answer.outputs
 
 
@@ -251,15 +251,20 @@ def _arguments(
         sized, role = tensor.sized(dynamic), "wide" if draw else "input"
         described = _described(
             sized,
-            f"input {number}, draw {draw}",
-            role,
-            _below(tensor, draw, picks=picks),
+            seed=f"input {number}, draw {draw}",
+            role=role,
+            below=_below(tensor, draw, picks=picks),
         )
         shape = "x".join([*map(str, sized.sizes), sized.element])
         file = (
             None
             if tensor.is_scalar
-            else _File("input", "", (described,), sized.size_bytes or 0)
+            else _File(
+                kind="input",
+                head="",
+                tensors=(described,),
+                size_bytes=sized.size_bytes or 0,
+            )
         )
         arguments.append((f"{shape}=" if file else _scalar(tensor, described), file))
     return arguments
@@ -359,10 +364,17 @@ def _parameter_file(
             else "parameter"
         )
         below = _below(tensor, 1 if how == "wide" else 2, picks=picks)
-        described.append(_described(tensor, f"parameter {scope}::{key}", role, below))
+        described.append(
+            _described(tensor, seed=f"parameter {scope}::{key}", role=role, below=below)
+        )
     text = json.dumps(header, ensure_ascii=False)
     head = text + " " * (-(8 + len(text.encode())) % _HEADER_STEP)
-    return _File("parameters", head, tuple(described), 8 + len(head.encode()) + offset)
+    return _File(
+        kind="parameters",
+        head=head,
+        tensors=tuple(described),
+        size_bytes=8 + len(head.encode()) + offset,
+    )
 
 
 def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str | None:

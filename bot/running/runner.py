@@ -124,7 +124,14 @@ def of_release(
     own = installed()
     if own is not None and own.version == version:
         return own
-    root = fetch_release(version, cache.absolute(), cancel, say, places, RUNTIME)
+    root = fetch_release(
+        version,
+        cache=cache.absolute(),
+        cancel=cancel,
+        say=say,
+        places=places,
+        project=RUNTIME,
+    )
     return Runtime((root / _NATIVE).parent, version)
 
 
@@ -301,7 +308,9 @@ class Runner:
         with temporary_directory("outputs-", self._directory) as outputs:
             runs: list[list[tuple[str, str]]] = []
             for draw in range(len(fed.draws)):
-                ran = self._both(before, after, fed, draw, outputs / str(draw))
+                ran = self._both(
+                    before, after=after, fed=fed, draw=draw, outputs=outputs / str(draw)
+                )
                 if isinstance(ran, Equality):
                     return ran
                 if ran is not None:
@@ -341,7 +350,11 @@ class Runner:
     @cached_property
     def _feed(self) -> Feed | str:
         return self.reason or feed(
-            self._interface, DYNAMIC_SIZE, DRAWS, self._directory, self._cancel
+            self._interface,
+            dynamic=DYNAMIC_SIZE,
+            draws=DRAWS,
+            directory=self._directory,
+            cancel=self._cancel,
         )
 
     def _execute(
@@ -352,8 +365,17 @@ class Runner:
         outputs.mkdir(parents=True, exist_ok=True)
         files = [outputs / f"{number}.bin" for number in range(len(fed.results))]
         flags = [f"--output=@{file}" for file in files] or ["--output="]
-        argv = [*_argv(runtime, _PROGRAM, artifact, fed, draw), *flags]
-        ended = started(runtime, argv, fed, self._cancel, self._timeout_seconds)
+        argv = [
+            *_argv(runtime, program=_PROGRAM, artifact=artifact, feed=fed, draw=draw),
+            *flags,
+        ]
+        ended = started(
+            runtime,
+            argv=argv,
+            feed=fed,
+            cancel=self._cancel,
+            timeout_seconds=self._timeout_seconds,
+        )
         if isinstance(ended, Stopped):
             return ended
         lost = [number for number, file in enumerate(files) if not file.is_file()]
@@ -370,7 +392,7 @@ class Runner:
         those of the first draw.
         """
         start, inputs = time.monotonic(), _inputs(fed, draw + 1)
-        ran = self._execute(before, fed, draw, outputs / "before")
+        ran = self._execute(before, fed=fed, draw=draw, outputs=outputs / "before")
         if isinstance(ran, Stopped):
             return (
                 None
@@ -378,7 +400,7 @@ class Runner:
                 else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
             )
         taken = time.monotonic() - start
-        ran_after = self._execute(after, fed, draw, outputs / "after")
+        ran_after = self._execute(after, fed=fed, draw=draw, outputs=outputs / "after")
         if isinstance(ran_after, Stopped):
             is_only_slow = (
                 ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
@@ -391,7 +413,13 @@ class Runner:
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
         runtime = self._runtimes.get(artifact, self._runtime)
-        argv = _argv(runtime, "iree-benchmark-module", artifact, fed, 0)
+        argv = _argv(
+            runtime,
+            program="iree-benchmark-module",
+            artifact=artifact,
+            feed=fed,
+            draw=0,
+        )
         argv += [
             "--benchmark_format=json",
             f"--benchmark_min_time={_SHORTEST_SECONDS}s",
@@ -399,7 +427,12 @@ class Runner:
         with temporary_directory("report-", self._directory) as directory:
             report = directory / "report.json"
             ended = started(
-                runtime, argv, fed, self._cancel, self._timeout_seconds, stdout=report
+                runtime,
+                argv=argv,
+                feed=fed,
+                cancel=self._cancel,
+                timeout_seconds=self._timeout_seconds,
+                stdout=report,
             )
             if isinstance(ended, Stopped):
                 return ended.why

@@ -85,7 +85,10 @@ def issue_body(issue: MainIssue) -> str:
         return {"answer": "issue", "blocks": blocks, "page": "", "marker": marker}
 
     return first_fitting(
-        "comment.md.j2", TIERS, drawn_with, lambda text: length(text) <= COMMENT_LIMIT
+        "comment.md.j2",
+        tiers=TIERS,
+        values=drawn_with,
+        fits=lambda text: length(text) <= COMMENT_LIMIT,
     )
 
 

@@ -115,7 +115,7 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
     lines = [
         *broken,
         *(
-            _alarm(facts, findings, cause, limits)
+            _alarm(facts, findings=findings, cause=cause, limits=limits)
             for cause, findings in groups_of_findings(facts)
         ),
     ]
@@ -250,12 +250,15 @@ def _alarm(
         )
         about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
         said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
-    mainly = _mainly(facts, cause, keys, limits)
+    mainly = _mainly(facts, cause=cause, keys=keys, limits=limits)
     if mainly:
         said = phrase(said, " · mainly ", mainly)
     mark = mark_of(one)
     doubt = _doubt(facts, keys)
-    rows = [_finding_row(facts, finding, cause, limits) for finding in findings]
+    rows = [
+        _finding_row(facts, finding=finding, cause=cause, limits=limits)
+        for finding in findings
+    ]
     return Alarm(
         mark=MARKS[mark],
         level=one.weight,
@@ -263,7 +266,9 @@ def _alarm(
         cells=keys,
         title=_TITLE_OF[mark],
         rows=tuple(rows),
-        grouped=_grouped_row(facts, findings, mainly, doubt) if len(rows) > 1 else (),
+        grouped=_grouped_row(facts, findings=findings, mainly=mainly, doubt=doubt)
+        if len(rows) > 1
+        else (),
     )
 
 
@@ -306,7 +311,7 @@ def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> 
         said = joined(filter(None, (facts.state_words[delta.state], why)), ": ")
         return phrase(mark, named), phrase(said, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
-    mainly = _mainly(facts, cause, [finding.key], limits) or _NONE
+    mainly = _mainly(facts, cause=cause, keys=[finding.key], limits=limits) or _NONE
     values = phrase(_values_phrase(finding), UNCONFIRMED if doubt else "")
     return phrase(mark, named, f": {label}"), values, _limit_cell(finding), mainly
 

@@ -258,13 +258,16 @@ class Room:
 
 
 FILE_TIERS = (
-    Room(400, 40, 24, 12),
-    Room(120, 20, 12, 8),
-    Room(40, 10, 8, 6),
-    Room(6, 4, 2, 6),
+    Room(rows=400, lines=40, names=24, columns=12),
+    Room(rows=120, lines=20, names=12, columns=8),
+    Room(rows=40, lines=10, names=8, columns=6),
+    Room(rows=6, lines=4, names=2, columns=6),
 )
 """The room of a Markdown file, from the roomiest to the tightest."""
-PAGE, TERMINAL = Room(5_000, 200, 200, 16, "page"), Room(40, 8, 6, 8, "terminal")
+PAGE, TERMINAL = (
+    Room(rows=5_000, lines=200, names=200, columns=16, place="page"),
+    Room(rows=40, lines=8, names=6, columns=8, place="terminal"),
+)
 
 
 class Footnotes:
@@ -454,7 +457,9 @@ def section(
     title: Words, *blocks: Block, name: str = "", address: str = "", css: str = ""
 ) -> Fold:
     """Blocks below a title that are always open."""
-    return Fold(title, blocks, True, name, address, css)
+    return Fold(
+        title=title, blocks=blocks, is_open=True, name=name, address=address, css=css
+    )
 
 
 def more_of(shown: Listing[object]) -> List:

@@ -85,11 +85,11 @@ def _change(delta: CellDelta) -> int | None:
 def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     parts = tuple(sorted(inside, key=lambda one: (-one.moved_bytes, one.name)))
     return Place(
-        name,
-        sum(p.net_bytes for p in parts),
-        sum(p.moved_bytes for p in parts),
-        address,
-        parts,
+        name=name,
+        net_bytes=sum(p.net_bytes for p in parts),
+        moved_bytes=sum(p.moved_bytes for p in parts),
+        address=address,
+        inside=parts,
     )
 
 
@@ -109,7 +109,10 @@ def _cell(
             )
             leaves = (
                 Place(
-                    leaf, size, abs(size), addresses.get(point, own) if point else own
+                    name=leaf,
+                    net_bytes=size,
+                    moved_bytes=abs(size),
+                    address=addresses.get(point, own) if point else own,
                 )
                 for leaf, size, point in group
             )

@@ -38,18 +38,147 @@ ANNOTATIONS_LIMIT = 200  # More than these nobody reads; GitHub takes 50 a call
 
 _WIDTH, _SUMMARY_WIDTH = 128, 165
 TIERS = (
-    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 8, 4, 10, details=False),
-    Limits(40, _WIDTH, 6, 3, 4, 30, 0, 24, 2, 4, 4, 3, 0, details=False),
-    Limits(30, _WIDTH, 4, 3, 4, 20, 0, 12, 2, 4, 2, 3, details=False),
-    Limits(20, _WIDTH, 4, 3, 4, 12, 0, 12, 2, 4, details=False),
-    Limits(12, _WIDTH, 2, 3, 4, 8, 0, 6, 2, 4, details=False),
-    Limits(6, _WIDTH, 1, 2, 3, 4, 0, 3, 1, 2, details=False),
+    Limits(
+        grid_models=40,
+        grid_width=_WIDTH,
+        failures=6,
+        lines=3,
+        alarms=4,
+        findings=30,
+        changed=0,
+        names=24,
+        commands=2,
+        causes=4,
+        whys=8,
+        dispatches=4,
+        diff_lines=10,
+        details=False,
+    ),
+    Limits(
+        grid_models=40,
+        grid_width=_WIDTH,
+        failures=6,
+        lines=3,
+        alarms=4,
+        findings=30,
+        changed=0,
+        names=24,
+        commands=2,
+        causes=4,
+        whys=4,
+        dispatches=3,
+        diff_lines=0,
+        details=False,
+    ),
+    Limits(
+        grid_models=30,
+        grid_width=_WIDTH,
+        failures=4,
+        lines=3,
+        alarms=4,
+        findings=20,
+        changed=0,
+        names=12,
+        commands=2,
+        causes=4,
+        whys=2,
+        dispatches=3,
+        details=False,
+    ),
+    Limits(
+        grid_models=20,
+        grid_width=_WIDTH,
+        failures=4,
+        lines=3,
+        alarms=4,
+        findings=12,
+        changed=0,
+        names=12,
+        commands=2,
+        causes=4,
+        details=False,
+    ),
+    Limits(
+        grid_models=12,
+        grid_width=_WIDTH,
+        failures=2,
+        lines=3,
+        alarms=4,
+        findings=8,
+        changed=0,
+        names=6,
+        commands=2,
+        causes=4,
+        details=False,
+    ),
+    Limits(
+        grid_models=6,
+        grid_width=_WIDTH,
+        failures=1,
+        lines=2,
+        alarms=3,
+        findings=4,
+        changed=0,
+        names=3,
+        commands=1,
+        causes=2,
+        details=False,
+    ),
 )
 SUMMARY_TIERS = (
-    Limits(400, _SUMMARY_WIDTH, 40, 20, 20, 2_000, 4_000, 1_000, 400, 12, 80, 20, 60),
-    Limits(100, _SUMMARY_WIDTH, 20, 12, 20, 500, 1_500, 300, 100, 12, 20, 10, 20),
-    Limits(40, _SUMMARY_WIDTH, 8, 8, 10, 100, 300, 60, 20),
-    Limits(6, _SUMMARY_WIDTH, 1, 2, 3, 4, 4, 3, 1, 2),
+    Limits(
+        grid_models=400,
+        grid_width=_SUMMARY_WIDTH,
+        failures=40,
+        lines=20,
+        alarms=20,
+        findings=2_000,
+        changed=4_000,
+        names=1_000,
+        commands=400,
+        causes=12,
+        whys=80,
+        dispatches=20,
+        diff_lines=60,
+    ),
+    Limits(
+        grid_models=100,
+        grid_width=_SUMMARY_WIDTH,
+        failures=20,
+        lines=12,
+        alarms=20,
+        findings=500,
+        changed=1_500,
+        names=300,
+        commands=100,
+        causes=12,
+        whys=20,
+        dispatches=10,
+        diff_lines=20,
+    ),
+    Limits(
+        grid_models=40,
+        grid_width=_SUMMARY_WIDTH,
+        failures=8,
+        lines=8,
+        alarms=10,
+        findings=100,
+        changed=300,
+        names=60,
+        commands=20,
+    ),
+    Limits(
+        grid_models=6,
+        grid_width=_SUMMARY_WIDTH,
+        failures=1,
+        lines=2,
+        alarms=3,
+        findings=4,
+        changed=4,
+        names=3,
+        commands=1,
+        causes=2,
+    ),
 )
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
@@ -94,10 +223,10 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
 
     return _fitting(
         "comment.md.j2",
-        report,
-        TIERS,
-        COMMENT_LIMIT,
-        templates_dir,
+        report=report,
+        tiers=TIERS,
+        limit=COMMENT_LIMIT,
+        templates_dir=templates_dir,
         check=require_head,
         marker=head,
     )
@@ -111,11 +240,11 @@ def render_summary(report: Report, templates_dir: Path | None = None) -> str:
     limit = SUMMARY_LIMIT_BYTES
     return _fitting(
         "summary.md.j2",
-        report,
-        SUMMARY_TIERS,
-        limit,
-        templates_dir,
-        _FILES,
+        report=report,
+        tiers=SUMMARY_TIERS,
+        limit=limit,
+        templates_dir=templates_dir,
+        where=_FILES,
         size=utf8_bytes,
     )
 
@@ -143,11 +272,11 @@ def _fitting(
 
     return first_fitting(
         template,
-        tiers,
-        drawn_with,
-        lambda text: size(text) <= limit,
-        templates_dir,
-        check,
+        tiers=tiers,
+        values=drawn_with,
+        fits=lambda text: size(text) <= limit,
+        templates_dir=templates_dir,
+        check=check,
     )
 
 
@@ -213,11 +342,17 @@ def check_run(
     facts = build_facts(report)
     broke = f"the analysis broke: {clean(report.broke)}; " if report.broke else ""
     return CheckRun(
-        check_name(report.report_id, base_ref),
-        "failure" if report.broke else _CONCLUSIONS[report.verdict.status],
-        clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
-        _fitting("summary.md.j2", report, TIERS, CHECK_SUMMARY_LIMIT, None),
-        tuple(_merged(_annotations(facts, config_path, model_paths)))[
+        name=check_name(report.report_id, base_ref),
+        conclusion="failure" if report.broke else _CONCLUSIONS[report.verdict.status],
+        title=clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
+        summary=_fitting(
+            "summary.md.j2",
+            report=report,
+            tiers=TIERS,
+            limit=CHECK_SUMMARY_LIMIT,
+            templates_dir=None,
+        ),
+        annotations=tuple(_merged(_annotations(facts, config_path, model_paths)))[
             :ANNOTATIONS_LIMIT
         ],
     )
@@ -233,7 +368,10 @@ def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> Ch
     )
     links = [("workflow run", url)] if url else []
     return CheckRun(
-        check_name(report_id, base_ref), "failure", title, _draw_broken(error, links)
+        name=check_name(report_id, base_ref),
+        conclusion="failure",
+        title=title,
+        summary=_draw_broken(error, links),
     )
 
 
@@ -339,11 +477,11 @@ def _annotations(
             )
             message = clean(plain(finding_words(facts, finding)))
             yield Annotation(
-                path,
-                line,
-                _LEVELS[finding.level],
-                clip(clean(said), _TITLE_CHARS),
-                message,
+                path=path,
+                line=line,
+                level=_LEVELS[finding.level],
+                title=clip(clean(said), _TITLE_CHARS),
+                message=message,
             )
 
 

@@ -101,7 +101,10 @@ def explain(
     key = CellKey(
         model,
         _chosen(
-            "target", target, [key.target for key in cells if key.model == model], short
+            "target",
+            wanted=target,
+            names=[key.target for key in cells if key.model == model],
+            short=short,
         ),
     )
     cell, backend = cells[key], backends.get(key.target, "")
@@ -121,7 +124,7 @@ def explain(
         ]
         blocks = [
             *_findings(report, key, backend),
-            *_cell(report, cell, deltas, backend),
+            *_cell(report, cell=cell, deltas=deltas, backend=backend),
             *defaults,
         ]
     else:
@@ -135,7 +138,7 @@ def explain(
         blocks = [
             block
             for delta in chosen
-            for block in _dispatch(report, key, delta, backend)
+            for block in _dispatch(report, key=key, delta=delta, backend=backend)
         ]
     print_blocks([Sentence(title), *blocks], console)
 
@@ -213,11 +216,11 @@ def _cell(
     for id_ in (*METRIC_IDS, *own):
         both, seen = cell.metrics.get(id_, Both[int](None, None)), cell.seen.get(id_)
         one = MetricDelta(
-            id_,
-            both.base,
-            both.head,
-            (seen.base or (), seen.head or ()) if seen else None,
-            own.get(id_),
+            id=id_,
+            base=both.base,
+            head=both.head,
+            seen=(seen.base or (), seen.head or ()) if seen else None,
+            own=own.get(id_),
         )
         if one.base != one.head or one.is_open:
             unit = one.quantity.unit
@@ -258,11 +261,11 @@ def _root_cause(root: RootRow) -> Phrase:
     if root.proof.members:
         tried = root_proof_words(
             root.proof,
-            root.what,
-            root.parts,
-            root.pass_name,
-            root.dispatches,
-            root.bytes,
+            what=root.what,
+            parts=root.parts,
+            pass_name=root.pass_name,
+            dispatches=root.dispatches,
+            total=root.bytes,
         )
     ending = f"; {clean(tried)}" if tried else ""
     return phrase(

@@ -158,18 +158,18 @@ def build_facts(report: Report) -> Facts:
     short = short_names(targets, backends)
     words = STATE_WORDS | ({"newly-broken": "failing"} if report.adoption else {})
     return Facts(
-        report,
-        states,
-        dict(findings),
-        deltas,
-        short,
-        measured,
-        models,
-        backends,
-        roots,
-        unexplained,
-        _causes_of_cells(roots, unexplained),
-        words,
+        report=report,
+        states=states,
+        findings=dict(findings),
+        deltas=deltas,
+        short=short,
+        measured_targets=measured,
+        models=models,
+        backends=backends,
+        roots=roots,
+        unexplained=unexplained,
+        causes=_causes_of_cells(roots, unexplained),
+        state_words=words,
     )
 
 

@@ -102,11 +102,11 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
     """
     return write_answer(
         "fold",
-        fold_lines(audit),
-        partial(fold_blocks, audit),
-        FOLD_LIMIT_BYTES,
-        templates,
-        out,
+        json=fold_lines(audit),
+        blocks=partial(fold_blocks, audit),
+        limit_bytes=FOLD_LIMIT_BYTES,
+        templates_dir=templates,
+        out=out,
     )
 
 

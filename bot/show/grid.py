@@ -119,19 +119,19 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
         if facts.short[t] != clip(t, NAME_LIMIT)
     )
     return Grid(
-        tuple(
+        blocks=tuple(
             cut_columns(
                 [facts.short[target] for target in drawn], rows, limits.grid_width
             )
         ),
-        listing(models, len(worst), "model"),
-        tuple(
+        models=listing(models, len(worst), "model"),
+        legend=tuple(
             (symbol, _meaning(facts, mark))
             for mark, (symbol, _) in _LEGEND.items()
             if mark in marks
         ),
-        names,
-        all(delta.state == "same" for delta in deltas),
+        names=names,
+        settled=all(delta.state == "same" for delta in deltas),
     )
 
 
@@ -156,7 +156,12 @@ def grid_cell(facts: Facts, key: CellKey) -> GridCell:
     )
     symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
     return GridCell(
-        marks, text, facts.level(key), ", ".join(words), symbols, cell_address(key)
+        marks=marks,
+        text=text,
+        level=facts.level(key),
+        words=", ".join(words),
+        symbols=symbols,
+        address=cell_address(key),
     )
 
 

@@ -95,7 +95,14 @@ def write_history(history: History, templates: Path | None, out: Path) -> list[P
     )
     limit, blocks = HISTORY_LIMIT_BYTES, partial(history_blocks, history)
     return write_answer(
-        "history", json, blocks, limit, templates, out, styles=styles, scripts=scripts
+        "history",
+        json=json,
+        blocks=blocks,
+        limit_bytes=limit,
+        templates_dir=templates,
+        out=out,
+        styles=styles,
+        scripts=scripts,
     )
 
 
@@ -344,7 +351,9 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     rows, sums = list[Row](), list[Row]()
     for at in facts.totals if facts.shown else ():
         name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
-        rows.append(_total_row(facts, _ARTIFACT, at, columns, name))
+        rows.append(
+            _total_row(facts, metric=_ARTIFACT, target=at, columns=columns, name=name)
+        )
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
             over = (
@@ -354,7 +363,11 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
             )
             sums.append(
                 _total_row(
-                    facts, metric, None, columns, phrase(f"{_label(metric)}, {over}")
+                    facts,
+                    metric=metric,
+                    target=None,
+                    columns=columns,
+                    name=phrase(f"{_label(metric)}, {over}"),
                 )
             )
     yield Table(
@@ -442,7 +455,7 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
     footnotes, last = Footnotes(room.lines), len(columns) + 2
     shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing(
-        [_cell(facts, key, columns, footnotes) for key in shown],
+        [_cell(facts, key=key, columns=columns, footnotes=footnotes) for key in shown],
         len(facts.rows),
         "build",
     )

@@ -66,7 +66,12 @@ def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
     `templates`: the user's templates, searched before the default ones.
     """
     return write_answer(
-        "lab", lab_lines(lab), partial(lab_blocks, lab), LAB_LIMIT_BYTES, templates, out
+        "lab",
+        json=lab_lines(lab),
+        blocks=partial(lab_blocks, lab),
+        limit_bytes=LAB_LIMIT_BYTES,
+        templates_dir=templates,
+        out=out,
     )
 
 

@@ -93,7 +93,20 @@ from bot.show.why import (
 )
 
 _LIMITS = Limits(
-    400, 1_000_000, 200, 40, 40, 1_000, 1, 200, 60, 200, 0, 0, 0, every=True
+    grid_models=400,
+    grid_width=1_000_000,
+    failures=200,
+    lines=40,
+    alarms=40,
+    findings=1_000,
+    changed=1,
+    names=200,
+    commands=60,
+    causes=200,
+    whys=0,
+    dispatches=0,
+    diff_lines=0,
+    every=True,
 )
 # Of a page: what does not fit is counted, and named with the file that has it
 LARGEST_BYTES = 5_000_000
@@ -165,7 +178,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         status=report.verdict.status,
         parts=parts,
         grid=grid,
-        cards=cards(facts, chosen, _LIMITS.causes, room),
+        cards=cards(facts, chosen=chosen, causes=_LIMITS.causes, room=room),
         room=room,
         shown=chosen.addresses,
         unlisted=_unlisted(chosen),
@@ -304,7 +317,13 @@ def cards(
         is_whole = False
         if at < _WHOLE or room_bytes > _WHOLE_BYTES:
             told, is_whole = fitting(
-                _whole(facts, delta, _dispatches(facts, delta), traced, causes),
+                _whole(
+                    facts,
+                    delta=delta,
+                    tables=_dispatches(facts, delta),
+                    traced=traced,
+                    causes=causes,
+                ),
                 room_bytes,
             )
             blocks += told
@@ -317,11 +336,11 @@ def cards(
         if not is_whole:
             blocks.append(Sentence(_NO_ROOM, small=True))
         yield Card(
-            clip(delta.key.model, NAME_LIMIT),
-            facts.short[delta.key.target],
-            delta.state,
-            said,
-            grid_cell(facts, delta.key),
+            model=clip(delta.key.model, NAME_LIMIT),
+            target=facts.short[delta.key.target],
+            state=delta.state,
+            said=said,
+            grid=grid_cell(facts, delta.key),
             artifact=sides(base, head),
             ratio=(
                 relative(base, head) if artifact and (moved or artifact.is_open) else ""
@@ -524,7 +543,10 @@ def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
     addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
     changed = _changed(why, backend, addresses) if why else Table(("",))
     return changed, _entries(
-        delta, backend, addresses, {marked(row).address for row in changed.rows}
+        delta,
+        backend=backend,
+        addresses=addresses,
+        elsewhere={marked(row).address for row in changed.rows},
     )
 
 

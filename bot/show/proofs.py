@@ -28,7 +28,12 @@ def knob_proof_words(proof: KnobProof) -> str:
     restored_bytes = (
         proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
     )
-    effect = _effect(restored_bytes, abs(proof.moved_bytes), len(proof.knobs), noun)
+    effect = _effect(
+        restored_bytes,
+        moved_bytes=abs(proof.moved_bytes),
+        knobs=len(proof.knobs),
+        noun=noun,
+    )
     words = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.is_exact:
         words += ", and head has base's very code"
@@ -79,7 +84,10 @@ def cause_proof_words(
     if not proof.members:
         return untried_words(proof.why)
     effect = _effect(
-        proof.restored_bytes, proof.moved_bytes, knobs, _noun(net_bytes, absolute_bytes)
+        proof.restored_bytes,
+        moved_bytes=proof.moved_bytes,
+        knobs=knobs,
+        noun=_noun(net_bytes, absolute_bytes),
     )
     return f"{STATUS_WORDS[proof.status]}: {effect}{_of(proof, dispatches)}"
 
@@ -103,10 +111,20 @@ def root_proof_words(
     if parts and pass_name is None:
         is_mixture = what.startswith(SEVERAL_PHASES)
         return phase_proof_words(
-            proof, is_mixture, dispatches, net_bytes, absolute_bytes
+            proof,
+            is_mixture=is_mixture,
+            dispatches=dispatches,
+            net_bytes=net_bytes,
+            absolute_bytes=absolute_bytes,
         )
     knobs = 2 if ", with " in what else 1
-    words = cause_proof_words(proof, knobs, dispatches, net_bytes, absolute_bytes)
+    words = cause_proof_words(
+        proof,
+        knobs=knobs,
+        dispatches=dispatches,
+        net_bytes=net_bytes,
+        absolute_bytes=absolute_bytes,
+    )
     return f"{words}; by phase: {parts_words(parts)}" if parts else words
 
 

@@ -361,7 +361,9 @@ def first_fitting(
             return text
     if templates_dir is None:
         raise AssertionError(f"{template.name} is too large even in its smallest form")
-    return first_fitting(names, tiers, values, fits, None, check)
+    return first_fitting(
+        names, tiers=tiers, values=values, fits=fits, templates_dir=None, check=check
+    )
 
 
 def utf8_bytes(text: str) -> int:
@@ -548,10 +550,10 @@ def markdown(
 
     return first_fitting(
         names,
-        FILE_TIERS,
-        drawn_with,
-        lambda text: utf8_bytes(text) <= limit_bytes,
-        templates_dir,
+        tiers=FILE_TIERS,
+        values=drawn_with,
+        fits=lambda text: utf8_bytes(text) <= limit_bytes,
+        templates_dir=templates_dir,
     )
 
 
@@ -578,7 +580,10 @@ def write_answer(
     files = [out / f"{answer}.json", out / f"{answer}.md", out / f"{answer}.html"]
     write_atomically(files[0], json)
     write_atomically(
-        files[1], markdown(answer, blocks, limit_bytes, templates_dir).encode()
+        files[1],
+        markdown(
+            answer, blocks=blocks, limit_bytes=limit_bytes, templates_dir=templates_dir
+        ).encode(),
     )
     shown = blocks(PAGE)
     values = {

@@ -178,7 +178,17 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
     `quiet`: the verdict alone.
     """
     limits = Limits(
-        40, max(console.width, 40) * 13 // 10, 4, 6, 10, 10, 1, 12, 1, 4, terminal=True
+        grid_models=40,
+        grid_width=max(console.width, 40) * 13 // 10,
+        failures=4,
+        lines=6,
+        alarms=10,
+        findings=10,
+        changed=1,
+        names=12,
+        commands=1,
+        causes=4,
+        terminal=True,
     )
     facts = build_facts(report)
     if quiet:

@@ -88,9 +88,17 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     lines = []
     for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
         detail = root_details(facts, root) if limits.details else ()
-        said, address = _root_said(facts, root, number, limits), cause_address(number)
+        said, address = (
+            _root_said(facts, root=root, number=number, limits=limits),
+            cause_address(number),
+        )
         lines.append(
-            Line(said, detail, suspect_words(root.looked_up, root.suspects), address)
+            Line(
+                said=said,
+                detail=detail,
+                below=suspect_words(root.looked_up, root.suspects),
+                address=address,
+            )
         )
     return listing(lines, len(roots), "root cause")
 
@@ -206,7 +214,12 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
         return ""
     passed = root.passed.name if root.passed else None
     words = root_proof_words(
-        root.proof, root.what, root.parts, passed, root.dispatches, root.total
+        root.proof,
+        what=root.what,
+        parts=root.parts,
+        pass_name=passed,
+        dispatches=root.dispatches,
+        total=root.total,
     )
     if not root.parts or passed is None or root.divided == root.dispatches:
         return words

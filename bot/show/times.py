@@ -52,7 +52,14 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
         for noun, names in (("phase", list(phases)), ("pass", passes)):
             if names:
                 tables.append(
-                    _table(key, noun, names, variants, times, is_layered=is_layered)
+                    _table(
+                        key,
+                        noun=noun,
+                        names=names,
+                        variants=variants,
+                        times=times,
+                        is_layered=is_layered,
+                    )
                 )
     return [*tables, more_of(builds)]
 
@@ -83,7 +90,16 @@ def _table(
     is_layered: bool,
 ) -> Table:
     grown = ("exponent", "last step") if is_layered else ()
-    rows = [_row(noun, row_name, variants, times, is_layered) for row_name in names]
+    rows = [
+        _row(
+            noun,
+            row_name=row_name,
+            variants=variants,
+            times=times,
+            is_layered=is_layered,
+        )
+        for row_name in names
+    ]
     order = ", the longest first" if noun == "pass" else ""
     what = f": wall time of each {noun}, in ms (varies){order}"
     caption = phrase("Compile of ", name(key.model), " on ", name(key.target), what)

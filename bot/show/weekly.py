@@ -38,14 +38,22 @@ def write_weekly(weekly: Weekly, templates: Path | None, out: Path) -> list[Path
     """Write `weekly.json`, `weekly.md` and `weekly.html`."""
     blocks = partial(weekly_blocks, weekly)
     return write_answer(
-        "weekly", weekly_lines(weekly), blocks, WEEKLY_LIMIT_BYTES, templates, out
+        "weekly",
+        json=weekly_lines(weekly),
+        blocks=blocks,
+        limit_bytes=WEEKLY_LIMIT_BYTES,
+        templates_dir=templates,
+        out=out,
     )
 
 
 def weekly_markdown(weekly: Weekly, templates: Path | None) -> str:
     """Return the summary for the run's page."""
     return markdown(
-        "weekly", partial(weekly_blocks, weekly), WEEKLY_LIMIT_BYTES, templates
+        "weekly",
+        blocks=partial(weekly_blocks, weekly),
+        limit_bytes=WEEKLY_LIMIT_BYTES,
+        templates_dir=templates,
     )
 
 

@@ -373,10 +373,13 @@ class DataBranch:
                 return False
             parent_seconds = self._seconds_of(self._tip) if self._tip else None
             parent = self._tip or self._commit(
-                None, "README.md", README.encode(), "Begin the code size baselines"
+                None,
+                path="README.md",
+                data=README.encode(),
+                message="Begin the code size baselines",
             )
             message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}"
-            commit = self._commit(parent, path, data, message)
+            commit = self._commit(parent, path=path, data=data, message=message)
             outcome = self.repository(
                 "push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}"
             )
@@ -487,7 +490,10 @@ class DataBranch:
                 days.append([])
             days[-1].append(entry)
         tip = self._commit(
-            None, "README.md", README.encode(), "Begin the code size baselines"
+            None,
+            path="README.md",
+            data=README.encode(),
+            message="Begin the code size baselines",
         )
         for entries in days:
             added = [
@@ -497,7 +503,9 @@ class DataBranch:
                 "Code size of"
                 f" {', '.join(dict.fromkeys(entry.sha[:10] for entry in entries))}"
             )
-            tip = self._commit_of(tip, added, message, written[entries[-1]])
+            tip = self._commit_of(
+                tip, added=added, message=message, seconds=written[entries[-1]]
+            )
         return tip
 
     def _commit(self, parent: str | None, path: str, data: bytes, message: str) -> str:
@@ -505,7 +513,9 @@ class DataBranch:
         blob = self.repository.directory / "blob"
         blob.write_bytes(data)
         added = f"100644,{self.repository.text('hash-object', '-w', '--no-filters', str(blob))},{path}"
-        return self._commit_of(parent, [added], message, int(self._now()))
+        return self._commit_of(
+            parent, added=[added], message=message, seconds=int(self._now())
+        )
 
     def _commit_of(
         self, parent: str | None, added: Sequence[str], message: str, seconds: int

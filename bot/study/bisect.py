@@ -176,7 +176,9 @@ class _Search:
                 "the build is non-deterministic: its values lie on both sides of the"
                 " limit"
             )
-        self.candidates[place] = Candidate(self.name(place), result, values, reason)
+        self.candidates[place] = Candidate(
+            name=self.name(place), judged=result, values=values, reason=reason
+        )
         self.work.show.say(candidate_words(self.candidates[place], self.metric.unit))
         return result
 
@@ -207,7 +209,11 @@ def bisect(
     )
     sides, last = work.sides(ends), len(specs) - 1
     search = _Search(
-        metric, specs, backward, work, {0: sides["base"], last: sides["head"]}
+        metric=metric,
+        specs=specs,
+        backward=backward,
+        work=work,
+        snapshots={0: sides["base"], last: sides["head"]},
     )
     (good, why_good), (bad, why_bad) = search.values(0), search.values(last)
     for word, values, why, place in (
@@ -220,7 +226,7 @@ def bisect(
                 where=search.name(place),
                 hint="name another one",
             )
-    search.limit, rule = _rule(metric, limit, good, bad)
+    search.limit, rule = _rule(metric, limit=limit, good=good, bad=bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
@@ -248,10 +254,10 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     )
     report = reported(
         work.config,
-        sides["base"],
-        sides["head"],
-        Baseline(search.name(older)),
-        work.texts,
+        base=sides["base"],
+        head=sides["head"],
+        baseline=Baseline(search.name(older)),
+        texts=work.texts,
     )
     if source := source_of(work):
         report = with_suspects(report, source)

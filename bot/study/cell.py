@@ -143,7 +143,7 @@ def cell_of(
 
     `assembler`: what makes machine code of PTX text; without one, that is not measured.
     """
-    cell = _measured(planned, result, texts, assembler)
+    cell = _measured(planned, result=result, texts=texts, assembler=assembler)
     return structs.replace(cell, inputs=planned.known_inputs)
 
 
@@ -164,7 +164,9 @@ def _measured(
     from bot.readers.assemble import measure
 
     program = read_program(_text(result, PROGRAM), texts)
-    products = products_of(result, planned.target.backend, program, assembler)
+    products = products_of(
+        result, backend=planned.target.backend, program=program, assembler=assembler
+    )
     measurement = measure(products)
     families, no_families = (
         (program.facts.families if program.facts else None),
@@ -246,7 +248,10 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
     try:
         costs = compiled.cpu_ms, compiled.peak_rss_kib
         measurement = measure_files(
-            compiled.files, compiled.artifacts, compiled.facts, costs
+            compiled.files,
+            artifacts=compiled.artifacts,
+            facts=compiled.facts,
+            costs=costs,
         )
     except InputError as error:
         return Cell(

@@ -86,7 +86,12 @@ def changed_defaults(
         with side_tracers(plans, resources) as tracers:
             trials = _Trials(sides, tracers, moved)
             return tuple(
-                TriedDefault(one.option, one.base, one.head, trials.tried(one))
+                TriedDefault(
+                    option=one.option,
+                    base=one.base,
+                    head=one.head,
+                    tried=trials.tried(one),
+                )
                 for one in changes
             )
 
@@ -94,7 +99,12 @@ def changed_defaults(
 def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
     """Return the dispatches that both sides have with different code, the largest change first."""
     deltas = diff(sides["base"], sides["head"])
-    causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
+    causes = explanations(
+        sides["base"],
+        head=sides["head"],
+        deltas=deltas,
+        sections=work.config.components,
+    )
     moved = [
         (key, delta)
         for key, explanation in causes.items()
@@ -172,7 +182,9 @@ class _Trials:
         program: ProgramSide | str = self.tracers[side].program_side(cells[key])
         if isinstance(program, str):
             return f"{side}: {program}"
-        return BuildSide(program.setup, program.argv, program.source, row)
+        return BuildSide(
+            setup=program.setup, argv=program.argv, source=program.source, row=row
+        )
 
     def _with_base(self, base: BuildSide, change: DefaultChange) -> DefaultChange | str:
         """Return the change with base's default; why that is not known, or is the same.

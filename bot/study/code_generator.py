@@ -56,7 +56,7 @@ def generated(
 ) -> AloneCode | Failure:
     """Return the code that this compiler's LLVM makes of bitcode that is optimized already."""
     with temporary_directory("generated-", setup.session.scratch) as directory:
-        out = _linked(setup, bitcode, flags, directory)
+        out = _linked(setup, bitcode=bitcode, flags=flags, directory=directory)
         if isinstance(out, Failure):
             return out
         try:
@@ -76,7 +76,7 @@ def instructions_after(
     """Return the machine instructions of a function after one pass of this code generator, by name."""
     with temporary_directory("generated-", setup.session.scratch) as directory:
         stopped = (*flags, "-mllvm", f"-stop-after={pass_name}")
-        out = _linked(setup, bitcode, stopped, directory)
+        out = _linked(setup, bitcode=bitcode, flags=stopped, directory=directory)
         if isinstance(out, Failure):
             return out
         text = read_bounded(out, "the machine code", MOST_READ_BYTES).decode(
@@ -102,7 +102,7 @@ def _linked(
         f"--lto-obj-path={_OBJECT}",
         *("-o", "library.so", source.name),
     )
-    failed = run_tool(setup, "iree-lld", arguments, directory)
+    failed = run_tool(setup, name="iree-lld", arguments=arguments, directory=directory)
     out = directory / _OBJECT
     if out.is_file():  # what the linker says of symbols afterwards does not matter
         return out

@@ -51,7 +51,11 @@ class Commit:
         side = "head" if self.config.compiler.head else "base"
         with self.named():
             sought = pinned_compiler(
-                self.config, side, self.config_path.parent, self.tree, self.tree
+                self.config,
+                side=side,
+                folder=self.config_path.parent,
+                top=self.tree,
+                within=self.tree,
             )
         if not sought.spec or names_commit(sought.spec):
             what = "this commit pins no compiler"

@@ -64,7 +64,9 @@ def reported(
     """Compare, judge and explain two sides; `texts`: as `bot.explain.texts` has it."""
     deltas = diff(base, head)
     verdict = judge(deltas, config.thresholds, config.states)
-    causes = explanations(base, head, deltas, config.components, texts)
+    causes = explanations(
+        base, head=head, deltas=deltas, sections=config.components, texts=texts
+    )
     return Report(
         base=base,
         head=head,
@@ -72,10 +74,13 @@ def reported(
         deltas=deltas,
         verdict=verdict,
         report_id=config.report_id,
-        notes=tuple(_notes(base, head, deltas, causes)),
+        notes=tuple(_notes(base, head=head, deltas=deltas, causes=causes)),
         explanations=causes,
         root_causes=root_causes(
-            deltas, causes, changed_models(base, head), {**base.targets, **head.targets}
+            deltas,
+            explanations=causes,
+            changed_models=changed_models(base, head),
+            backends={**base.targets, **head.targets},
         ),
         edits=model_edits(base, head, config.components),
     )
@@ -175,12 +180,12 @@ def step_of(
     total, states = everything(report), [delta.state for delta in report.deltas]
     causes = tuple(
         StepCause(
-            one.cause,
-            one.what,
-            one.models,
-            one.targets,
-            one.total.net_bytes,
-            one.total.absolute_bytes,
+            cause=one.cause,
+            what=one.what,
+            models=one.models,
+            targets=one.targets,
+            net_bytes=one.total.net_bytes,
+            absolute_bytes=one.total.absolute_bytes,
         )
         for one in [one for one in report.root_causes if one.total.absolute_bytes][
             :most_causes
@@ -224,7 +229,7 @@ def both_sides(
             (request.tried if side == "head" else ()),
         )
         own = replace(request, config=path, flags=(*request.flags, *tried))
-        works[side] = Work(own, read(path), show, cancel)
+        works[side] = Work(request=own, config=read(path), show=show, cancel=cancel)
     named = {side: _named(side, work) for side, work in works.items()}
     rules_of_base = works["base"].config
     require_writable(request.out)
@@ -278,10 +283,13 @@ def both_sides(
     rules = structs.replace(
         rules_of_base, timeout_seconds=works["head"].config.timeout_seconds
     )
-    work = Work(request, rules, show, cancel)
+    work = Work(request=request, config=rules, show=show, cancel=cancel)
     measured = work.measured(plans, known)
     return BothSides(
-        work, measured, Baseline(named["base"][1], measured["base"].source.sha), plans
+        work=work,
+        sides=measured,
+        baseline=Baseline(named["base"][1], measured["base"].source.sha),
+        plans=plans,
     )
 
 

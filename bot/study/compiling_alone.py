@@ -97,7 +97,11 @@ def compile_from(
     """
     with temporary_directory("alone-", setup.session.scratch) as directory:
         return _compile(
-            setup, (*argv, f"--compile-from={phase}"), text, directory, entry_point
+            setup,
+            argv=(*argv, f"--compile-from={phase}"),
+            text=text,
+            directory=directory,
+            entry_point=entry_point,
         )
 
 
@@ -111,7 +115,9 @@ def compile_with_bitcode(
     with temporary_directory("alone-", setup.session.scratch) as directory:
         dump = f"--iree-hal-dump-executable-intermediates-to={_INTERMEDIATES}"
         flags = (*argv, f"--compile-from={SOURCES}", dump)
-        code = _compile(setup, flags, text, directory, entry_point)
+        code = _compile(
+            setup, argv=flags, text=text, directory=directory, entry_point=entry_point
+        )
         if isinstance(code, Failure):
             return code, code
         paths = sorted((directory / _INTERMEDIATES).glob("*.optimized.bc"))
@@ -132,7 +138,10 @@ def program_bytes(
     """
     with temporary_directory("alone-", setup.session.scratch) as directory:
         points = _compiled_points(
-            setup, (*argv, f"--compile-from={phase}"), text, directory
+            setup,
+            argv=(*argv, f"--compile-from={phase}"),
+            text=text,
+            directory=directory,
         )
     if isinstance(points, Failure):
         return points
@@ -149,7 +158,7 @@ def _compile(
     directory: Path,
     entry_point: str,
 ) -> AloneCode | Failure:
-    points = _compiled_points(setup, argv, text, directory)
+    points = _compiled_points(setup, argv=argv, text=text, directory=directory)
     return points if isinstance(points, Failure) else code_of(points, entry_point)
 
 
@@ -167,10 +176,10 @@ def _compiled_points(
     make_room_for_library(flags, directory)
     failed = run_in(
         setup,
-        setup.toolchain.binary,
-        ("-", *flags, "-o", "executable"),
-        directory,
-        source,
+        program=setup.toolchain.binary,
+        arguments=("-", *flags, "-o", "executable"),
+        directory=directory,
+        stdin=source,
     )
     if failed is not None:
         return failed

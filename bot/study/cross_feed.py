@@ -115,6 +115,10 @@ class CrossFeed:
             if isinstance(side.source, Failure):
                 return side.source
             self._alone = compile_from(
-                side.setup, side.argv, side.source, SOURCES, side.row.name
+                side.setup,
+                argv=side.argv,
+                text=side.source,
+                phase=SOURCES,
+                entry_point=side.row.name,
             )
         return self._alone

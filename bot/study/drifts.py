@@ -54,7 +54,10 @@ def largest_drifts(
     if not keys:
         return ()
     report = reported(
-        config, base[1], head, Baseline(f"baseline of {base[0]}", base[0])
+        config,
+        base=base[1],
+        head=head,
+        baseline=Baseline(f"baseline of {base[0]}", base[0]),
     )
     before, after = sizes_of(base[1]), sizes_of(head)
     last_week = sizes_of(week_ago) if week_ago else {}

@@ -83,14 +83,16 @@ class Attempts:
             self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir"),
         )
         try:
-            result = rewritten(tools.folding, self.flow, groups, program)
+            result = rewritten(
+                tools.folding, flow=self.flow, groups=groups, out=program
+            )
         except MalformedBinary as error:
             planned = self._resumed(self.flow)
             return Attempt(
-                groups,
-                Cell(planned.key, "failed", failure=Failure("read", str(error))),
-                self.flow,
-                planned,
+                groups=groups,
+                cell=Cell(planned.key, "failed", failure=Failure("read", str(error))),
+                program=self.flow,
+                planned=planned,
             )
         planned = self._resumed(program)
         key = cell_key(tools.setup.toolchain.info.digest, planned)
@@ -98,20 +100,33 @@ class Attempts:
             compiled = compile_directly(
                 tools.setup, planned.argv, CompileInput(planned.model.name, program)
             )
-            cell = cell_of(planned, compiled, None, tools.assembler)
+            cell = cell_of(
+                planned, result=compiled, texts=None, assembler=tools.assembler
+            )
             tools.cache.store(key, cell)
         if (
             cell.status == "over-stack-limit"
         ):  # where the model itself is within the limit, this is none that compiles
             cell = Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
-        return Attempt(groups, cell, program, planned, result.folded, result.left)
+        return Attempt(
+            groups=groups,
+            cell=cell,
+            program=program,
+            planned=planned,
+            folded=result.folded,
+            left=result.left,
+        )
 
     def _resumed(self, program: Path) -> PlannedCell:
         data, model = program.read_bytes(), self.planned.model
         shown = f"{model.name}.{self.planned.target.name}.mlir"
         resumed = Model(
-            model.name, str(program), shown, hashlib.sha256(data).hexdigest(), len(data)
+            name=model.name,
+            path=str(program),
+            shown=shown,
+            digest=hashlib.sha256(data).hexdigest(),
+            size_bytes=len(data),
         )
         return structs.replace(
             self.planned, model=resumed, user_flags=(*self.planned.user_flags, RESUME)
@@ -120,12 +135,20 @@ class Attempts:
     def program(self, attempt: Attempt) -> Path:
         """The text of an attempt; raises MalformedBinary where it cannot be had again."""
         if not attempt.program.is_file():
-            rewritten(self.tools.folding, self.flow, attempt.groups, attempt.program)
+            rewritten(
+                self.tools.folding,
+                flow=self.flow,
+                groups=attempt.groups,
+                out=attempt.program,
+            )
         return attempt.program
 
     def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
         """The artifact of a text, written to `out`, or why there is none."""
         failed = artifact_of(
-            self.tools.setup, planned.argv, CompileInput(planned.model.name, text), out
+            self.tools.setup,
+            argv=planned.argv,
+            source=CompileInput(planned.model.name, text),
+            out=out,
         )
         return failed.first_line if failed else out

@@ -186,7 +186,14 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
         ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
         least = ways[ordered[0]]
         share = None if least is None or not apart else least / apart
-        result.append(Choice(members, apart, share, tuple(ordered)))
+        result.append(
+            Choice(
+                members=members,
+                apart_bytes=apart,
+                left_share=share,
+                ways=tuple(ordered),
+            )
+        )
     return result
 
 

@@ -99,13 +99,20 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
         return Audited(cell, planned, source.first_line)
     flow = tools.scratch / f"{planned.model.name}.{planned.target.name}.mlir"
     failed = flow_of(
-        tools.setup, planned.argv, CompileInput(planned.model.name, source), flow
+        tools.setup,
+        argv=planned.argv,
+        source=CompileInput(planned.model.name, source),
+        out=flow,
     )
     if failed is not None:
         return Audited(cell, planned, reason(failed.message))
     try:
         attempts = Attempts(
-            tools, planned, source, flow, groups_of(tools.folding, flow)
+            tools=tools,
+            planned=planned,
+            source=source,
+            flow=flow,
+            groups=groups_of(tools.folding, flow),
         )
     except MalformedBinary as error:
         return Audited(cell, planned, str(error))
@@ -203,7 +210,15 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     with (
         temporary_directory("fold-") as scratch,
         closing(working(toolchain, work.cancel)) as folding,
-        open_setup(toolchain, Session(scratch, timeout, work.cancel, Meter())) as (
+        open_setup(
+            toolchain,
+            Session(
+                scratch=scratch,
+                timeout_seconds=timeout,
+                cancel=work.cancel,
+                meter=Meter(),
+            ),
+        ) as (
             setup,
             importer,
         ),
@@ -212,7 +227,14 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
             CellCache(cache, is_writable(cache.absolute())),
             Assembler(work.cancel, timeout, assembler_here()),
         )
-        tools = FoldTools(setup, folding, importer, cells, assembler, scratch)
+        tools = FoldTools(
+            setup=setup,
+            folding=folding,
+            importer=importer,
+            cache=cells,
+            assembler=assembler,
+            scratch=scratch,
+        )
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
         by_model = [
@@ -221,11 +243,17 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
         if runtime is None:
             why = MISSING if runs else NOT_ASKED
             for one in audits:
-                one.run = Run(None, why, None, why)
+                one.run = Run(equal=None, equal_note=why, price=None, price_note=why)
         else:  # nothing else runs beside it, as it takes times
             with temporary_directory("fold-data-") as data:
                 for mine in by_model:
-                    _check(mine, runtime, data, max_slowdown, work)
+                    _check(
+                        mine,
+                        runtime=runtime,
+                        data=data,
+                        max_slowdown=max_slowdown,
+                        work=work,
+                    )
                     shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
         rows = [fold_cell(one, work.request.out) for one in audits]
         models = [model_of(mine, rows) for mine in by_model]
@@ -259,7 +287,9 @@ def _all(
     ]
     with work.show.progress() as progress:
         progress.stage("folding", len(tasks), "build")
-        run_all(tasks, work.request.jobs, work.cancel.set, progress)
+        run_all(
+            tasks, jobs=work.request.jobs, interrupt=work.cancel.set, watcher=progress
+        )
     return [audits[key] for key in sorted(audits)]
 
 
@@ -273,7 +303,9 @@ def _check(
     """Run what can be run of one model; what gives other outputs on a target is folded on none."""
     banned: dict[Group, str] = {}
     for one in audits:
-        one.bench = _bench(one, runtime, data / one.cell.key.model, work)
+        one.bench = _bench(
+            one, runtime=runtime, data=data / one.cell.key.model, work=work
+        )
     while True:
         worse = {}
         for one in audits:
@@ -304,7 +336,10 @@ def _check(
             price = bench.price(best)
         else:  # the groups within the limit are kept
             one.best, dear, price = affordable(
-                best, bench.attempts.at, bench.price, max_slowdown
+                best,
+                attempt=bench.attempts.at,
+                price=bench.price,
+                max_slowdown=max_slowdown,
             )
             one.left += tuple(
                 left(bench.attempts.groups, group, why) for group, why in dear.items()
@@ -324,7 +359,9 @@ def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | st
     signature = interface_of(attempts.tools.folding, attempts.flow)
     if isinstance(signature, str):
         return signature
-    runner = Runner(runtime, signature, data, work.cancel)
+    runner = Runner(
+        runtime=runtime, interface=signature, directory=data, cancel=work.cancel
+    )
     if runner.reason is not None:
         return runner.reason
     before = attempts.artifact(
@@ -343,7 +380,7 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
     bench = one.bench
     if isinstance(bench, str) or one.best is None or not one.groups:
         why = bench if isinstance(bench, str) else NOTHING_FOLDED
-        one.run = Run(None, why, None, why)
+        one.run = Run(equal=None, equal_note=why, price=None, price_note=why)
         return {}
     work.show.say(f"{one.cell.key}: comparing outputs before and after folding")
     equality, bad = bench.equal(one.best), dict[Group, str]()
@@ -363,7 +400,10 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
             f" after merging: {why}"
         )
     one.run = Run(
-        equality.equal, equality.equal_note, None, "equal outputs are not proved"
+        equal=equality.equal,
+        equal_note=equality.equal_note,
+        price=None,
+        price_note="equal outputs are not proved",
     )
     return bad
 

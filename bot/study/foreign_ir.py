@@ -83,7 +83,13 @@ def run_tool(
     if not program.is_file():
         return Failure("option", f"this compiler has no {name}")
     try:
-        return run_in(setup, program, arguments, directory, stdin)
+        return run_in(
+            setup,
+            program=program,
+            arguments=arguments,
+            directory=directory,
+            stdin=stdin,
+        )
     except OSError as error:
         return Failure("option", f"{name} cannot be started: {error.strerror or error}")
 
@@ -96,10 +102,10 @@ def optimized(setup: CompileSetup, text: str, options: Sequence[str]) -> str | F
         out = directory / "result.mlir"
         failed = run_tool(
             setup,
-            "iree-opt",
-            ("-", *options, UNTHREADED, "-o", out.name),
-            directory,
-            source,
+            name="iree-opt",
+            arguments=("-", *options, UNTHREADED, "-o", out.name),
+            directory=directory,
+            stdin=source,
         )
         if failed is not None:
             return failed
@@ -142,11 +148,16 @@ def compile_foreign(
     if generic is None or plain is None:
         return Failure("read", "the executable has no module of functions")
     code = with_fixes(
-        lambda text: compile_from(setup, argv, text, phase, foreign.name), generic
+        lambda text: compile_from(
+            setup, argv=argv, text=text, phase=phase, entry_point=foreign.name
+        ),
+        generic,
     )
     if not isinstance(code, Failure):
         return code
-    as_it_is = compile_from(setup, argv, plain, phase, foreign.name)
+    as_it_is = compile_from(
+        setup, argv=argv, text=plain, phase=phase, entry_point=foreign.name
+    )
     if not isinstance(as_it_is, Failure):
         return as_it_is
     return Failure(code.stage, f"with the other compiler's IR: {reason(code.message)}")

@@ -130,7 +130,10 @@ def _plans(
             plan = work.prepare(release_in(spec) or Path(spec).name, spec)
             with temporary_directory("run-") as scratch:
                 session = Session(
-                    scratch, work.config.timeout_seconds, work.cancel, Meter()
+                    scratch=scratch,
+                    timeout_seconds=work.config.timeout_seconds,
+                    cancel=work.cancel,
+                    meter=Meter(),
                 )
                 with plan.compiler.at_work(
                     session
@@ -159,10 +162,15 @@ def _sides(
             if spec in plans and before is not None:
                 pair = {"base": before, "head": sides[spec]}
                 sides[spec] = recheck(
-                    [replace(plans[spec], label="head")], pair, work.config, resources
+                    [replace(plans[spec], label="head")],
+                    sides=pair,
+                    rules=work.config,
+                    resources=resources,
                 )["head"]
             before = sides[spec]
-        return repeat_unsteady(list(plans.values()), sides, work.config, resources)
+        return repeat_unsteady(
+            list(plans.values()), sides=sides, rules=work.config, resources=resources
+        )
 
 
 _ZERO = Version("0")
@@ -278,7 +286,9 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
             if variant.name in chosen
         ]
         growths = (
-            _growths(git, line, on_line, loaded[::-1], store)
+            _growths(
+                git, commits=line, on_line=on_line, loaded=loaded[::-1], store=store
+            )
             if on_line and loaded
             else ()
         )
@@ -313,7 +323,10 @@ def _growths(
 
     newest_first = list(dict.fromkeys(entry.sha for entry in reversed(on_line)))
     return growth_of(
-        line_of(git, commits[0], len(commits) - 1), newest_first, loaded, load
+        line_of(git, commits[0], len(commits) - 1),
+        stored=newest_first,
+        loaded=loaded,
+        load=load,
     )
 
 
@@ -362,10 +375,20 @@ def explained_history(
     """What happened between neighbours that could be had; `growths`: of stored baselines."""
     steps, moves = list[Step](), Moves()
     for (before, base), (name, head), gaps in neighbours(study.variants):
-        report = reported(config, base, head, Baseline(before), texts)
-        steps.append(step_of(report, before, name, gaps, _CAUSES))
+        report = reported(
+            config, base=base, head=head, baseline=Baseline(before), texts=texts
+        )
+        steps.append(
+            step_of(report, base=before, head=name, gaps=gaps, most_causes=_CAUSES)
+        )
         moves |= _moves(before, name, report)
-    return History(study, moves, tuple(steps), totals_of(study), growths)
+    return History(
+        study=study,
+        moves=moves,
+        steps=tuple(steps),
+        totals=totals_of(study),
+        growths=growths,
+    )
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:
@@ -390,7 +413,9 @@ def _moves(since: str, name: str, report: Report) -> Moves:
             words = "; ".join(
                 filter(None, (_flags(delta.base.command, delta.head.command), why))
             )
-            moves[name, delta.key] = Move(since, changes, cause, words)
+            moves[name, delta.key] = Move(
+                since=since, changes=changes, cause=cause, why=words
+            )
     return moves
 
 

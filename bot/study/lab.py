@@ -77,7 +77,10 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     compiler could not be had.
     """
     models, targets = _scope(experiment, work)
-    plans = [_planned(each, models, targets, work) for each in experiment.variants]
+    plans = [
+        _planned(each, models=models, targets=targets, work=work)
+        for each in experiment.variants
+    ]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
     times = _compile_times(ready, sides, work) if experiment.timing else {}
@@ -161,7 +164,7 @@ def _planned(
                 own.append(structs.replace(target, flags=merged(target.flags, more)))
         targets = tuple(own)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
-    chosen = models_of(variant, models, toolchain, work)
+    chosen = models_of(variant, models=models, toolchain=toolchain, work=work)
     variant = structs.replace(variant, models=chosen.files)
     cells = in_its_words(
         toolchain, plan_cells(chosen.models, targets, own_flags), work.cancel
@@ -170,7 +173,12 @@ def _planned(
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
-    side = SidePlan(variant.name, compiler, cells, work.repository.source)
+    side = SidePlan(
+        label=variant.name,
+        compiler=compiler,
+        cells=cells,
+        source=work.repository.source,
+    )
     return VariantPlan(variant, side, tuple(chosen.refused_cells(targets)))
 
 
@@ -229,13 +237,16 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
             both = [replace(one.side, label=side) for side, one in pair.items()]
             again = recheck(
                 both,
-                {side: sides[one.name] for side, one in pair.items()},
-                work.config,
-                resources,
+                sides={side: sides[one.name] for side, one in pair.items()},
+                rules=work.config,
+                resources=resources,
             )
             sides |= {one.name: again[side] for side, one in pair.items()}
         return repeat_unsteady(
-            [plan.side for plan in plans], sides, work.config, resources
+            [plan.side for plan in plans],
+            sides=sides,
+            rules=work.config,
+            resources=resources,
         )
 
 
@@ -251,13 +262,19 @@ def _compile_times(
         for plan in plans:
             work.show.say(f"times of the passes with variant {plan.name}")
             session = Session(
-                scratch, work.config.timeout_seconds, work.cancel, Meter()
+                scratch=scratch,
+                timeout_seconds=work.config.timeout_seconds,
+                cancel=work.cancel,
+                meter=Meter(),
             )
             with open_setup(plan.side.toolchain, session) as (setup, importer):
                 for cell in sides[plan.name].cells:
                     if cell.measured:
                         found = compile_times(
-                            setup, importer, plan.planned(cell.key), cell
+                            setup,
+                            importer=importer,
+                            planned=plan.planned(cell.key),
+                            cell=cell,
                         )
                         times[plan.name, cell.key] = found
     for key in {key for _, key in times}:
@@ -295,13 +312,22 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
             if info.digest in tools:
                 continue
             session, of = (
-                Session(scratch, work.config.timeout_seconds, work.cancel, Meter()),
+                Session(
+                    scratch=scratch,
+                    timeout_seconds=work.config.timeout_seconds,
+                    cancel=work.cancel,
+                    meter=Meter(),
+                ),
                 runtime,
             )
             if release := release_in(info.spec):
                 try:
                     of = of_release(
-                        release, work.request.cache, work.cancel, say, work.places
+                        release,
+                        cache=work.request.cache,
+                        cancel=work.cancel,
+                        say=say,
+                        places=work.places,
                     )
                 except CompilerUnavailable as error:
                     say(
@@ -366,7 +392,7 @@ class _Bench:
         runner, before = prepared
         for row in measured:
             if row is not first:
-                yield row[0], self._ran(first, row, runner, before)
+                yield row[0], self._ran(first, row=row, runner=runner, before=before)
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
@@ -391,10 +417,10 @@ class _Bench:
         if isinstance(signature, str):
             return signature
         runner = Runner(
-            runtime,
-            signature,
-            data,
-            self.cancel,
+            runtime=runtime,
+            interface=signature,
+            directory=data,
+            cancel=self.cancel,
             names=(f"{plan.name}'s artifact", "its artifact"),
             runtimes=self.runtimes,
         )
@@ -446,5 +472,8 @@ class _Bench:
         )
         cost = price if isinstance(price, Price) else None
         return Run(
-            equality.equal, equality.equal_note, cost, "" if cost else str(price)
+            equal=equality.equal,
+            equal_note=equality.equal_note,
+            price=cost,
+            price_note="" if cost else str(price),
         )

@@ -43,7 +43,9 @@ class VariantModels(NamedTuple):
         """Yield the builds of the models that cannot be made."""
         for name, reason in self.refused.items():
             for target in targets:
-                key = PlannedCell(Model(name, "", "", "", 0), target).key
+                key = PlannedCell(
+                    Model(name=name, path="", shown="", digest="", size_bytes=0), target
+                ).key
                 yield Cell(key, "failed", failure=Failure(REFUSED, reason))
 
 
@@ -96,7 +98,7 @@ def models_of(
             if isinstance(text, Failure):
                 refused[model.name] = text.message
             else:
-                rewritten.append(_written(model, variant, text, work))
+                rewritten.append(_written(model, variant=variant, data=text, work=work))
     return VariantModels(tuple(rewritten), files, refused)
 
 
@@ -136,7 +138,7 @@ def _assumed(data: bytes, assumption: Assumption, bindings: Bindings) -> bytes:
     with temporary_directory("assume-") as directory:
         model, out = directory / "model.mlir", directory / "assumed.mlir"
         model.write_bytes(data)
-        answer = assumed_in(bindings, model, out, assumption)
+        answer = assumed_in(bindings, model=model, out=out, assumption=assumption)
         if not answer.dimensions:
             raise InputError(_NOTHING_DYNAMIC)
         return read_bounded(out, "the model with its assumptions")

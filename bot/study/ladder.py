@@ -74,7 +74,13 @@ def measured_ladder(
 def _measured(side: LadderSide) -> _Measured:
     source = side.source
     if isinstance(source, Failure):
-        return _Measured(side, dict.fromkeys(PHASES, source), source, None, source)
+        return _Measured(
+            side=side,
+            texts=dict.fromkeys(PHASES, source),
+            end=source,
+            linker_flags=None,
+            bitcode=source,
+        )
     later = (CONFIGURATIONS, TARGETS)
     texts = {
         SOURCES: source,
@@ -83,12 +89,22 @@ def _measured(side: LadderSide) -> _Measured:
     flags = linker_flags(source)
     name = side.row.name
     if flags is None:
-        end = compile_from(side.setup, side.argv, source, SOURCES, name)
-        return _Measured(
-            side, texts, end, None, Failure("read", "the target has no bitcode")
+        end = compile_from(
+            side.setup, argv=side.argv, text=source, phase=SOURCES, entry_point=name
         )
-    end, bitcode = compile_with_bitcode(side.setup, side.argv, source, name)
-    return _Measured(side, texts, end, flags, bitcode)
+        return _Measured(
+            side=side,
+            texts=texts,
+            end=end,
+            linker_flags=None,
+            bitcode=Failure("read", "the target has no bitcode"),
+        )
+    end, bitcode = compile_with_bitcode(
+        side.setup, argv=side.argv, text=source, entry_point=name
+    )
+    return _Measured(
+        side=side, texts=texts, end=end, linker_flags=flags, bitcode=bitcode
+    )
 
 
 def _text_at(side: LadderSide, source: str, phase: str) -> str | Failure:
@@ -146,7 +162,11 @@ def _foreign_rung(first: _Measured, second: _Measured, phase: str) -> Rung:
     foreign_text = NamedText(first.side.row.name, foreign, generic)
     if _is_same_ir(side, own_text, foreign_text):
         return _rung(second.end)
-    return _rung(compile_foreign(side.setup, side.argv, own_text, foreign_text, phase))
+    return _rung(
+        compile_foreign(
+            side.setup, argv=side.argv, own=own_text, foreign=foreign_text, phase=phase
+        )
+    )
 
 
 def _is_same_ir(side: LadderSide, own: NamedText, foreign: NamedText) -> bool:
@@ -164,7 +184,12 @@ def _generated_rung(first: _Measured, second: _Measured) -> Rung:
         return _rung(first.bitcode)
     flags = second.linker_flags or ()
     return _rung(
-        generated(second.side.setup, first.bitcode, flags, first.side.row.name)
+        generated(
+            second.side.setup,
+            bitcode=first.bitcode,
+            flags=flags,
+            entry_point=first.side.row.name,
+        )
     )
 
 

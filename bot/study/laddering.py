@@ -206,7 +206,7 @@ def with_ladders(
         tracers: label → what traces that side, where the caller has these open.
     """
     here = {plan.label: plan for plan in plans}
-    ladders = _known(here, sides, wanted, resources)
+    ladders = _known(here, sides=sides, wanted=wanted, resources=resources)
     missing = [
         one
         for one in wanted
@@ -216,11 +216,17 @@ def with_ladders(
     if missing:
         resources.progress.stage("attributing", len(missing), "dispatch")
         with opened(tracers, plans, resources) as open_tracers:
-            _measure(missing, sides, open_tracers, ladders, resources)
+            _measure(
+                missing,
+                sides=sides,
+                tracers=open_tracers,
+                ladders=ladders,
+                resources=resources,
+            )
         measured = {
             one.place: ladders[one.place] for one in missing if one.place in ladders
         }
-        _keep(here["head"], sides["head"], measured, resources)
+        _keep(here["head"], head=sides["head"], ladders=measured, resources=resources)
     shown = {
         one.place: _as_asked(ladders[one.place], one)
         for one in wanted
@@ -265,7 +271,9 @@ def _known(
     for one in wanted:
         cell = cells.get(one.key)
         ladder = (
-            fitting_ladder(one.delta.base, one.delta.head, cell, compiler)
+            fitting_ladder(
+                one.delta.base, head=one.delta.head, cell=cell, base_compiler=compiler
+            )
             if cell
             else None
         )
@@ -306,7 +314,12 @@ def _measure(
         Task(-place, f"attribute {one.delta.name} of {one.key}", partial(measure, one))
         for place, one in enumerate(missing)
     ]
-    run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
+    run_all(
+        tasks,
+        jobs=resources.jobs,
+        interrupt=resources.cancel.set,
+        watcher=resources.progress,
+    )
 
 
 def _keep(
@@ -366,7 +379,12 @@ def laddered(
     if not {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES):
         return dict(sides)
     deltas = diff(sides["base"], sides["head"])
-    causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
+    causes = explanations(
+        sides["base"],
+        head=sides["head"],
+        deltas=deltas,
+        sections=work.config.components,
+    )
     roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
@@ -380,4 +398,4 @@ def laddered(
         " compiler's phases"
     )
     with work.resources() as resources:
-        return with_ladders(plans, sides, wanted, resources)
+        return with_ladders(plans, sides=sides, wanted=wanted, resources=resources)

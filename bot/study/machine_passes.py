@@ -37,7 +37,7 @@ def _stages(
     if linker_flags(source.source) is None:
         return "the target has no code generator that compiles bitcode"
     _, bitcode = compile_with_bitcode(
-        source.setup, source.argv, source.source, source.row.name
+        source.setup, argv=source.argv, text=source.source, entry_point=source.row.name
     )
     if isinstance(bitcode, Failure):
         return bitcode.first_line
@@ -45,7 +45,9 @@ def _stages(
     for name in MILESTONES:
         counts = dict[str, Counter[str]]()
         for label, side in sides.items():
-            found = _counted(side, bitcode, source.row.name, name)
+            found = _counted(
+                side, bitcode=bitcode, entry_point=source.row.name, pass_name=name
+            )
             if isinstance(found, Failure):
                 return f"{label}: {found.first_line}"
             counts[label] = found
@@ -60,10 +62,20 @@ def _counted(
     flags = linker_flags(side.source) if isinstance(side.source, str) else None
     if flags is None:
         return Failure("read", "the target has no code generator that compiles bitcode")
-    found = instructions_after(side.setup, bitcode, flags, entry_point, pass_name)
+    found = instructions_after(
+        side.setup,
+        bitcode=bitcode,
+        flags=flags,
+        entry_point=entry_point,
+        pass_name=pass_name,
+    )
     if isinstance(found, Failure) and pass_name in _OTHER_NAMES:
         return instructions_after(
-            side.setup, bitcode, flags, entry_point, _OTHER_NAMES[pass_name]
+            side.setup,
+            bitcode=bitcode,
+            flags=flags,
+            entry_point=entry_point,
+            pass_name=_OTHER_NAMES[pass_name],
         )
     return found
 
@@ -75,4 +87,6 @@ def _stage(name: str, base: Counter[str], head: Counter[str]) -> MachineStage:
     }
     apart = [(instruction, change) for instruction, change in changes.items() if change]
     apart.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
-    return MachineStage(name, base.total(), head.total(), dict(apart))
+    return MachineStage(
+        name=name, base=base.total(), head=head.total(), changes=dict(apart)
+    )

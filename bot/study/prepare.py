@@ -180,16 +180,21 @@ class Work:
             sha = self.commit.sha if self.commit else ""
             return command_compiler(
                 self.config.command,
-                name,
-                request.cache,
-                places,
-                say,
-                cancel,
-                moving,
-                sha,
+                spec=name,
+                cache=request.cache,
+                places=places,
+                say=say,
+                cancel=cancel,
+                moving=moving,
+                commit=sha,
             )
         toolchain = resolve(
-            name, request.cache, cancel, say, places, self.config.timeout_seconds
+            name,
+            cache=request.cache,
+            cancel=cancel,
+            say=say,
+            places=places,
+            timeout_seconds=self.config.timeout_seconds,
         )
         if name != sought.spec:
             spec = f"{sought.spec}{RESOLVED}{toolchain.info.spec}"
@@ -207,10 +212,20 @@ class Work:
         request = self.request
         if self.commit is not None:
             return self, sought
-        commit_spec = as_commit(sought.spec, self.config, request.config, self.cancel)
+        commit_spec = as_commit(
+            sought.spec,
+            config=self.config,
+            config_path=request.config,
+            cancel=self.cancel,
+        )
         if not commit_spec:
             return self, sought
-        commit = open_commit(commit_spec, request.config, self.cancel, request.closing)
+        commit = open_commit(
+            commit_spec,
+            config_path=request.config,
+            cancel=self.cancel,
+            stack=request.closing,
+        )
         if not commit.brings_configuration:
             name = commit.config_path.name
             self.show.say(
@@ -285,7 +300,7 @@ class Work:
         with self.resources() as resources:
             if new := [plan for plan in plans if plan.label not in sides]:
                 sides |= measure_sides(new, resources)
-            return recheck(plans, sides, self.config, resources)
+            return recheck(plans, sides=sides, rules=self.config, resources=resources)
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
@@ -301,12 +316,12 @@ class Work:
                 TextStore(request.cache, keeps),
             )
             yield Resources(
-                cache,
-                request.jobs,
-                self.config.timeout_seconds,
-                self.cancel,
-                progress,
-                texts,
+                cache=cache,
+                jobs=request.jobs,
+                timeout_seconds=self.config.timeout_seconds,
+                cancel=self.cancel,
+                progress=progress,
+                texts=texts,
             )
 
     def selected(
@@ -366,7 +381,11 @@ def load_models(
                 "has a name that is not UTF-8", where=ascii(name), hint="rename it"
             ) from None
         model = Model(
-            path.stem, str(whole), name, hashlib.sha256(data).hexdigest(), len(data)
+            name=path.stem,
+            path=str(whole),
+            shown=name,
+            digest=hashlib.sha256(data).hexdigest(),
+            size_bytes=len(data),
         )
         models.append(
             structs.replace(model, import_flags=import_flags)

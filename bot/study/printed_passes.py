@@ -111,7 +111,13 @@ def with_llvm_passes(
 
     As it is where these cannot be had.
     """
-    whole = printed_passes(setup, argv, source, row, trace_options(row.name, llvm=True))
+    whole = printed_passes(
+        setup,
+        argv=argv,
+        source=source,
+        row=row,
+        options=trace_options(row.name, llvm=True),
+    )
     front = tuple(step for step in trace.steps if step.level == MLIR)
     return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
 
@@ -137,7 +143,11 @@ def printed_passes(
 
     with temporary_directory("trace-", setup.session.scratch) as directory:
         why = compile_printing(
-            setup, (*argv, *options, OBJECTS), source, directory, errors
+            setup,
+            flags=(*argv, *options, OBJECTS),
+            source=source,
+            directory=directory,
+            keeping=errors,
         )
         same = None if why else _is_same(row, directory)
         why = why or ("" if reader.steps else "the compiler printed no pass for it")

@@ -92,7 +92,15 @@ class ProgramSide:
         with temporary_directory("passes-", self.setup.session.scratch) as directory:
             path = _written(directory, source_text)
             arguments = ("-", *self.argv, *options, UNTHREADED, "-o", "out.mlir")
-            _require(run_tool(self.setup, "iree-compile", arguments, directory, path))
+            _require(
+                run_tool(
+                    self.setup,
+                    name="iree-compile",
+                    arguments=arguments,
+                    directory=directory,
+                    stdin=path,
+                )
+            )
             try:
                 return pass_runs(directory / _PRINTED)
             except InputError as error:
@@ -132,7 +140,9 @@ class ProgramSide:
         if for_own_device is None:
             raise NoText("the program is not for one device")
         self.compiles += 1
-        size = program_bytes(self.setup, self.argv, for_own_device, FLOW)
+        size = program_bytes(
+            self.setup, argv=self.argv, text=for_own_device, phase=FLOW
+        )
         if isinstance(size, Failure):
             raise NoText(size.first_line)
         return size

@@ -87,7 +87,9 @@ def proof_of(
             return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
         texts.append(text)
     pair = ConfiguredPair(base.row, head.row, *texts)
-    return prove_configuration(head.setup, head.argv, pair, most_compiles)
+    return prove_configuration(
+        head.setup, argv=head.argv, pair=pair, most_compiles=most_compiles
+    )
 
 
 def _configured_text(side: DispatchSide) -> str | Failure:
@@ -126,7 +128,9 @@ def prove_configuration(
 def _compiled(
     setup: CompileSetup, argv: Sequence[str], entry_point: str, text: str
 ) -> AloneCode | Failure:
-    return compile_from(setup, argv, text, CONFIGURATIONS, entry_point)
+    return compile_from(
+        setup, argv=argv, text=text, phase=CONFIGURATIONS, entry_point=entry_point
+    )
 
 
 def prove_with(
@@ -165,10 +169,13 @@ def prove_with(
     needed, is_smallest = knobs, True
     if status_of(alone.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
         needed, is_smallest = _smallest_set(
-            experiment, knobs, moved_bytes, most_compiles
+            experiment,
+            knobs=knobs,
+            moved_bytes=moved_bytes,
+            most_compiles=most_compiles,
         )
         after = experiment.results[frozenset(needed)]
-    proof = proof_after(pair.base, moved_bytes, alone, after)
+    proof = proof_after(pair.base, moved_bytes=moved_bytes, alone=alone, after=after)
     return replace(
         proof,
         knobs=needed,

@@ -39,7 +39,9 @@ class BuildSide:
         """Compile the program with these flags besides; return the code of the dispatch."""
         argv = (*self.argv, *flags)
         with temporary_directory("default-", self.setup.session.scratch) as out:
-            paths = executables_at(self.setup, argv, self.source, SOURCES, out)
+            paths = executables_at(
+                self.setup, argv=argv, source=self.source, phase=SOURCES, out=out
+            )
             if isinstance(paths, Failure):
                 return paths
             if self.row.executable not in paths:
@@ -49,7 +51,13 @@ class BuildSide:
             text = paths[self.row.executable].read_text(
                 encoding="utf-8", errors="replace"
             )
-            return compile_from(self.setup, argv, text, SOURCES, self.row.name)
+            return compile_from(
+                self.setup,
+                argv=argv,
+                text=text,
+                phase=SOURCES,
+                entry_point=self.row.name,
+            )
 
 
 def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
@@ -120,5 +128,5 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
             f"head does not compile with {flag}: {after.first_line}",
             compiles=compiles + 2,
         )
-    proof = proof_after(base.row, moved_bytes, alone, after)
+    proof = proof_after(base.row, moved_bytes=moved_bytes, alone=alone, after=after)
     return replace(proof, knobs=(flag,), compiles=compiles + 2)

@@ -178,11 +178,15 @@ class _Experiment:
     def __init__(self, base: Splicer, head: Splicer, ladder: Ladder) -> None:
         self._base, self._head = base, head
         self._cuts = cuts_of(_steps(base.translation), _steps(head.translation))
-        self._forward = CrossFeed(base, head, self._cuts, ladder.climb)
+        self._forward = CrossFeed(
+            first=base, second=head, cuts=self._cuts, climb=ladder.climb
+        )
         self._backward: CrossFeed | None = None
         if base.translation.has_options:
             swapped = [cut.swapped for cut in self._cuts]
-            self._backward = CrossFeed(head, base, swapped, ladder.back)
+            self._backward = CrossFeed(
+                first=head, second=base, cuts=swapped, climb=ladder.back
+            )
 
     def proof(self, moved_bytes: int, most_compiles: int) -> PassProof:
         """Search the range in one order, and try it in the other.

@@ -73,7 +73,7 @@ def _experiment(
     regions = distance(own, wanted)
     if not regions:
         return ProgramExperiment(untried(SAME_REGIONS))
-    programs = Programs(base, head, wanted, regions)
+    programs = Programs(base=base, head=head, wanted=wanted, regions=regions)
     cut = _phase_cut(programs)
     restored = min(cut.before - cut.after, regions)
     proof = ProgramProof(
@@ -90,7 +90,11 @@ def _experiment(
         found = proved_pass(programs, cut)
     except NoText as stopped:
         proof = _with_bytes(
-            _without_pass(proof, str(stopped)), programs, base_flow, "", with_bytes
+            _without_pass(proof, str(stopped)),
+            programs=programs,
+            base_flow=base_flow,
+            pass_flow="",
+            with_bytes=with_bytes,
         )
         return ProgramExperiment(proof)
     covered = {
@@ -99,7 +103,14 @@ def _experiment(
     }
     proof = replace(proof, passed=found.proof)
     return ProgramExperiment(
-        _with_bytes(proof, programs, base_flow, found.flow, with_bytes), covered
+        _with_bytes(
+            proof,
+            programs=programs,
+            base_flow=base_flow,
+            pass_flow=found.flow,
+            with_bytes=with_bytes,
+        ),
+        covered,
     )
 
 
@@ -124,7 +135,7 @@ def _base_in_head(base: ProgramSide, head: ProgramSide) -> str:
     """Return base's program at `flow` as head's compiler prints it."""
     text = _named("base", base)
     try:
-        return Programs(base, head, {}, 0).fed(text, FLOW)
+        return Programs(base=base, head=head, wanted={}, regions=0).fed(text, FLOW)
     except NoText as stopped:
         raise NoText(f"head cannot read base's regions: {stopped}") from None
 
@@ -135,7 +146,7 @@ def _phase_cut(programs: Programs) -> PhaseCut:
     apart = {-1: programs.regions, last: 0}
     low, high = -1, last
     while high - low > 1:
-        middle = _nearest_fed(programs, low, high, apart)
+        middle = _nearest_fed(programs, low=low, high=high, apart=apart)
         if 2 * apart[middle] <= apart[low] + apart[high]:
             high = middle
         else:

@@ -335,7 +335,7 @@ class _Phase:
         """Run steps over a program, and head's compiler from the end of the phase on."""
         before: ProgramSide | None = None
         for side, runs in _by_side(steps):
-            text = self._handed(text, before, side, runs)
+            text = self._handed(text, before=before, side=side, runs=runs)
             before = side
         if before is self._base and self._base is not self._head:
             return self._programs.fed(text, self._cut.phase)

@@ -147,7 +147,12 @@ class Resources:
             tasks = []
             for plan, cells in plans:
                 if cells:
-                    session = Session(scratch, self.timeout_seconds, self.cancel, meter)
+                    session = Session(
+                        scratch=scratch,
+                        timeout_seconds=self.timeout_seconds,
+                        cancel=self.cancel,
+                        meter=meter,
+                    )
                     start = partial(
                         compile_cell,
                         plan.label,
@@ -161,7 +166,9 @@ class Resources:
                         )
                         for cell, at in cells
                     ]
-            run_all(tasks, self.jobs, self.cancel.set, self.progress)
+            run_all(
+                tasks, jobs=self.jobs, interrupt=self.cancel.set, watcher=self.progress
+            )
         return meter
 
 
@@ -258,7 +265,9 @@ def measure_sides(
 
     def finish(label: str, planned: PlannedCell, _layout: int, result: Result) -> None:
         """Measure, keep, and hand out one finished compile."""
-        cell = cell_of(planned, result, resources.texts, assembler)
+        cell = cell_of(
+            planned, result=result, texts=resources.texts, assembler=assembler
+        )
         cache.store(cell_key(digests[label], planned), cell)
         for other, same in waiters[_waiting_key(label, digests[label], planned)]:
             cells[other.label][same.key] = _labelled(cell, same)
@@ -310,7 +319,7 @@ def recheck(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
     """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
-    result = repeat_unsteady(plans, sides, rules, resources)
+    result = repeat_unsteady(plans, sides=sides, rules=rules, resources=resources)
     if not {"base", "head"} <= result.keys():
         return result
     budget, unsteady = _Budget(plans, result), _unsteady(result, rules)
@@ -324,16 +333,26 @@ def recheck(
             keys = tuple(key for key in keys if key in alarming)
         if chosen := budget.admit((key for key in keys if key not in unsteady), times):
             result = _repeated(
-                plans, result, chosen, range(times, times + 1), resources
+                plans,
+                sides=result,
+                keys=chosen,
+                layouts=range(times, times + 1),
+                resources=resources,
             )
-    return repeat_unsteady(plans, result, rules, resources)
+    return repeat_unsteady(plans, sides=result, rules=rules, resources=resources)
 
 
 def repeat_unsteady(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
     """The sides, of any labels, with each cell that does not repeat itself compiled TIMES times where it is planned."""
-    return _repeated(plans, sides, _unsteady(sides, rules), range(1, TIMES), resources)
+    return _repeated(
+        plans,
+        sides=sides,
+        keys=_unsteady(sides, rules),
+        layouts=range(1, TIMES),
+        resources=resources,
+    )
 
 
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
@@ -435,7 +454,7 @@ def _repeated(
 
     def finish(label: str, planned: PlannedCell, layout: int, result: Result) -> None:
         runs[label, planned.key, layout] = cell_of(
-            planned, result, resources.texts, assembler
+            planned, result=result, texts=resources.texts, assembler=assembler
         )
 
     resources.progress.stage(

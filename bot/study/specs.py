@@ -161,7 +161,9 @@ def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
         raise UsageError(
             what, where=f"{_RELEASES} {word}", hint=f"write {last}..{first}"
         )
-    yield from dict.fromkeys((old, *between(old, new, places, cancel), new))
+    yield from dict.fromkeys(
+        (old, *between(old, new=new, places=places, cancel=cancel), new)
+    )
 
 
 def expanded(place: str) -> list[str]:
@@ -225,7 +227,7 @@ def candidates_of(
     backward = ends is not None and ends[good] > ends[bad]
     first, last = places.release(good), places.release(bad)
     if not among and first and last:
-        middle = between(first, last, places, cancel)
+        middle = between(first, new=last, places=places, cancel=cancel)
         return (
             tuple(f"{places.project}=={release}" for release in (first, *middle, last)),
             backward,

@@ -83,7 +83,9 @@ def registered(setup: CompileSetup) -> Registered | Failure:
     """Ask the `iree-opt` beside the compiler for its options and its pipelines."""
     with temporary_directory("registered-", setup.session.scratch) as directory:
         help_text = directory / _HELP
-        asked = _ask(setup, ("--help-hidden",), directory, help_text)
+        asked = _ask(
+            setup, arguments=("--help-hidden",), directory=directory, stdout=help_text
+        )
         if asked is None or not asked.ok:
             return Failure("option", "iree-opt beside this compiler does not answer")
         text = help_text.read_text(encoding="utf-8", errors="replace")
@@ -103,7 +105,10 @@ def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str,
     (directory / _SOURCE).write_text("module {}\n", encoding="utf-8")
     wanted = f"--pass-pipeline=builtin.module(func.func({pipeline}))"
     asked = _ask(
-        setup, (wanted, "--dump-pass-pipeline", _SOURCE), directory, directory / _RESULT
+        setup,
+        arguments=(wanted, "--dump-pass-pipeline", _SOURCE),
+        directory=directory,
+        stdout=directory / _RESULT,
     )
     if asked is None or not asked.ok:
         return ()
@@ -136,7 +141,11 @@ def printed_side(side: LadderSide, directory: Path) -> Translation | Failure:
     phases = (f"--compile-from={SOURCES}", f"--compile-to={TARGETS}")
     arguments = ("-", *side.argv, *phases, *_PRINTED, "-o", _RESULT)
     failed = run_in(
-        side.setup, side.setup.toolchain.binary, arguments, directory, source
+        side.setup,
+        program=side.setup.toolchain.binary,
+        arguments=arguments,
+        directory=directory,
+        stdin=source,
     )
     if failed is not None:
         return failed
@@ -230,7 +239,13 @@ class Splicer:
 
     def _compiled(self, text: str, phase: str, entry_point: str) -> AloneCode | Failure:
         self.compiles += 1
-        return compile_from(self.side.setup, self.side.argv, text, phase, entry_point)
+        return compile_from(
+            self.side.setup,
+            argv=self.side.argv,
+            text=text,
+            phase=phase,
+            entry_point=entry_point,
+        )
 
     def _optimized(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
         """Return the module after these passes.

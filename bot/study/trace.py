@@ -49,7 +49,10 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             raise NoVerdict(f"was not compiled: {why}", where=f"{key}, {name}")
     deltas = diff(both.sides["base"], both.sides["head"])
     causes = explanations(
-        both.sides["base"], both.sides["head"], deltas, both.work.config.components
+        both.sides["base"],
+        head=both.sides["head"],
+        deltas=deltas,
+        sections=both.work.config.components,
     )
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
@@ -60,18 +63,26 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         both.work.resources() as resources,
         side_tracers(both.plans, resources) as tracers,
     ):
-        sides = with_ladders(both.plans, both.sides, [wanted], resources, tracers)
+        sides = with_ladders(
+            both.plans,
+            sides=both.sides,
+            wanted=[wanted],
+            resources=resources,
+            tracers=tracers,
+        )
         sides = with_traces(
             both.plans,
-            sides,
-            [(key, delta)],
-            resources,
+            sides=sides,
+            moved=[(key, delta)],
+            resources=resources,
             tracers=tracers,
             with_bytes=True,
         )
         head, base_compiler = sides["head"].cells[0], sides["base"].compiler.digest
-        ladder = fitting_ladder(delta.base, delta.head, head, base_compiler)
-        proofs = _proofs(both, delta, ladder, tracers)
+        ladder = fitting_ladder(
+            delta.base, head=delta.head, cell=head, base_compiler=base_compiler
+        )
+        proofs = _proofs(both, delta=delta, ladder=ladder, tracers=tracers)
     here = [plan.label for plan in both.plans]
     rows = {
         name: row
@@ -161,7 +172,10 @@ def _chosen(
         for row in cells["base"].dispatches
         if row.name in heads and row.name not in paired
     ]
-    pairs += [DispatchDelta(row, heads[row.name], "same-name", None) for row in same]
+    pairs += [
+        DispatchDelta(base=row, head=heads[row.name], matched="same-name", cause=None)
+        for row in same
+    ]
     one_side, _, name = wanted.partition(":")
     one_side, wanted = (
         (one_side, name) if one_side in SIDES else ("", wanted)

@@ -106,9 +106,19 @@ class SideTracer:
             return DispatchTrace((), why)
         if before is None:
             return printed_passes(
-                self._setup, argv, sources[row.executable], row, trace_options(row.name)
+                self._setup,
+                argv=argv,
+                source=sources[row.executable],
+                row=row,
+                options=trace_options(row.name),
             )
-        return with_llvm_passes(self._setup, argv, sources[row.executable], row, before)
+        return with_llvm_passes(
+            self._setup,
+            argv=argv,
+            source=sources[row.executable],
+            row=row,
+            trace=before,
+        )
 
     def ladder_side(self, cell: Cell, row: Dispatch) -> LadderSide:
         """One dispatch, and what compiles it alone on this side."""
@@ -120,12 +130,20 @@ class SideTracer:
         )
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure):
-            return LadderSide(self._setup, argv, row, sources)
+            return LadderSide(setup=self._setup, argv=argv, row=row, source=sources)
         path = sources.get(row.executable)
         if path is None:
-            return LadderSide(self._setup, argv, row, Failure("read", _NO_SOURCE))
+            return LadderSide(
+                setup=self._setup,
+                argv=argv,
+                row=row,
+                source=Failure("read", _NO_SOURCE),
+            )
         return LadderSide(
-            self._setup, argv, row, path.read_text(encoding="utf-8", errors="replace")
+            setup=self._setup,
+            argv=argv,
+            row=row,
+            source=path.read_text(encoding="utf-8", errors="replace"),
         )
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
@@ -157,7 +175,10 @@ class SideTracer:
             text = LOCATION.sub(b"", source.read_bytes())
             model.write_bytes(text)
             why = compile_printing(
-                self._setup, (*planned.argv, *PROGRAM_OPTIONS), model, directory
+                self._setup,
+                flags=(*planned.argv, *PROGRAM_OPTIONS),
+                source=model,
+                directory=directory,
             )
             try:
                 return why or ProgramReader(directory / PROGRAM_FOLDER, text)
@@ -180,10 +201,10 @@ class SideTracer:
                     if isinstance(source, Failure)
                     else executables_at(
                         self._setup,
-                        argv,
-                        CompileInput(planned.model.name, source),
-                        SOURCES,
-                        out,
+                        argv=argv,
+                        source=CompileInput(planned.model.name, source),
+                        phase=SOURCES,
+                        out=out,
                     )
                 )
             return self._sources[planned.key]
@@ -198,7 +219,10 @@ def side_tracers(
         tracers = {}
         for plan in plans:
             session = Session(
-                scratch, resources.timeout_seconds, resources.cancel, Meter()
+                scratch=scratch,
+                timeout_seconds=resources.timeout_seconds,
+                cancel=resources.cancel,
+                meter=Meter(),
             )
             bindings = stack.enter_context(
                 closing(working(plan.toolchain, resources.cancel))
@@ -435,8 +459,8 @@ def with_traces(
     here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
     budget, known = (
-        TraceBudget(sides, here.keys(), same, work),
-        _known(here, sides, moved, resources),
+        TraceBudget(sides=sides, here=here.keys(), same=same, work=work),
+        _known(here, sides=sides, chosen=moved, resources=resources),
     )
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
@@ -444,7 +468,13 @@ def with_traces(
         experiments = ProgramExperiments(
             sides, open_tracers, programs, with_bytes=with_bytes
         )
-        pairs = _Pairs(sides, open_tracers, known, same, experiments)
+        pairs = _Pairs(
+            sides=sides,
+            tracers=open_tracers,
+            known=known,
+            same=same,
+            experiments=experiments,
+        )
 
         def trace(those: Sequence[Moved], *, codes: bool) -> None:
             tasks = [
@@ -457,7 +487,12 @@ def with_traces(
             ]
             if tasks and here:
                 resources.progress.stage("tracing", len(tasks), "dispatch")
-            run_all(tasks, resources.jobs, resources.cancel.set, resources.progress)
+            run_all(
+                tasks,
+                jobs=resources.jobs,
+                interrupt=resources.cancel.set,
+                watcher=resources.progress,
+            )
 
         trace(chosen, codes=False)
         trace(
@@ -466,7 +501,14 @@ def with_traces(
         )
     return {
         side: (
-            _with_those(here[side], snapshot, moved, chosen, known, resources)
+            _with_those(
+                here[side],
+                snapshot=snapshot,
+                moved=moved,
+                chosen=chosen,
+                known=known,
+                resources=resources,
+            )
             if side in here
             else snapshot
         )
@@ -552,7 +594,12 @@ def traced(
 ) -> dict[str, Snapshot]:
     """Both sides, with traces of what moved most without a cause that is known otherwise."""
     deltas = diff(sides["base"], sides["head"])
-    causes = explanations(sides["base"], sides["head"], deltas, work.config.components)
+    causes = explanations(
+        sides["base"],
+        head=sides["head"],
+        deltas=deltas,
+        sections=work.config.components,
+    )
     moved = worth_tracing(causes, changed_models(sides["base"], sides["head"]))
     if not moved or not any(plan.compiler.is_traced for plan in plans):
         return dict(sides)
@@ -561,7 +608,9 @@ def traced(
         " compilers"
     )
     with work.resources() as resources:
-        return with_traces(plans, sides, moved, resources, work_for(sides))
+        return with_traces(
+            plans, sides=sides, moved=moved, resources=resources, work=work_for(sides)
+        )
 
 
 def with_largest_traced(
@@ -580,14 +629,17 @@ def with_largest_traced(
     rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
     if not rows or not plan.compiler.is_traced:
         return snapshot
-    largest = [(key, DispatchDelta(None, row, "", None)) for key, row in rows[:most]]
+    largest = [
+        (key, DispatchDelta(base=None, head=row, matched="", cause=None))
+        for key, row in rows[:most]
+    ]
     what = plural(len(largest), "largest dispatch")
     work.show.say(f"tracing the {what} through the passes, for later pull requests")
     with work.resources() as resources:
         return with_traces(
             [plan],
-            {plan.label: snapshot},
-            largest,
-            resources,
-            work_for({plan.label: snapshot}),
+            sides={plan.label: snapshot},
+            moved=largest,
+            resources=resources,
+            work=work_for({plan.label: snapshot}),
         )[plan.label]

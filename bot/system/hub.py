@@ -160,11 +160,11 @@ class BoundedRetry(GithubRetry):
         try:
             following: Any = super().increment(
                 method,
-                url,
-                response,  # type: ignore[arg-type]
-                error,
-                _pool,
-                _stacktrace,
+                url=url,
+                response=response,  # type: ignore[arg-type]
+                error=error,
+                _pool=_pool,
+                _stacktrace=_stacktrace,
             )
         except MaxRetryError:
             if (
@@ -394,11 +394,11 @@ def connect(
         api_version="2022-11-28",
     )
     return Hub(
-        repository,
-        _Requester(**github.requester.kwargs),
-        backoff_seconds,
-        timeout_seconds,
-        login,
+        repository=repository,
+        requester=_Requester(**github.requester.kwargs),
+        backoff_seconds=backoff_seconds,
+        timeout_seconds=timeout_seconds,
+        login=login,
     )
 
 

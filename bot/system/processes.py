@@ -351,7 +351,9 @@ def run(
     pipe = cast("IO[bytes]", child.stdout or child.stderr)
     head, ended = Head(pipe.fileno(), keeping), None
     try:
-        ended = _watch(child, head, time.monotonic() + timeout_seconds, cancel)
+        ended = _watch(
+            child, head=head, deadline=time.monotonic() + timeout_seconds, cancel=cancel
+        )
         if ended is not None:
             head.drain_rest()
     finally:

@@ -28,12 +28,12 @@ from bot.errors import UsageError
                 " '--iree-opt-level=O2 --a' --flags=--b=1"
             ),
             Typed(
-                "compare",
-                "base",
-                "head",
-                ("bert*", "m"),
-                ("vmvx",),
-                ("--iree-opt-level=O2", "--a", "--b=1"),
+                verb="compare",
+                base="base",
+                head="head",
+                models=("bert*", "m"),
+                targets=("vmvx",),
+                flags=("--iree-opt-level=O2", "--a", "--b=1"),
             ),
         ),
         (

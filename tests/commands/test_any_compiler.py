@@ -658,7 +658,12 @@ def test_where_python_is_installed_is_no_part_of_a_compiler(
         monkeypatch.setattr(sys, "_base_executable", str(place / "python3"))
         command = Command(("x",), ("*",), str(tmp_path), "kerneler")
         made = command_compiler(
-            command, str(path), place / "cache", Places(no_index=True), print, Cancel()
+            command,
+            spec=str(path),
+            cache=place / "cache",
+            places=Places(no_index=True),
+            say=print,
+            cancel=Cancel(),
         )
         digests.add(made.info.digest)
     assert len(digests) == 1

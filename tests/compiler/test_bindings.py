@@ -196,7 +196,9 @@ def importer(
 def model(home: Path, name: str) -> Model:
     path = home / name
     path.write_text("a model")
-    return Model(path.stem, str(path), name, "0" * 64, 7)
+    return Model(
+        name=path.stem, path=str(path), shown=name, digest="0" * 64, size_bytes=7
+    )
 
 
 def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path) -> None:

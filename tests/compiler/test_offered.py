@@ -45,7 +45,13 @@ def found(
 ) -> tuple[Toolchain, list[str]]:
     said: list[str] = []
     return (
-        resolve(spec, tmp_path / "cache", cancel or Cancel(), said.append, places),
+        resolve(
+            spec,
+            cache=tmp_path / "cache",
+            cancel=cancel or Cancel(),
+            say=said.append,
+            places=places,
+        ),
         said,
     )
 

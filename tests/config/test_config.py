@@ -196,8 +196,24 @@ def test_rules(load: Load) -> None:
         LevelSpec(limit=Amount(120, "own", "120")),
     )
     assert load(RULES + text).thresholds == (
-        Rule("size", ("artifact_bytes",), ("bert_*",), ("*",), one_and_a_half, five, 3),
-        Rule("rule 2", ("executables",), ("*",), ("vmvx",), two, budget, 8),
+        Rule(
+            name="size",
+            metrics=("artifact_bytes",),
+            models=("bert_*",),
+            targets=("*",),
+            warn=one_and_a_half,
+            fail=five,
+            line=3,
+        ),
+        Rule(
+            name="rule 2",
+            metrics=("executables",),
+            models=("*",),
+            targets=("vmvx",),
+            warn=two,
+            fail=budget,
+            line=8,
+        ),
         Rule("rule 3", ("compile_cpu_ms",), line=9),
         Rule("rule 4", ("*",), line=10),
     )

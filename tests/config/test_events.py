@@ -158,7 +158,11 @@ def test_every_case_has_its_payload() -> None:
 
 
 COMMENT = Comment(
-    492700400, "Codertocat", 1, "/code-size rerun", "2019-05-15T15:20:21Z"
+    id=492700400,
+    author="Codertocat",
+    pull_number=1,
+    line="/code-size rerun",
+    written_at="2019-05-15T15:20:21Z",
 )
 
 

@@ -27,7 +27,13 @@ def test_a_model_is_named_by_its_stem_and_known_by_its_bytes(
     suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, digest = suite / "bert.f32.mlir", hashlib.sha256(b"module {}\n").hexdigest()
-    expected = Model("bert.f32", str(path), "suite/bert.f32.mlir", digest, 10)
+    expected = Model(
+        name="bert.f32",
+        path=str(path),
+        shown="suite/bert.f32.mlir",
+        digest=digest,
+        size_bytes=10,
+    )
     assert load_models([path], suite.parent) == (expected,)
     models = load_models([suite / "gpt2.mlirbc", path], None)
     assert [(model.name, model.size_bytes) for model in models] == [

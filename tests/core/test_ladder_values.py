@@ -34,7 +34,15 @@ def ladder(
     head: int | None, base: int | None, down: Climb, back: Climb | None = None
 ) -> Ladder:
     ends = rungs(head, base)
-    return Ladder(HEAD_CODE, BASE_CODE, "0" * 64, ends[0], ends[1], down, back)
+    return Ladder(
+        head_code=HEAD_CODE,
+        base_code=BASE_CODE,
+        base_compiler="0" * 64,
+        head=ends[0],
+        base=ends[1],
+        climb=down,
+        back=back,
+    )
 
 
 def swapped(one: Ladder) -> Ladder:

@@ -44,12 +44,12 @@ def side(version: str, dispatch: Dispatch, ladders: dict[str, Ladder]) -> Snapsh
 
 BASE = side("1", row(60, BASE_CODE), {})
 LADDER = Ladder(
-    HEAD_CODE,
-    BASE_CODE,
-    BASE.compiler.digest,
-    Rung(100),
-    Rung(60),
-    Climb(Rung(100), Rung(90), Rung(70)),
+    head_code=HEAD_CODE,
+    base_code=BASE_CODE,
+    base_compiler=BASE.compiler.digest,
+    head=Rung(100),
+    base=Rung(60),
+    climb=Climb(Rung(100), Rung(90), Rung(70)),
 )
 
 

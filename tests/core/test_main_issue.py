@@ -19,15 +19,17 @@ from bot.core.hidden_state import LINE_LIMIT
 from bot.core.publication import Acceptance, Seen
 
 GOOD, FIRST, NEWEST = "a" * 40, "b" * 40, "c" * 40
-FOUND = Seen("bert", "vmvx", "artifact_bytes", "change", 2_000)
+FOUND = Seen(
+    model="bert", target="vmvx", metric="artifact_bytes", kind="change", value=2_000
+)
 STATE = IssueState(
-    GOOD,
-    FIRST,
-    NEWEST,
-    (FOUND,),
-    (MergedPull(7, "-->\n`x`"),),
-    3,
-    Acceptance("alice", 9, (FOUND,)),
+    good_sha=GOOD,
+    first_sha=FIRST,
+    newest_sha=NEWEST,
+    findings=(FOUND,),
+    pulls=(MergedPull(7, "-->\n`x`"),),
+    unasked=3,
+    acceptance=Acceptance("alice", 9, (FOUND,)),
 )
 MARKER = issue_marker("default")
 

@@ -70,7 +70,13 @@ def delta(
 ) -> CellDelta:
     left = Cell(key, "ok", {metric: base}) if base is not None else None
     right = Cell(key, status, {metric: head}, reasons={metric: "no such section"})
-    return CellDelta(key, state, {metric: MetricDelta(metric, base, head)}, left, right)
+    return CellDelta(
+        key=key,
+        state=state,
+        metrics={metric: MetricDelta(metric, base, head)},
+        base=left,
+        head=right,
+    )
 
 
 def cell(model: str, metric: str, base: int | None, head: int | None) -> CellDelta:
@@ -333,7 +339,13 @@ def test_a_model_that_compiles_nowhere_is_not_measured(
 
 def test_a_state_finding_has_how_the_cell_ended() -> None:
     crash = Failure("compile", "boom", None, "SIGSEGV")
-    gate = Failure("stack-limit", "too much", 1, None, 73_728)
+    gate = Failure(
+        stage="stack-limit",
+        message="too much",
+        exit_code=1,
+        signal=None,
+        figure_bytes=73_728,
+    )
     one = delta("vm_bytes", 1, 1, state="newly-broken")
     ends = (
         Cell(KEY, "failed", failure=crash),
@@ -357,7 +369,14 @@ PLAIN, CRASH = (
     Failure("compile", "boom", None, "SIGSEGV"),
 )
 SHARED = [
-    Failure("compile", f"uses {size} bytes", 1, None, size) for size in (81_920, 90_000)
+    Failure(
+        stage="compile",
+        message=f"uses {size} bytes",
+        exit_code=1,
+        signal=None,
+        figure_bytes=size,
+    )
+    for size in (81_920, 90_000)
 ]
 ELSEWHERE = delta("vm_bytes", 1, 1, key=CellKey("m", "elsewhere"), state="same")
 STRICT: dict[str, Status] = {**DEFAULT_STATES, "broken": "fail"}
@@ -412,11 +431,11 @@ def test_what_is_not_known() -> None:
 def broken(base: Failure, head: Failure, model: str = "m") -> CellDelta:
     key = CellKey(model, "t")
     return CellDelta(
-        key,
-        "broken",
-        {},
-        Cell(key, "failed", failure=base),
-        Cell(key, "failed", failure=head),
+        key=key,
+        state="broken",
+        metrics={},
+        base=Cell(key, "failed", failure=base),
+        head=Cell(key, "failed", failure=head),
     )
 
 

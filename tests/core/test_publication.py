@@ -33,20 +33,27 @@ from bot.core.snapshot import Cell, CellKey, CompileOutcome, Failure, Snapshot
 
 CELL = CellKey("bert", "vmvx")
 GROWTH = Finding(
-    CELL,
-    "fail",
-    "artifact_bytes",
-    "code size",
-    "change",
-    "4KiB",
-    "+9,000 B",
-    1_000,
-    10_000,
-    12,
+    key=CELL,
+    level="fail",
+    metric="artifact_bytes",
+    rule="code size",
+    kind="change",
+    limit="4KiB",
+    actual="+9,000 B",
+    base=1_000,
+    head=10_000,
+    line=12,
 )
 ENDED = ("ok", "failed: compile")
 BROKEN = Finding(
-    CELL, "fail", None, "states", "state", "newly-broken", "ok → failed", outcomes=ENDED
+    key=CELL,
+    level="fail",
+    metric=None,
+    rule="states",
+    kind="state",
+    limit="newly-broken",
+    actual="ok → failed",
+    outcomes=ENDED,
 )
 OVER = replace(BROKEN, head=73_728, outcomes=("ok", "over-stack-limit: stack-limit"))
 WARNING = replace(GROWTH, level="warn", metric="vm_bytes")
@@ -65,8 +72,22 @@ def status(finding: Finding, taken: Acceptance | None) -> str:
 
 def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
     assert seen([WARNING, GROWTH, BROKEN]) == (
-        Seen("bert", "vmvx", "", "state", None, "newly-broken: failed: compile"),
-        Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, ""),
+        Seen(
+            model="bert",
+            target="vmvx",
+            metric="",
+            kind="state",
+            value=None,
+            limit="newly-broken: failed: compile",
+        ),
+        Seen(
+            model="bert",
+            target="vmvx",
+            metric="artifact_bytes",
+            kind="change",
+            value=10_000,
+            limit="",
+        ),
     )
     taken = accept(Verdict("fail", (GROWTH, WARNING)), acceptance(GROWTH))
     assert taken == Verdict("warn", (replace(GROWTH, accepted="octocat"), WARNING))
@@ -166,7 +187,14 @@ def test_accepting_one_reason_of_a_failure_does_not_accept_another(stage: str) -
 # What a comment remembers.
 
 MARKER = "<!-- code-size-bot:default -->"
-SEEN = Seen("bert", "vmvx", "artifact_bytes", "change", 10_000, "")
+SEEN = Seen(
+    model="bert",
+    target="vmvx",
+    metric="artifact_bytes",
+    kind="change",
+    value=10_000,
+    limit="",
+)
 GIVEN = Acceptance("octo --> cat", 3, (SEEN, SEEN))
 STATE = CommentState(True, (SEEN,), GIVEN)
 
@@ -215,12 +243,12 @@ def many(count: int, noise: int = 0) -> tuple[Seen, ...]:
 
     rows = (
         Seen(
-            f"model_{i}_{odd(i)}",
-            "vmvx",
-            "artifact_bytes",
-            odd(noise, i),
-            i * i,
-            odd(noise),
+            model=f"model_{i}_{odd(i)}",
+            target="vmvx",
+            metric="artifact_bytes",
+            kind=odd(noise, i),
+            value=i * i,
+            limit=odd(noise),
         )
         for i in range(count)
     )
@@ -252,7 +280,9 @@ def changed(index: int, value: Any) -> list[Any]:
 
 
 def test_the_plain_form_is_read() -> None:
-    one = (Seen("m", "t", "", "state", None, "new"),)
+    one = (
+        Seen(model="m", target="t", metric="", kind="state", value=None, limit="new"),
+    )
     taken = Acceptance("who", 3, one)
     assert decode(comment(line_of(PLAIN))) == CommentState(True, one, taken)
     by_command = changed(2, ["who", 3, [ROW], "as discussed"])

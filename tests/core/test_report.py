@@ -26,7 +26,13 @@ def test_all_that_a_report_says() -> None:
     first, *rest = verdict.findings
     findings = (replace(first, accepted="octocat"), *rest)
     edits = (
-        ModelEdit("a", None, "2" * 64, {"arith.addf": 1}, {"head": 1}),
+        ModelEdit(
+            model="a",
+            base=None,
+            head="2" * 64,
+            operations={"arith.addf": 1},
+            components={"head": 1},
+        ),
         ModelEdit("b", "1" * 64, "2" * 64),
     )
     baseline = Baseline("--base 3.11.0", "5" * 40, 2)

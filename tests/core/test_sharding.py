@@ -142,11 +142,11 @@ ROCM = Target("rocm", "rocm", ("--iree-rocm-target=gfx942",))
 
 def model(name: str, size_bytes: int = 100, suffix: str = ".mlir") -> Model:
     return Model(
-        name,
-        f"/elsewhere/{name}{suffix}",
-        f"configs/models/{name}{suffix}",
-        "d" * 64,
-        size_bytes,
+        name=name,
+        path=f"/elsewhere/{name}{suffix}",
+        shown=f"configs/models/{name}{suffix}",
+        digest="d" * 64,
+        size_bytes=size_bytes,
     )
 
 
@@ -328,7 +328,8 @@ def test_runners_read_the_plan_as_it_was_dealt(
         and len(parts) == count
     )
     read = tuple(
-        assigned(CELLS, text, index, count, "plan") for index in range(1, count + 1)
+        assigned(CELLS, plan=text, index=index, count=count, where="plan")
+        for index in range(1, count + 1)
     )
     assert read == parts
     assert [row["cells"] for row in json.loads(text)["include"]] == [
@@ -349,13 +350,13 @@ def test_runners_read_the_plan_as_it_was_dealt(
 )
 def test_what_is_no_plan_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a plan"):
-        assigned(CELLS, text, 1, 1, "--plan")
+        assigned(CELLS, plan=text, index=1, count=1, where="--plan")
 
 
 def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
     def refused(cells: Sequence[PlannedCell], text: str, index: int, count: int) -> str:
         with pytest.raises(InputError) as caught:
-            assigned(cells, text, index, count, "the plan")
+            assigned(cells, plan=text, index=index, count=count, where="the plan")
         return caught.value.line
 
     other = canonical(matrix(CELLS[3:], 1)).decode()
@@ -377,7 +378,7 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
     wide = canonical(matrix(CELLS, 20)).decode()
     assert (
         len(json.loads(wide)["include"]) == 18
-        and assigned(CELLS, wide, 20, 20, "the plan") == ()
+        and assigned(CELLS, plan=wide, index=20, count=20, where="the plan") == ()
     )
 
 
@@ -391,7 +392,9 @@ def test_a_plan_says_what_nightly_is_for_all_its_runners() -> None:
     )
     text = canonical(moving).decode()
     assert agreed(text) == {"nightly": "3.14.0rc20261101"}
-    assert assigned(CELLS, text, 1, 2, "the plan") == shard(CELLS, 1, 2)
+    assert assigned(CELLS, plan=text, index=1, count=2, where="the plan") == shard(
+        CELLS, 1, 2
+    )
     for wrong in (
         {"3.13.0": "3.14.0"},
         {"nightly": "../evil"},

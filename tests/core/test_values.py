@@ -114,7 +114,14 @@ def test_parts_and_rest_sum_to_the_whole(
 ) -> None:
     assert Reading("elf", sum(parts.values()) + rest, parts).unattributed_bytes == rest
     assert (
-        ArtifactReading(code + vm + 7 + rest, code, vm, 7, rest, ()).artifact_bytes
+        ArtifactReading(
+            artifact_bytes=code + vm + 7 + rest,
+            executable_bytes=code,
+            vm_bytes=vm,
+            rodata_bytes=7,
+            unattributed_bytes=rest,
+            executables=(),
+        ).artifact_bytes
         == code + vm + 7 + rest
     )
 

@@ -294,7 +294,7 @@ def two_kinds() -> str:
 def test_what_is_too_dear_is_left_and_nothing_is_folded(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dear = Price(100, 150, 12, 1.5, 1.4, 1.6)
+    dear = Price(before_us=100, after_us=150, pairs=12, ratio=1.5, low=1.4, high=1.6)
     monkeypatch.setattr(Bench, "price", lambda _self, _attempt: dear)
     found = cells(
         folded(home, "dear", "--model", "layers", "--max-slowdown", "1%"), "layers"
@@ -401,7 +401,16 @@ def test_what_the_stack_limit_refuses_is_not_folded(
             "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for"
             " function. Got 40000 bytes"
         )
-        return replace(found, refusal=Failure("stack-limit", message, 1, None, 40_000))
+        return replace(
+            found,
+            refusal=Failure(
+                stage="stack-limit",
+                message=message,
+                exit_code=1,
+                signal=None,
+                figure_bytes=40_000,
+            ),
+        )
 
     monkeypatch.setattr("bot.study.fold_attempts.compile_directly", refused)
     cell = folded(home, "within", config="within.yml").cells[0]

@@ -180,7 +180,12 @@ def of(name: str, operation: str, maps: str = "", kinds: str = "") -> Region:
         f"        %c = arith.constant 3 : i32\n        {operation}\n       "
         " linalg.yield %1 : i32\n"
     )
-    return Region(name, [TYPE], TYPE, generic("%x0", "%y", TYPE, body, maps, kinds))
+    return Region(
+        name,
+        [TYPE],
+        TYPE,
+        generic("%x0", result="%y", type_=TYPE, body=body, maps=maps, kinds=kinds),
+    )
 
 
 def of_two(name: str, operands: str) -> Region:

@@ -21,7 +21,9 @@ from bot.study.fold_search import Searched, affordable, kind_of, permitted, sear
 from bot.study.folding import Audited, model_of
 from bot.study.rewriting import FoldedGroup, Group, Groups, LeftGroup
 
-PLANNED = PlannedCell(Model("m", "", "", "", 0), Target("t", "llvm-cpu"))
+PLANNED = PlannedCell(
+    Model(name="m", path="", shown="", digest="", size_bytes=0), Target("t", "llvm-cpu")
+)
 HOST_BYTES = 5_000
 SITE_BYTES = 40
 """What each member of a folded group adds to the host's program."""
@@ -59,7 +61,14 @@ class World:
             if group in self.unfit
         )
         folded = tuple(FoldedGroup(group, ("i32",)) for group in made)
-        return Attempt(asked, self._cell(made), Path(), PLANNED, folded, left)
+        return Attempt(
+            groups=asked,
+            cell=self._cell(made),
+            program=Path(),
+            planned=PLANNED,
+            folded=folded,
+            left=left,
+        )
 
     def _cell(self, groups: Sequence[Group]) -> Cell:
         if message := self.fails(groups):
@@ -72,7 +81,13 @@ class World:
             sizes[group[0]] = self.folded.get(group, whole // 2)
         sites = sum(SITE_BYTES * len(group) for group in groups)
         rows = tuple(
-            Dispatch(name, f"{name}_f", "k", 1, size if self.tells_code else None)
+            Dispatch(
+                executable=name,
+                name=f"{name}_f",
+                kind="k",
+                sites=1,
+                code_bytes=size if self.tells_code else None,
+            )
             for name, size in sorted(sizes.items())
         )
         return Cell(
@@ -109,12 +124,12 @@ def world(
 ) -> World:
     found = replace(found_of(list(code), **levels), elements=dict(elements or {}))
     return World(
-        code,
-        found,
-        folded or {},
-        fails or (lambda _groups: ""),
-        frozenset(unfit),
-        tells_code,
+        code=code,
+        found=found,
+        folded=folded or {},
+        fails=fails or (lambda _groups: ""),
+        unfit=frozenset(unfit),
+        tells_code=tells_code,
     )
 
 
@@ -381,7 +396,12 @@ def worlds(draw: st.DrawFn) -> World:
         else frozenset[Group]()
     )
     return World(
-        code, found_of(names, **levels), folded, fails, unfit, draw(st.booleans())
+        code=code,
+        found=found_of(names, **levels),
+        folded=folded,
+        fails=fails,
+        unfit=unfit,
+        tells_code=draw(st.booleans()),
     )
 
 
@@ -430,7 +450,14 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
 
     def price(attempt: Attempt) -> Price:
         ratio = 1 + sum((COSTS[group] for group in attempt.groups), 0.0)
-        return Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
+        return Price(
+            before_us=100,
+            after_us=round(100 * ratio),
+            pairs=12,
+            ratio=ratio,
+            low=ratio,
+            high=ratio,
+        )
 
     attempt, dropped, told = affordable(
         world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown
@@ -458,7 +485,14 @@ def cell(
     target: str, after: int | None, equal: bool | None, model: str = "m"
 ) -> FoldCell:
     return FoldCell(
-        model, target, "folded", BeforeAfter(30, after), BYTES, equal, (), ()
+        model=model,
+        target=target,
+        state="folded",
+        executables=BeforeAfter(30, after),
+        artifact_bytes=BYTES,
+        equal=equal,
+        folded=(),
+        left=(),
     )
 
 
@@ -475,7 +509,9 @@ def cell(
 def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(
     cells: list[FoldCell], folded: int | None
 ) -> None:
-    planned = PlannedCell(Model("m", "", "", "", 0), Target("a", "vmvx"))
+    planned = PlannedCell(
+        Model(name="m", path="", shown="", digest="", size_bytes=0), Target("a", "vmvx")
+    )
     measured = Cell(
         CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30}
     )

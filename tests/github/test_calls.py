@@ -263,14 +263,32 @@ def test_an_update_is_tried_again_within_bounds(world: World) -> None:
 
 def check(count: int) -> CheckRun:
     notes = (
-        Annotation("models/a.mlir", 1 + n, "failure", f"title {n}", f"message {n}")
+        Annotation(
+            path="models/a.mlir",
+            line=1 + n,
+            level="failure",
+            title=f"title {n}",
+            message=f"message {n}",
+        )
         for n in range(count)
     )
-    return CheckRun("Code size", "failure", "2 findings", "## Summary", tuple(notes))
+    return CheckRun(
+        name="Code size",
+        conclusion="failure",
+        title="2 findings",
+        summary="## Summary",
+        annotations=tuple(notes),
+    )
 
 
 def write_check(hub: Hub, written: CheckRun) -> None:
-    publish_check(hub, HEAD, written, DETAILS, Result(12, written.conclusion))
+    publish_check(
+        hub,
+        head_sha=HEAD,
+        check=written,
+        details_url=DETAILS,
+        result=Result(12, written.conclusion),
+    )
 
 
 @pytest.mark.parametrize(("count", "calls"), [(0, 1), (50, 1), (51, 2), (130, 3)])
@@ -350,9 +368,18 @@ def test_texts_are_clipped_to_what_github_takes(world: World) -> None:
     write_check(world.hub, CheckRun("Code size", "success", "T" * 255, "s" * 65_535))
     output = world.github.check_runs[0]["output"]
     assert (output["title"], output["summary"]) == ("T" * 255, "s" * 65_535)
-    long = Annotation("a.mlir", 3, "warning", "t" * 300, "ü" * 70_000)
+    long = Annotation(
+        path="a.mlir", line=3, level="warning", title="t" * 300, message="ü" * 70_000
+    )
     write_check(
-        world.hub, CheckRun("Code size", "failure", "T" * 300, "ü" * 70_000, (long,))
+        world.hub,
+        CheckRun(
+            name="Code size",
+            conclusion="failure",
+            title="T" * 300,
+            summary="ü" * 70_000,
+            annotations=(long,),
+        ),
     )
     run = world.github.check_runs[1]
     (shown,) = run["annotations"]

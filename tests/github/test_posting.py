@@ -362,7 +362,13 @@ def test_numbers_of_an_artifact_are_no_sizes_of_memory(
     stage: Stage, count: int
 ) -> None:
     base, head = side(BASE), side(MERGE, 2_000_000)
-    vast = Dispatch("main_dispatch_0", "main_dispatch_0", "matmul", count, count)
+    vast = Dispatch(
+        executable="main_dispatch_0",
+        name="main_dispatch_0",
+        kind="matmul",
+        sites=count,
+        code_bytes=count,
+    )
     head = replace(
         head, cells=tuple(replace(cell, dispatches=(vast,)) for cell in head.cells)
     )

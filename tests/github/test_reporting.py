@@ -67,7 +67,15 @@ def test_a_job_that_left_nothing_is_unknown_with_how_it_ended(
     ended = "" if outcome == "success" else f" and ended with {outcome}"
     words = f"the job that measures left no result{ended}"
     assert_unknown(
-        stage, reported(stage, stage.home / "nothing", head, merge, outcome), words
+        stage,
+        reported(
+            stage,
+            folder=stage.home / "nothing",
+            head=head,
+            merge=merge,
+            outcome=outcome,
+        ),
+        words,
     )
 
 

@@ -33,7 +33,9 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 def row(
     good: str, bad: str, *among: str, places: Places | None = None
 ) -> tuple[tuple[str, ...], bool]:
-    specs, backward = candidates_of(good, bad, among, places or Places(), Cancel())
+    specs, backward = candidates_of(
+        good, bad=bad, among=among, places=places or Places(), cancel=Cancel()
+    )
     return tuple(release_in(spec) or spec for spec in specs), backward
 
 

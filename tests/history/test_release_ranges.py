@@ -14,7 +14,7 @@ from bot.core.snapshot import CompilerInfo
 from bot.errors import ConfigError
 
 HEADER = "schema: code-size-config/1\ntargets:\n"
-MODEL = Model("m", "m.mlir", "m.mlir", "a" * 64, 1)
+MODEL = Model(name="m", path="m.mlir", shown="m.mlir", digest="a" * 64, size_bytes=1)
 RANGES = (("<3.11", ("--old",)), (">=3.11,<3.12", ()), ("==3.12.*", ("--odd",)))
 TARGET = Target("t", "vmvx", ("--new",), releases=RANGES)
 

@@ -33,9 +33,21 @@ def ladder(sizes: tuple[int | None, ...], knobs: KnobProof | None = None) -> Lad
     """Make a ladder of the sizes of head, source, configured, translated, optimized, control and base."""
     rungs = [Rung(why="it failed") if size is None else Rung(size) for size in sizes]
     head, source, configured, translated, optimized, control, base = rungs
-    climb = Climb(source, configured, translated, optimized, control)
+    climb = Climb(
+        source=source,
+        configured=configured,
+        translated=translated,
+        optimized=optimized,
+        control=control,
+    )
     return Ladder(
-        "h".ljust(16, "-"), "b".ljust(16, "-"), COMPILER, head, base, climb, knobs=knobs
+        head_code="h".ljust(16, "-"),
+        base_code="b".ljust(16, "-"),
+        base_compiler=COMPILER,
+        head=head,
+        base=base,
+        climb=climb,
+        knobs=knobs,
     )
 
 

@@ -54,7 +54,11 @@ def _told(
     base: Cell, head: Cell, same_model: bool = True, same_command: bool = True
 ) -> Explanation:
     return explain(
-        base, replace(head, artifact_digest="b"), same_model, same_command, TEXTS.get
+        base,
+        head=replace(head, artifact_digest="b"),
+        same_model=same_model,
+        same_command=same_command,
+        texts=TEXTS.get,
     )
 
 
@@ -614,8 +618,12 @@ _MIRROR = {"dedup-won": "dedup-lost"}
 def test_what_is_listed_sums_to_the_cell_and_swapping_negates(
     base: Cell, head: Cell, same_model: bool
 ) -> None:
-    there = explain(base, head, same_model, True, TEXTS.get)
-    back = explain(head, base, same_model, True, TEXTS.get)
+    there = explain(
+        base, head=head, same_model=same_model, same_command=True, texts=TEXTS.get
+    )
+    back = explain(
+        head, head=base, same_model=same_model, same_command=True, texts=TEXTS.get
+    )
     assert there.why and there.why.isprintable() and there.phase in (*ALL_PHASES, None)
     assert there.cause is None or there.phase in (*_FIRST_PHASES[there.cause], None)
     assert {one.cause for one in there.dispatches} <= {*CAUSES, None}

@@ -94,7 +94,15 @@ def test_digests_are_what_baselines_hold() -> None:
 
 def test_describe_keeps_facts_and_what_is_bound() -> None:
     rows = [
-        ExecutableFacts("e", f"e_{n}", "matmul", False, 1, f"b{n}") for n in range(2)
+        ExecutableFacts(
+            executable="e",
+            entry_point=f"e_{n}",
+            kind="matmul",
+            memory_bound=False,
+            sites=1,
+            bound=f"b{n}",
+        )
+        for n in range(2)
     ]
     bound = tuple(SourceText(name, "?", "") for name in "efg")
     more = (

@@ -30,7 +30,13 @@ def stored(cell: Cell) -> Cell:
 
 
 def told(base: Cell, head: Cell, texts: Texts = no_texts) -> Explanation:
-    return explain(base, replace(head, artifact_digest="b" * 64), True, True, texts)
+    return explain(
+        base,
+        head=replace(head, artifact_digest="b" * 64),
+        same_model=True,
+        same_command=True,
+        texts=texts,
+    )
 
 
 @given(cells(), cells())

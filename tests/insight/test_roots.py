@@ -52,7 +52,13 @@ def pair(
         Dispatch("d", "d", "conv", code_bytes=size, strategy=strategy)
         for size, strategy in zip((left, right), (base, head), strict=True)
     ]
-    return DispatchDelta(rows[0], rows[1], "same-source", cause, component)
+    return DispatchDelta(
+        base=rows[0],
+        head=rows[1],
+        matched="same-source",
+        cause=cause,
+        component=component,
+    )
 
 
 deltas = st.builds(
@@ -92,7 +98,11 @@ told = st.builds(
 def found_in(explanations: dict[CellKey, Explanation]) -> tuple[RootCause, ...]:
     cell = Cell(KEYS[0], "ok", command="iree-compile -")
     return root_causes(
-        [CellDelta(key, "changed", {}, cell, cell) for key in KEYS], explanations
+        [
+            CellDelta(key=key, state="changed", metrics={}, base=cell, head=cell)
+            for key in KEYS
+        ],
+        explanations,
     )
 
 
@@ -192,7 +202,11 @@ def test_other_values_of_one_knob_are_other_root_causes() -> None:
         f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2)
     )
     (root,) = found_in(
-        {KEYS[0]: Explanation(None, None, "", (pair("strategy", 1, 2, one, two),))}
+        {
+            KEYS[0]: Explanation(
+                None, None, "", (pair("strategy", left=1, right=2, base=one, head=two),)
+            )
+        }
     )
     assert root.what == "vector_reduction [0, 8] in 1 configuration more"
 
@@ -201,7 +215,10 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
     wider = pair("strategy", 100, 150, head=BASE.replace("[1, 4]", "[8, 4]"))
     told = {key: Explanation(None, None, "", (wider,)) for key in KEYS[:2]}
     cell = Cell(KEYS[0], "ok")
-    deltas = [CellDelta(key, "changed", {}, cell, cell) for key in KEYS]
+    deltas = [
+        CellDelta(key=key, state="changed", metrics={}, base=cell, head=cell)
+        for key in KEYS
+    ]
     alike = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "llvm-cpu"})
     apart = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "rocm"})
     assert [root.targets for root in alike] == [("cpu", "gpu")]
@@ -266,7 +283,9 @@ def test_knobs_of_a_configuration(base: str, head: str) -> None:
 
 def test_regions_are_formed_differently_only_where_a_side_lacks_one() -> None:
     key = KEYS[0]
-    cell = CellDelta(key, "changed", {}, Cell(key, "ok"), Cell(key, "ok"))
+    cell = CellDelta(
+        key=key, state="changed", metrics={}, base=Cell(key, "ok"), head=Cell(key, "ok")
+    )
     encoded = replace(pair("fusion", 100, 140), matched="same-kind-and-component")
     alone = DispatchDelta(
         None, Dispatch("e", "e", "matmul", code_bytes=9), "added", "fusion"

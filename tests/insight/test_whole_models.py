@@ -75,7 +75,11 @@ def only(base: Snapshot, head: Snapshot) -> ModelEdit:
 
 def test_what_came_is_told_with_its_place_and_what_went_the_other_way_round() -> None:
     assert only(NET_BASE, NET_HEAD) == ModelEdit(
-        "net", "1" * 64, "2" * 64, CAME, {"classifier": 1}
+        model="net",
+        base="1" * 64,
+        head="2" * 64,
+        operations=CAME,
+        components={"classifier": 1},
     )
     back = only(NET_HEAD, NET_BASE)
     assert back.operations == {
@@ -202,11 +206,11 @@ def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
     there, back = model_edits(base, head), model_edits(head, base)
     assert list(back) == [
         ModelEdit(
-            one.model,
-            one.head,
-            one.base,
-            negated(one.operations),
-            negated(one.components),
+            model=one.model,
+            base=one.head,
+            head=one.base,
+            operations=negated(one.operations),
+            components=negated(one.components),
         )
         for one in there
     ]

@@ -83,7 +83,7 @@ def test_of_numbers_that_do_not_repeat_no_change_is_said() -> None:
 
 
 def test_a_mean_over_fewer_models_says_over_how_many() -> None:
-    price = Price(10, 20, 5, 2.0, 2.0, 2.0)
+    price = Price(before_us=10, after_us=20, pairs=5, ratio=2.0, low=2.0, high=2.0)
     cells = [
         make.cell(model, "vmvx", variant) for model in ("m1", "m2") for variant in "ab"
     ]
@@ -98,7 +98,14 @@ def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> Non
     cells = []
     for model, ratio in (("m1", 0.5), ("m2", 8.0)):
         cells.append(make.cell(model, "vmvx", "a"))
-        price = Price(100, round(100 * ratio), 12, ratio, ratio, ratio)
+        price = Price(
+            before_us=100,
+            after_us=round(100 * ratio),
+            pairs=12,
+            ratio=ratio,
+            low=ratio,
+            high=ratio,
+        )
         cells.append(make.cell(model, "vmvx", "b", price=price))
     for text in (
         render_lab(make.lab(*cells, run=True)),
@@ -121,7 +128,9 @@ def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() ->
             "v2",
             {"artifact_bytes": 9000},
             equal=False,
-            price=Price(9, 18, 12, 2.0, 2.0, 2.0),
+            price=Price(
+                before_us=9, after_us=18, pairs=12, ratio=2.0, low=2.0, high=2.0
+            ),
         ),
         make.cell("m", "cuda", "v2", {"artifact_bytes": 500}),
     ]
@@ -144,7 +153,11 @@ def test_outputs_that_were_not_compared_say_why() -> None:
     cells = [
         make.cell("m", "vmvx", "a"),
         make.cell(
-            "m", "vmvx", "b", equal_note=note, price=Price(9, 9, 5, 1.0, 1.0, 1.0)
+            "m",
+            "vmvx",
+            "b",
+            equal_note=note,
+            price=Price(before_us=9, after_us=9, pairs=5, ratio=1.0, low=1.0, high=1.0),
         ),
     ]
     text = render_lab(make.lab(*cells, run=True))
@@ -158,7 +171,12 @@ def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> No
     why = "IREE 3.13.0 does not know the option --nonsense"
     cells = [
         make.cell("m1", "vmvx", "a"),
-        *(make.failed("m1", "vmvx", name, why, "unsupported") for name in ("b", "c")),
+        *(
+            make.failed(
+                "m1", target="vmvx", variant=name, why=why, status="unsupported"
+            )
+            for name in ("b", "c")
+        ),
     ]
     for text in (
         render_lab(make.lab(*cells, names=("a", "b", "c"))),

@@ -27,7 +27,13 @@ def test_it_is_the_code_of_the_artifact_on_every_target(tmp_path: Path) -> None:
             (row,) = cell.dispatches
             for phase in (SOURCES, CONFIGURATIONS):
                 text = stage.texts(setup, cell, phase)[row.executable]
-                code = compile_from(setup, stage.argv(cell), text, phase, row.name)
+                code = compile_from(
+                    setup,
+                    argv=stage.argv(cell),
+                    text=text,
+                    phase=phase,
+                    entry_point=row.name,
+                )
                 assert not isinstance(code, Failure), (cell.key, phase, code)
                 assert (code.code_bytes, code.code) == (row.code_bytes, row.code), (
                     cell.key,
@@ -43,17 +49,29 @@ def test_what_cannot_be_compiled_or_found_has_a_reason(tmp_path: Path) -> None:
     with compile_setup("3.13.0") as setup:
         text = stage.texts(setup, cell, SOURCES)[row.executable]
         argv = stage.argv(cell)
-        torn = compile_from(setup, argv, text[: len(text) // 2], SOURCES, row.name)
+        torn = compile_from(
+            setup,
+            argv=argv,
+            text=text[: len(text) // 2],
+            phase=SOURCES,
+            entry_point=row.name,
+        )
         assert isinstance(torn, Failure)
         assert (torn.stage, "error:" in torn.message) == ("compile", True)
-        other = compile_from(setup, argv, text, SOURCES, "another_function")
+        other = compile_from(
+            setup, argv=argv, text=text, phase=SOURCES, entry_point="another_function"
+        )
         assert isinstance(other, Failure)
         assert (
             other.message
             == "compiled alone, it has no single function another_function"
         )
         unknown = compile_from(
-            setup, (*argv, "--no-such-option"), text, SOURCES, row.name
+            setup,
+            argv=(*argv, "--no-such-option"),
+            text=text,
+            phase=SOURCES,
+            entry_point=row.name,
         )
         assert isinstance(unknown, Failure)
         assert "--no-such-option" in unknown.message

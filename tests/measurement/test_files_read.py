@@ -351,7 +351,13 @@ def test_what_reads_no_file(flag: str) -> None:
 
 def build(home: Path, *flags: str, model: str = "model.mlir") -> PlannedCell:
     path = home / model
-    read = Model("model", str(path), model, "0" * 64, path.stat().st_size)
+    read = Model(
+        name="model",
+        path=str(path),
+        shown=model,
+        digest="0" * 64,
+        size_bytes=path.stat().st_size,
+    )
     return PlannedCell(read, Target("t", "llvm-cpu", flags))
 
 

@@ -121,7 +121,13 @@ def open_resources(
 ) -> tuple[Resources, Heard]:
     heard = Heard()
     return (
-        Resources(CellCache(root / "cache"), 2, timeout_seconds, Cancel(), heard),
+        Resources(
+            cache=CellCache(root / "cache"),
+            jobs=2,
+            timeout_seconds=timeout_seconds,
+            cancel=Cancel(),
+            progress=heard,
+        ),
         heard,
     )
 
@@ -130,12 +136,12 @@ def side_plan(label: str, fake: FakeCompiler, cells: Sequence[PlannedCell]) -> S
     models = {cell.model.name: cell.model for cell in cells}
     targets = {cell.target.name: cell.target for cell in cells}
     return SidePlan(
-        label,
-        Iree(fake.toolchain),
-        tuple(cells),
-        SOURCE,
-        tuple(models.values()),
-        tuple(targets.values()),
+        label=label,
+        compiler=Iree(fake.toolchain),
+        cells=tuple(cells),
+        source=SOURCE,
+        models=tuple(models.values()),
+        targets=tuple(targets.values()),
     )
 
 
@@ -505,16 +511,22 @@ def flags_checked(
 ) -> None:
     check_flags(
         "base",
-        fake.toolchain,
-        cells_of(home, MODELS, TARGETS, user_flags),
-        user_flags,
-        Cancel(),
+        toolchain=fake.toolchain,
+        cells=cells_of(home, MODELS, TARGETS, user_flags),
+        user_flags=user_flags,
+        cancel=Cancel(),
     )
 
 
 def test_an_option_that_one_side_does_not_know(tmp_path: Path, scratch: Path) -> None:
     flags_checked(fake_in(tmp_path / "fake"), tmp_path, ["--iree-opt-level=O2"])
-    check_flags("base", fake_in(tmp_path / "none").toolchain, (), ["--x"], Cancel())
+    check_flags(
+        "base",
+        toolchain=fake_in(tmp_path / "none").toolchain,
+        cells=(),
+        user_flags=["--x"],
+        cancel=Cancel(),
+    )
     assert list(scratch.iterdir()) == []
     fake = fake_in(tmp_path / "old", unknown=["--iree-opt-level"], version="3.11.0")
     with pytest.raises(UsageError) as raised:

@@ -85,7 +85,9 @@ def dispatch(setup: CompileSetup, flags: tuple[str, ...], text: str) -> Dispatch
     """The only dispatch of a configured executable, as this release compiles it."""
     found = re.search(r"func\.func @(\S+)\(", text)
     assert found
-    code = compile_from(setup, flags, text, CONFIGURATIONS, found[1])
+    code = compile_from(
+        setup, argv=flags, text=text, phase=CONFIGURATIONS, entry_point=found[1]
+    )
     assert not isinstance(code, Failure), code
     return Dispatch("e", found[1], code_bytes=code.code_bytes, code=code.code)
 

@@ -39,7 +39,9 @@ def setup() -> Iterator[CompileSetup]:
 
 
 def side_of(home: Path, setup: CompileSetup, model: str, flags: str = "") -> LadderSide:
-    stage: AloneStage = measured(home, RELEASE, model, X86, flags)
+    stage: AloneStage = measured(
+        home, release=RELEASE, model=model, targets=X86, flags=flags
+    )
     return stage.ladder_side(setup, X86)
 
 
@@ -52,7 +54,12 @@ def proof_between(base: LadderSide, head: LadderSide) -> PassProof:
 def ladder_with(configured: Rung, translated: Rung) -> Ladder:
     digest, end = "A" * 16, Rung(9)
     return Ladder(
-        digest, digest, "0" * 64, end, end, Climb(end, configured, translated)
+        head_code=digest,
+        base_code=digest,
+        base_compiler="0" * 64,
+        head=end,
+        base=end,
+        climb=Climb(end, configured, translated),
     )
 
 
@@ -115,7 +122,13 @@ def test_the_own_ir_gives_the_own_code_at_each_cut(
         assert isinstance(translation, Translation)
         assert isinstance(known, Registered)
         splicer = Splicer(side, translation, known)
-        code = compile_from(setup, side.argv, side.source, SOURCES, side.row.name)
+        code = compile_from(
+            setup,
+            argv=side.argv,
+            text=side.source,
+            phase=SOURCES,
+            entry_point=side.row.name,
+        )
         counts = [0, 13, 29, translation.lowering_end, 66, len(translation.passes)]
         assert [splicer.own_code(count) for count in counts] == [code] * len(counts)
         assert splicer.compiles == len(counts)

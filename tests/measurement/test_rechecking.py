@@ -99,16 +99,22 @@ def sides(
     )
     plans = [
         SidePlan(
-            label,
-            Iree(fake.toolchain),
-            tuple(cells),
-            SOURCE,
-            tuple(models.values()),
-            tuple(targets.values()),
+            label=label,
+            compiler=Iree(fake.toolchain),
+            cells=tuple(cells),
+            source=SOURCE,
+            models=tuple(models.values()),
+            targets=tuple(targets.values()),
         )
         for label, fake in (("base", base), ("head", head))
     ]
-    return plans, Resources(CellCache(tmp_path / "cache"), 2, 60, Cancel(), Heard())
+    return plans, Resources(
+        cache=CellCache(tmp_path / "cache"),
+        jobs=2,
+        timeout_seconds=60,
+        cancel=Cancel(),
+        progress=Heard(),
+    )
 
 
 def by_target(side: Snapshot) -> dict[str, Cell]:

@@ -377,7 +377,13 @@ def test_offsets_outside_of_the_file_and_endless_vectors_and_names_are_refused()
     )
     builder.Finish(table(builder, {1: name, 2: many}, {0: 7}), file_identifier=b"TEST")
     data = bytearray(builder.Output())
-    root = root_table(bytes(data), 0, b"TEST", "test", "number text children newer")
+    root = root_table(
+        bytes(data),
+        start=0,
+        expected=b"TEST",
+        where="test",
+        fields="number text children newer",
+    )
     assert (
         root.scalar("number", UINT32),
         root.text("newer"),
@@ -389,8 +395,10 @@ def test_offsets_outside_of_the_file_and_endless_vectors_and_names_are_refused()
         root.text("text")
     data[root.position : root.position + 4] = (root.position + 2).to_bytes(4, "little")
     with pytest.raises(MalformedBinary, match="at offset -2"):
-        root_table(bytes(data), 0, b"TEST", "test", "number").scalar("number", UINT32)
+        root_table(
+            bytes(data), start=0, expected=b"TEST", where="test", fields="number"
+        ).scalar("number", UINT32)
     with pytest.raises(
         MalformedBinary, match="no flatbuffer with the identifier b'ELSE'"
     ):
-        root_table(bytes(data), 0, b"ELSE", "test", "")
+        root_table(bytes(data), start=0, expected=b"ELSE", where="test", fields="")

@@ -216,7 +216,13 @@ def test_what_is_malformed_costs_only_what_it_says() -> None:
 def read_as(executables: Sequence[Reading], *unread: str, size: int = 60) -> Any:
     """A reader to which an artifact is these executables, of so many bytes together, and little more."""
     return lambda data: ArtifactReading(
-        len(data), size, 40, len(data) - size - 40, 0, tuple(executables), unread
+        artifact_bytes=len(data),
+        executable_bytes=size,
+        vm_bytes=40,
+        rodata_bytes=len(data) - size - 40,
+        unattributed_bytes=0,
+        executables=tuple(executables),
+        unread=unread,
     )
 
 
@@ -314,7 +320,14 @@ def merged(
 ) -> tuple[Dispatch, ...]:
     """The dispatches of a program with these names, whose artifact says this of its entry points."""
     rows = tuple(
-        ExecutableFacts(f"exe_{name}", name, "conv", False, 2) for name in names or ()
+        ExecutableFacts(
+            executable=f"exe_{name}",
+            entry_point=name,
+            kind="conv",
+            memory_bound=False,
+            sites=2,
+        )
+        for name in names or ()
     )
     program = (
         None if names is None else ProgramFacts(len(rows), len(rows), len(rows), rows)
@@ -359,7 +372,21 @@ def test_everything_the_artifact_says_is_kept() -> None:
     said = EntryPoint(
         "f", 10, 20, 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd"
     )
-    row = Dispatch("exe_f", "f", "conv", 2, 10, 20, None, 30, 4, 5, 6, 7, "abcd")
+    row = Dispatch(
+        executable="exe_f",
+        name="f",
+        kind="conv",
+        sites=2,
+        code_bytes=10,
+        stack_bytes=20,
+        alloca_bytes=None,
+        workgroup_bytes=30,
+        vgprs=4,
+        sgprs=5,
+        vgpr_spills=6,
+        sgpr_spills=7,
+        code="abcd",
+    )
     assert merged(["f"], said) == (row,)
     alone = replace(row, executable="", kind="other", sites=None)
     assert merged(None, said, replace(said, code="wxyz")) == (

@@ -198,16 +198,23 @@ def linked(
     more: int | None = None,
 ) -> dict[str, EntryPoint]:
     """One function that refers to a section of constants of 8 bytes, by the section's symbol."""
-    symbols = symbol(0, 0, 0, 0, 0) + symbol(1, 2, 1, 0, 24) + symbol(0, 3, 4, 0, 0)
+    symbols = (
+        symbol(0, kind=0, section=0, value=0, size=0)
+        + symbol(1, kind=2, section=1, value=0, size=24)
+        + symbol(0, kind=3, section=4, value=0, size=0)
+    )
     places = relocation(offset, to, addend, type_)
     if more is not None:
         places += relocation(24, to, more, type_)
     parts = [
         Part(PROGBITS, bytes(24), ALLOC | EXECUTE),
-        Part(SYMTAB, symbols, 0, 3, 1),
+        Part(type=SYMTAB, data=symbols, flags=0, link=3, info=1),
         Part(STRTAB, b"\0kernel\0"),
     ]
-    parts += [Part(PROGBITS, constants, flags, item=8), Part(kind, places, 0, 2, 1)]
+    parts += [
+        Part(PROGBITS, constants, flags, item=8),
+        Part(type=kind, data=places, flags=0, link=2, info=1),
+    ]
     return function_codes(elf_file(parts))
 
 

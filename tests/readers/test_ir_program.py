@@ -163,7 +163,11 @@ def test_sources_do_not_know_their_names(
     worker: Child, dumps: Path, tmp_path: Path
 ) -> None:
     renumbered = edited(
-        dumps, tmp_path, "flow", "net_dispatch_2", "net_dispatch_0_twin$1"
+        dumps,
+        folder=tmp_path,
+        phase="flow",
+        old="net_dispatch_2",
+        new="net_dispatch_0_twin$1",
     )
     before, after = ANSWERS["program"]["sources"], ask(worker, renumbered)["sources"]
     assert [row["executable"] for row in after][1:] == [
@@ -193,7 +197,13 @@ def test_a_name_in_another_name_stays(
     )
     sources = ask(
         worker,
-        edited(dumps, tmp_path, "flow", f"func.func {old}", f"func.func private {new}"),
+        edited(
+            dumps,
+            folder=tmp_path,
+            phase="flow",
+            old=f"func.func {old}",
+            new=f"func.func private {new}",
+        ),
     )["sources"]
     # The function that was added is one of the executable's own.
     assert sources[2]["shown"].startswith(
@@ -207,7 +217,13 @@ def test_a_name_in_another_name_stays(
     head = next(line for line in text.split("\n") if f"func.func {old}" in line)
     sources = ask(
         worker,
-        edited(dumps, tmp_path, "flow", head, f"{head.removesuffix(' {')} {new}"),
+        edited(
+            dumps,
+            folder=tmp_path,
+            phase="flow",
+            old=head,
+            new=f"{head.removesuffix(' {')} {new}",
+        ),
     )["sources"]
     assert (
         "like = @net_dispatch_2_reduction_16x48_f32_but_longer" in sources[2]["shown"]

@@ -135,24 +135,42 @@ DAMAGED = {
     "object of 64 bits": Damaged(ELF.read, tiny_object(64, "<"), 0, 0),
     "object of 32 bits": Damaged(ELF.read, tiny_object(32, ">"), 0, 0),
     "codes of an object": Damaged(
-        read_object, fixture("dense.llvm-cpu-x86_64.o"), 0, 5, 500
+        read=read_object,
+        data=fixture("dense.llvm-cpu-x86_64.o"),
+        cuts=0,
+        flips=5,
+        rounds=500,
     ),
     "codes of another": Damaged(
-        read_object, fixture("dense.llvm-cpu-riscv64.o"), 0, 5, 300
+        read=read_object,
+        data=fixture("dense.llvm-cpu-riscv64.o"),
+        cuts=0,
+        flips=5,
+        rounds=300,
     ),
-    "cubin": Damaged(CUBIN.read, ASSEMBLED, len(ASSEMBLED) / 2, 5, 300),
+    "cubin": Damaged(
+        read=CUBIN.read, data=ASSEMBLED, cuts=len(ASSEMBLED) / 2, flips=5, rounds=300
+    ),
     "artifact": Damaged(
-        read_artifact,
-        ARTIFACT,
-        max(each.end for each in parse_module(ARTIFACT).segments),
-        5,
-        500,
+        read=read_artifact,
+        data=ARTIFACT,
+        cuts=max(each.end for each in parse_module(ARTIFACT).segments),
+        flips=5,
+        rounds=500,
     ),
     "artifact of aarch64": Damaged(
-        read_artifact, fixture("dense.llvm-cpu-aarch64.vmfb"), 0, 5, 500
+        read=read_artifact,
+        data=fixture("dense.llvm-cpu-aarch64.vmfb"),
+        cuts=0,
+        flips=5,
+        rounds=500,
     ),
     "artifact of cuda": Damaged(
-        read_artifact, fixture("pointwise.cuda.vmfb"), 0, 5, 500
+        read=read_artifact,
+        data=fixture("pointwise.cuda.vmfb"),
+        cuts=0,
+        flips=5,
+        rounds=500,
     ),
     "code object": Damaged(CODE_OBJECT.read, HSACO, len(HSACO), 21),
     "VM module": Damaged(VM_MODULE.read, VM, 4 + int.from_bytes(VM[:4], "little"), 21),
@@ -162,15 +180,15 @@ DAMAGED = {
         METAL.read, SHADER, len(SHADER) - SHADER.index(b"kernel void ") - 99, 0
     ),
     **{
-        target: Damaged(CONTAINER.read, data, 0, 11, 500)
+        target: Damaged(read=CONTAINER.read, data=data, cuts=0, flips=11, rounds=500)
         for target, data in CONTAINERS.items()
     },
     "metal-spirv": Damaged(
-        CONTAINER.read,
-        CONTAINERS["metal-spirv"],
-        len(CONTAINERS["metal-spirv"]),
-        11,
-        500,
+        read=CONTAINER.read,
+        data=CONTAINERS["metal-spirv"],
+        cuts=len(CONTAINERS["metal-spirv"]),
+        flips=11,
+        rounds=500,
     ),
 }
 
@@ -235,8 +253,12 @@ def constants_of_one_place(count: int) -> bytes:
     places = b"".join(
         relocation(4 * at, 2) + relocation(4 * at + 2, 3, at) for at in range(count)
     )
-    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, 4 * count)
-    symbols += symbol(CONSTANT, OBJECT, 2, 0, 8 * count) + symbol(0, 3, 2, 0, 0)
+    symbols = symbol(0, kind=0, section=0, value=0, size=0) + symbol(
+        KERNEL, kind=FUNCTION, section=1, value=0, size=4 * count
+    )
+    symbols += symbol(
+        CONSTANT, kind=OBJECT, section=2, value=0, size=8 * count
+    ) + symbol(0, kind=3, section=2, value=0, size=0)
     code, data = (
         Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
         Part(PROGBITS, bytes(8 * count), ALLOC),
@@ -245,8 +267,8 @@ def constants_of_one_place(count: int) -> bytes:
         [
             code,
             data,
-            Part(RELA, places, 0, 4, 1),
-            Part(SYMTAB, symbols, 0, 5, 1),
+            Part(type=RELA, data=places, flags=0, link=4, info=1),
+            Part(type=SYMTAB, data=symbols, flags=0, link=5, info=1),
             Part(STRTAB, NAMES),
         ]
     )
@@ -255,9 +277,12 @@ def constants_of_one_place(count: int) -> bytes:
 def constants_that_overlap(count: int) -> bytes:
     """Constants of `count` names, each of them from its own place to the end of one section."""
     places = b"".join(relocation(4 * at, 2 + at) for at in range(count))
-    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, 4 * count)
+    symbols = symbol(0, kind=0, section=0, value=0, size=0) + symbol(
+        KERNEL, kind=FUNCTION, section=1, value=0, size=4 * count
+    )
     symbols += b"".join(
-        symbol(CONSTANT, OBJECT, 2, at, 400 * count - at) for at in range(count)
+        symbol(CONSTANT, kind=OBJECT, section=2, value=at, size=400 * count - at)
+        for at in range(count)
     )
     code, data = (
         Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
@@ -267,8 +292,8 @@ def constants_that_overlap(count: int) -> bytes:
         [
             code,
             data,
-            Part(RELA, places, 0, 4, 1),
-            Part(SYMTAB, symbols, 0, 5, 1),
+            Part(type=RELA, data=places, flags=0, link=4, info=1),
+            Part(type=SYMTAB, data=symbols, flags=0, link=5, info=1),
             Part(STRTAB, NAMES),
         ]
     )
@@ -276,23 +301,42 @@ def constants_that_overlap(count: int) -> bytes:
 
 def functions_that_overlap(count: int) -> bytes:
     symbols = b"".join(
-        symbol(KERNEL, FUNCTION, 1, 0, 400 * count) for _ in range(count)
+        symbol(KERNEL, kind=FUNCTION, section=1, value=0, size=400 * count)
+        for _ in range(count)
     )
     code = Part(PROGBITS, bytes(400 * count), ALLOC | EXECUTE)
-    return elf_file([code, Part(SYMTAB, symbols, 0, 3, 0), Part(STRTAB, NAMES)])
+    return elf_file(
+        [
+            code,
+            Part(type=SYMTAB, data=symbols, flags=0, link=3, info=0),
+            Part(STRTAB, NAMES),
+        ]
+    )
 
 
 def many_sections(count: int) -> bytes:
     """`count` sections, with relocations for each."""
     texts = [Part(PROGBITS, b"\xc3", ALLOC) for _ in range(count)]
-    places = [Part(RELA, relocation(0, 0), 0, 0, 1 + at) for at in range(count)]
-    symbols = Part(SYMTAB, symbol(0, 0, 0, 0, 0), 0, 2 * count + 2, 1)
+    places = [
+        Part(type=RELA, data=relocation(0, 0), flags=0, link=0, info=1 + at)
+        for at in range(count)
+    ]
+    symbols = Part(
+        type=SYMTAB,
+        data=symbol(0, kind=0, section=0, value=0, size=0),
+        flags=0,
+        link=2 * count + 2,
+        info=1,
+    )
     return elf_file([*texts, *places, symbols, Part(STRTAB, NAMES)])
 
 
 def sections_of_one_place(count: int) -> bytes:
-    places = Part(RELA, relocation(0, 0) * count, 0, 0, 1)
-    again = [Part(RELA, places.data, 0, 0, 1, at=1) for _ in range(count)]
+    places = Part(type=RELA, data=relocation(0, 0) * count, flags=0, link=0, info=1)
+    again = [
+        Part(type=RELA, data=places.data, flags=0, link=0, info=1, at=1)
+        for _ in range(count)
+    ]
     return elf_file([Part(PROGBITS, b"\xc3", ALLOC), places, *again])
 
 
@@ -309,10 +353,14 @@ def kernels(count: int, sections: int, code_bytes: int) -> bytes:
     )
     note += b"AMDGPU\0\0" + packed
     own = 4 + sections
-    symbols = symbol(KERNEL, FUNCTION, own, 0, code_bytes) + symbol(
-        DESCRIPTOR, OBJECT, own, 0, 64
-    )
-    head = [Part(NOTE, note), Part(SYMTAB, symbols, 0, 3, 0), Part(STRTAB, NAMES)]
+    symbols = symbol(
+        KERNEL, kind=FUNCTION, section=own, value=0, size=code_bytes
+    ) + symbol(DESCRIPTOR, kind=OBJECT, section=own, value=0, size=64)
+    head = [
+        Part(NOTE, note),
+        Part(type=SYMTAB, data=symbols, flags=0, link=3, info=0),
+        Part(STRTAB, NAMES),
+    ]
     others = [Part(PROGBITS, b"\0", ALLOC) for _ in range(sections)]
     code = Part(PROGBITS, bytes(max(code_bytes, 64)), ALLOC | EXECUTE)
     return elf_file([*head, *others, code], int.from_bytes(EM_AMDGPU, "little"))
@@ -339,10 +387,12 @@ def exports_of_one_function(count: int) -> bytes:
 def code_of_one_function(count: int) -> bytes:
     """Ten bytes of code each: `movabs rax, …`."""
     code = bytes.fromhex("48b80102030405060708") * count
-    symbols = symbol(0, 0, 0, 0, 0) + symbol(KERNEL, FUNCTION, 1, 0, len(code))
+    symbols = symbol(0, kind=0, section=0, value=0, size=0) + symbol(
+        KERNEL, kind=FUNCTION, section=1, value=0, size=len(code)
+    )
     parts = [
         Part(PROGBITS, code, ALLOC | EXECUTE),
-        Part(SYMTAB, symbols, 0, 3, 1),
+        Part(type=SYMTAB, data=symbols, flags=0, link=3, info=1),
         Part(STRTAB, NAMES),
     ]
     return elf_file(parts)

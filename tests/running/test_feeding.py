@@ -41,7 +41,7 @@ def parameter(key: str, kind: str, scope: str = "model") -> Parameter:
 
 
 def fed(interface: Interface, home: Path, draws: int = 2) -> Feed | str:
-    return feed(interface, 5, draws, home, Cancel())
+    return feed(interface, dynamic=5, draws=draws, directory=home, cancel=Cancel())
 
 
 def files(found: Feed | str, kind: str, draw: int = 0) -> list[Path]:

@@ -196,7 +196,12 @@ def test_prices() -> None:
     ],
 )
 def test_whether_it_is_worth_it(low: float, high: float, answer: bool | None) -> None:
-    assert within(Price(1, 1, 6, 1.0, low, high), 0.01) is answer
+    assert (
+        within(
+            Price(before_us=1, after_us=1, pairs=6, ratio=1.0, low=low, high=high), 0.01
+        )
+        is answer
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,9 +225,15 @@ SAID = (
 def test_what_a_runtime_says_is_told_without_the_places_of_this_machine(
     tmp_path: Path,
 ) -> None:
-    fed = Feed(tmp_path, ((),), "", (), None)
+    fed = Feed(directory=tmp_path, draws=((),), random="", results=(), dynamic=None)
     argv = ["/bin/sh", "-c", f'echo "{SAID}"; exit 1']
-    ended = started(Runtime(tmp_path, "3.13.0"), argv, fed, Cancel(), 20)
+    ended = started(
+        Runtime(tmp_path, "3.13.0"),
+        argv=argv,
+        feed=fed,
+        cancel=Cancel(),
+        timeout_seconds=20,
+    )
     why = "INVALID_ARGUMENT; bytecode version mismatch; loading module at '4.vmfb'; a/b"
     assert ended == Stopped(
         f"was refused by iree-base-runtime 3.13.0: {why}", is_own=True

@@ -53,11 +53,11 @@ def adopted(head: Snapshot) -> Report:
     deltas = diff(base, head)
     verdict = judge(deltas, RULES.thresholds, RULES.states)
     made = Report(
-        base,
-        head,
-        Baseline("first parent of the merge commit", "b" * 40),
-        deltas,
-        verdict,
+        base=base,
+        head=head,
+        baseline=Baseline("first parent of the merge commit", "b" * 40),
+        deltas=deltas,
+        verdict=verdict,
         links=RUN,
     )
     return adopting(made, Adoption("code-size.yml"))

@@ -26,7 +26,18 @@ from bot.show.compared import reproduce
 from bot.show.facts import Facts, build_facts, cells_phrase
 from bot.show.failures import trimmed, unmeasured
 
-ROOMY = Limits(5_000, 10_000, 500, 50, 40, 5_000, 5_000, 50_000, 5_000, 5_000)
+ROOMY = Limits(
+    grid_models=5_000,
+    grid_width=10_000,
+    failures=500,
+    lines=50,
+    alarms=40,
+    findings=5_000,
+    changed=5_000,
+    names=50_000,
+    commands=5_000,
+    causes=5_000,
+)
 
 MANY = make.many()
 MODELS, TARGETS = (
@@ -73,15 +84,15 @@ def with_(*findings: Finding, report: Report = CHANGED) -> Report:
 
 
 GROWN = Finding(
-    KEY,
-    "fail",
-    "artifact_bytes",
-    "r",
-    "change",
-    "4KiB and 5%",
-    "+",
-    50_438,
-    83_990,
+    key=KEY,
+    level="fail",
+    metric="artifact_bytes",
+    rule="r",
+    kind="change",
+    limit="4KiB and 5%",
+    actual="+",
+    base=50_438,
+    head=83_990,
     allowed=4_096,
 )
 OVER = replace(

@@ -55,7 +55,11 @@ def told(
 ) -> str:
     out = io.StringIO()
     explain(
-        path, model, target, dispatch, Console(file=out, width=width, color_system=None)
+        path,
+        model=model,
+        target=target,
+        dispatch=dispatch,
+        console=Console(file=out, width=width, color_system=None),
     )
     return out.getvalue()
 
@@ -289,10 +293,10 @@ def test_colours_only_on_a_terminal(path: Path) -> None:
     out = io.StringIO()
     explain(
         path,
-        "mobilenet",
-        "*x86*",
-        None,
-        Console(file=out, force_terminal=True, color_system="standard"),
+        model="mobilenet",
+        target="*x86*",
+        dispatch=None,
+        console=Console(file=out, force_terminal=True, color_system="standard"),
     )
     assert "\x1b[1;31mfail: code size" in out.getvalue()
 

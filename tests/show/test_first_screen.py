@@ -169,7 +169,13 @@ def integrated(models: int, changed: int) -> Report:
     causes = tuple(_cause(number, list(moved)) for number in range(30))
     found = Baseline("first parent of the merge commit", "b" * 40, 3)
     return Report(
-        base, head, found, deltas, make.judged(deltas), notes=notes, root_causes=causes
+        base=base,
+        head=head,
+        baseline=found,
+        deltas=deltas,
+        verdict=make.judged(deltas),
+        notes=notes,
+        root_causes=causes,
     )
 
 
@@ -180,13 +186,13 @@ def _cause(number: int, keys: list[CellKey]) -> RootCause:
         tuple(sorted({key.model for key in keys})),
     )
     example = Example(
-        keys[0],
-        "main$async_dispatch_7_matmul_like_144x65x65x24_f32",
-        "layer.0",
-        613,
-        13_344,
-        12_731,
-        "",
+        key=keys[0],
+        dispatch="main$async_dispatch_7_matmul_like_144x65x65x24_f32",
+        component="layer.0",
+        base_bytes=613,
+        head_bytes=13_344,
+        change_bytes=12_731,
+        note="",
     )
     by_target = dict.fromkeys(targets, total)
     what, cells = (
@@ -195,18 +201,18 @@ def _cause(number: int, keys: list[CellKey]) -> RootCause:
     )
     shares = {key: size // len(keys) for key in keys}
     return RootCause(
-        "strategy",
-        what,
-        targets,
-        models,
-        cells,
-        400,
-        total,
-        1 / 30,
-        example,
-        by_target,
-        shares,
-        "true",
+        cause="strategy",
+        what=what,
+        targets=targets,
+        models=models,
+        cells=cells,
+        dispatches=400,
+        total=total,
+        share=1 / 30,
+        example=example,
+        by_target=by_target,
+        by_cell=shares,
+        command="true",
     )
 
 

@@ -170,7 +170,13 @@ def test_outputs_and_price_that_are_not_known_say_why() -> None:
         idle, equal=True, equal_note="bit by bit", price_note="too short to be timed"
     )
     assert "<sub>equal¹</sub> | <sub>n/a²</sub>" in of(ran)
-    timed = replace(ran, price=Price(1000, 1020, 21, 1.02, 1.0, 1.05), price_note="")
+    timed = replace(
+        ran,
+        price=Price(
+            before_us=1000, after_us=1020, pairs=21, ratio=1.02, low=1.0, high=1.05
+        ),
+        price_note="",
+    )
     assert r"<sub>1\.02 \[1.00, 1.05\]</sub>" in of(timed)
 
 

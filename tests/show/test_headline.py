@@ -64,7 +64,15 @@ LATE = make.partly(
 ADDED = make.report(
     make.snapshot("1", models=("bert",)), make.snapshot("2", models=("bert", "vit"))
 )
-FORBIDDEN = Finding(VMVX, "fail", None, "states", "state", "broken", "failed → failed")
+FORBIDDEN = Finding(
+    key=VMVX,
+    level="fail",
+    metric=None,
+    rule="states",
+    kind="state",
+    limit="broken",
+    actual="failed → failed",
+)
 BOTH_REFUSED = judged(
     *[lambda key, c: make.failed(c, "error") if key == VMVX else c] * 2
 )
@@ -339,7 +347,17 @@ def vit_of(size: int) -> Snapshot:
     )
 
 
-WARNED = Finding(VIT_VMVX, "warn", "stack_max_bytes", "r", "change", "5", "+9", 1, 10)
+WARNED = Finding(
+    key=VIT_VMVX,
+    level="warn",
+    metric="stack_max_bytes",
+    rule="r",
+    kind="change",
+    limit="5",
+    actual="+9",
+    base=1,
+    head=10,
+)
 FAILED = replace(WARNED, level="fail", metric="artifact_bytes")
 
 

@@ -182,7 +182,16 @@ def test_a_mark_stands_beside_the_number_that_it_is_about() -> None:
     report = of_two(base, head, CPU)
     key = CellKey("bert", "llvm-cpu-x86_64")
     about_stack = Finding(
-        key, "fail", "stack_max_bytes", "r", "change", "5%", "+", 376, 1_176, allowed=50
+        key=key,
+        level="fail",
+        metric="stack_max_bytes",
+        rule="r",
+        kind="change",
+        limit="5%",
+        actual="+",
+        base=376,
+        head=1_176,
+        allowed=50,
     )
     about_size = replace(about_stack, metric="artifact_bytes")
     marked = table(replace(report, verdict=Verdict("fail", (about_stack,))))["x86_64"]

@@ -142,7 +142,13 @@ def test_what_is_said_besides() -> None:
             "refuted: with base's value the growth is 5 B larger (1 of 21 dispatches tried)",
         ),
         (
-            Proof(NOT_TRIED, 0, 0, 0, "compile budget used up"),
+            Proof(
+                status=NOT_TRIED,
+                restored_bytes=0,
+                moved_bytes=0,
+                members=0,
+                why="compile budget used up",
+            ),
             1000,
             "not tried: compile budget used up",
         ),
@@ -150,17 +156,30 @@ def test_what_is_said_besides() -> None:
     ],
 )
 def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
-    assert cause_proof_words(joint, 1, 21, net_bytes, 1000) == words
+    assert (
+        cause_proof_words(
+            joint, knobs=1, dispatches=21, net_bytes=net_bytes, absolute_bytes=1000
+        )
+        == words
+    )
 
 
 def test_a_phase_and_several_together() -> None:
     every, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
     assert (
-        phase_proof_words(every, False, 21, 1000, 1000)
+        phase_proof_words(
+            every, is_mixture=False, dispatches=21, net_bytes=1000, absolute_bytes=1000
+        )
         == "proved: this phase carries 99 % of the growth"
     )
     assert (
-        phase_proof_words(some_of_them, True, 21, 1000, 1000)
+        phase_proof_words(
+            some_of_them,
+            is_mixture=True,
+            dispatches=21,
+            net_bytes=1000,
+            absolute_bytes=1000,
+        )
         == "the experiment ran for each phase (2 of 21 dispatches tried)"
     )
 

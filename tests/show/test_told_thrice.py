@@ -56,10 +56,10 @@ def words_of(report: Report, path: Path) -> list[str]:
     out = io.StringIO()
     explain(
         path,
-        "mobilenet",
-        "*x86*",
-        None,
-        Console(file=out, width=400, color_system=None),
+        model="mobilenet",
+        target="*x86*",
+        dispatch=None,
+        console=Console(file=out, width=400, color_system=None),
     )
     comment = re.sub(r"</?\w+>|[`*\\|]", "", render_summary(report))
     page = unescape(re.sub(r"<[^>]+>", " ", content(render_html(report))))

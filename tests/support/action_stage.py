@@ -217,7 +217,13 @@ class Stage:
         }
         told = (
             runner_variables(
-                home, self.hub, event, sha, ref, 100 + self.runs, workspace
+                home,
+                hub=self.hub,
+                name=event,
+                sha=sha,
+                ref=ref,
+                run_id=100 + self.runs,
+                workspace=workspace,
             )
             if event
             else {}
@@ -230,7 +236,13 @@ class Stage:
         try:
             with redirect_stdout(printed):
                 code, error = (
-                    act(environ, wanted, news, self.cancel(), read_command),
+                    act(
+                        environ,
+                        wanted=wanted,
+                        show=news,
+                        cancel=self.cancel(),
+                        read_command=read_command,
+                    ),
                     "",
                 )
         except BotError as problem:
@@ -241,13 +253,13 @@ class Stage:
             (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
         )
         ran = Ran(
-            code,
-            error,
-            news,
-            printed.getvalue(),
-            outputs(home / "output"),
-            summary,
-            out,
+            code=code,
+            error=error,
+            news=news,
+            printed=printed.getvalue(),
+            outputs=outputs(home / "output"),
+            summary=summary,
+            out=out,
         )
         random_name = "code-size-bot-tree-"
         assert random_name not in ran.error + ran.summary + ran.said

@@ -61,7 +61,9 @@ class AloneStage:
     def texts(self, setup: CompileSetup, cell: Cell, phase: str) -> dict[str, str]:
         """Return executable → its IR at a phase."""
         with temporary_directory("texts-", setup.session.scratch) as out:
-            paths = executables_at(setup, self.argv(cell), self.source, phase, out)
+            paths = executables_at(
+                setup, argv=self.argv(cell), source=self.source, phase=phase, out=out
+            )
             assert isinstance(paths, dict), paths
             return {
                 name: path.read_text(encoding="utf-8") for name, path in paths.items()

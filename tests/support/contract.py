@@ -99,12 +99,12 @@ def _operation(method: str, path: str, item: Node) -> Operation:
     )
     body = described.get("requestBody")
     return Operation(
-        f"{method.upper()} {path}",
-        method.upper(),
-        re.compile(pattern),
-        resolve(body) if body else None,
-        described["responses"],
-        {(one["in"], one["name"]): one for one in parameters},
+        name=f"{method.upper()} {path}",
+        method=method.upper(),
+        pattern=re.compile(pattern),
+        body=resolve(body) if body else None,
+        responses=described["responses"],
+        parameters={(one["in"], one["name"]): one for one in parameters},
     )
 
 

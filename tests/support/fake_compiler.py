@@ -232,7 +232,11 @@ def write_model(directory: Path, name: str, text: str = "func.func @main()") -> 
     data = f"// model {name}\n{text}\n".encode()
     path.write_bytes(data)
     return Model(
-        name, str(path), path.name, hashlib.sha256(data).hexdigest(), len(data)
+        name=name,
+        path=str(path),
+        shown=path.name,
+        digest=hashlib.sha256(data).hexdigest(),
+        size_bytes=len(data),
     )
 
 

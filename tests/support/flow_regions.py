@@ -138,7 +138,10 @@ WRITTEN = {
     ),
     "slice-step": Written(
         "offsets",
-        (slicing("a", 16, (0, 3), (4, 4), 2), slicing("b", 16, (0, 3), (4, 4), 3)),
+        (
+            slicing("a", size=16, at=(0, 3), kept=(4, 4), step=2),
+            slicing("b", size=16, at=(0, 3), kept=(4, 4), step=3),
+        ),
         ("index",),
     ),
     "slice-size": Written(
@@ -148,7 +151,10 @@ WRITTEN = {
     ),
     "slice-all": Written(
         "static-shapes",
-        (slicing("a", 16, (0, 3), (8, 4)), slicing("b", 20, (5, 1), (6, 7), 2)),
+        (
+            slicing("a", 16, (0, 3), (8, 4)),
+            slicing("b", size=20, at=(5, 1), kept=(6, 7), step=2),
+        ),
         ("index",) * 6,
     ),
     "sums": Written(

@@ -123,7 +123,9 @@ def _sites() -> str:
             value,
             f"%a{number}",
             type_,
-            _scaled("arith.muli", "arith.addi", factor, term, "i32"),
+            _scaled(
+                "arith.muli", add="arith.addi", factor=factor, term=term, element="i32"
+            ),
         )
         value = f"%b{number}"
         body += barrier(value, f"%a{number}", type_)
@@ -138,9 +140,9 @@ def _dynamic() -> str:
         for values in (("0.5", "1.0"), ("0.25", "-3.0"))
     )
     body = f"\n  %c0 = arith.constant 0 : index\n  %n = tensor.dim %x, %c0 : {type_}"
-    body += mapped("%x", "%a", type_, one, "%n")
+    body += mapped("%x", result="%a", type_=type_, body=one, sizes="%n")
     body += f"\n  %m = tensor.dim %y, %c0 : {type_}" + mapped(
-        "%y", "%b", type_, two, "%m"
+        "%y", result="%b", type_=type_, body=two, sizes="%m"
     )
     return _main(f"%x: {type_}, %y: {type_}", body, ("%a", type_), ("%b", type_))
 
@@ -171,7 +173,9 @@ def _slices() -> str:
             f"%s{name}",
             f"%{name}",
             type_,
-            _scaled("arith.muli", "arith.addi", "3", "1", "i32"),
+            _scaled(
+                "arith.muli", add="arith.addi", factor="3", term="1", element="i32"
+            ),
         )
     return _main("%x: tensor<8x16xi32>", body, ("%a", type_), ("%b", type_))
 
@@ -184,7 +188,9 @@ def _elementwise() -> str:
             f"%{value}",
             f"%a{value}",
             type_,
-            _scaled("arith.mulf", "arith.addf", "0.5", "1.0", "f32"),
+            _scaled(
+                "arith.mulf", add="arith.addf", factor="0.5", term="1.0", element="f32"
+            ),
         )
         results.append((f"%a{value}", type_))
     return _main("%x: tensor<16x8xf32>, %y: tensor<24x40xf32>", body, *results)

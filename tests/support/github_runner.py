@@ -343,7 +343,15 @@ class Runner:
                 if not name.startswith(("GITHUB_", "INPUT_"))
             },
             **input_variables(given),
-            **runner_variables(home, self.hub, event, sha, ref, run_id, workspace),
+            **runner_variables(
+                home,
+                hub=self.hub,
+                name=event,
+                sha=sha,
+                ref=ref,
+                run_id=run_id,
+                workspace=workspace,
+            ),
             "PYTHONPATH": str(REPOSITORY),
             **self.environment,
         }
@@ -360,7 +368,13 @@ class Runner:
         assert not token or token not in log
         summary, report = home / "summary.md", workspace / given["out"]
         words = summary.read_text() if summary.exists() else ""
-        made = Run(done.returncode, log, outputs(home / "output"), words, report)
+        made = Run(
+            code=done.returncode,
+            log=log,
+            outputs=outputs(home / "output"),
+            summary=words,
+            report=report,
+        )
         assert not token or not any(
             token.encode() in path.read_bytes() for path in report.glob("*")
         )

@@ -132,7 +132,14 @@ _variants = variants
 
 def price(ratio: float) -> Price:
     """A price around this ratio."""
-    return Price(1000, round(1000 * ratio), 12, ratio, ratio - 0.02, ratio + 0.02)
+    return Price(
+        before_us=1000,
+        after_us=round(1000 * ratio),
+        pairs=12,
+        ratio=ratio,
+        low=ratio - 0.02,
+        high=ratio + 0.02,
+    )
 
 
 def timed() -> Lab:

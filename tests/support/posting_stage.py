@@ -179,7 +179,13 @@ class Stage:
         return self.run(
             post,
             "workflow_run",
-            run_event(run_id, head, conclusion, fork, started_at),
+            run_event(
+                run_id,
+                head=head,
+                conclusion=conclusion,
+                fork=fork,
+                started_at=started_at,
+            ),
             **inputs,
         )
 
@@ -196,12 +202,12 @@ class Stage:
         home.mkdir()
         told = runner_variables(
             home,
-            self.hub,
-            event,
-            BASE,
-            "refs/heads/main",
-            900 + self.runs,
-            self.workspace,
+            hub=self.hub,
+            name=event,
+            sha=BASE,
+            ref="refs/heads/main",
+            run_id=900 + self.runs,
+            workspace=self.workspace,
         )
         told.pop("GITHUB_EVENT_PATH")
         environ = {
@@ -223,7 +229,11 @@ class Stage:
                 on_runner,
                 redirect_stdout(printed),
                 open_services(
-                    environ, context, read_inputs(environ), news, Cancel()
+                    environ,
+                    context=context,
+                    inputs=read_inputs(environ),
+                    show=news,
+                    cancel=Cancel(),
                 ) as services,
             ):
                 hub = connect(
@@ -243,13 +253,13 @@ class Stage:
             (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
         )
         ran = Ran(
-            code,
-            error,
-            news,
-            printed.getvalue(),
-            outputs(home / "output"),
-            summary,
-            home / "out",
+            code=code,
+            error=error,
+            news=news,
+            printed=printed.getvalue(),
+            outputs=outputs(home / "output"),
+            summary=summary,
+            out=home / "out",
         )
         assert (
             self.token not in ran.error + ran.said + ran.printed

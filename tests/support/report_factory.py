@@ -125,23 +125,23 @@ def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
     """A cell that compiled."""
     made = tuple(
         Dispatch(
-            "main_dispatch_0",
-            f"main_dispatch_{i}_matmul_128x{i}_f32",
-            "matmul",
-            2,
-            1_200 + i,
-            64 * i,
+            executable="main_dispatch_0",
+            name=f"main_dispatch_{i}_matmul_128x{i}_f32",
+            kind="matmul",
+            sites=2,
+            code_bytes=1_200 + i,
+            stack_bytes=64 * i,
         )
         for i in range(dispatches)
     )
     return Cell(
-        key,
-        "ok",
-        metrics(str(key), key.target),
-        made,
-        None,
-        command(key, backend),
-        digest(str(key)),
+        key=key,
+        status="ok",
+        metrics=metrics(str(key), key.target),
+        dispatches=made,
+        failure=None,
+        command=command(key, backend),
+        artifact_digest=digest(str(key)),
     )
 
 
@@ -182,7 +182,13 @@ def failed(
 def over(found: Cell, figure_bytes: int) -> Cell:
     """The cell as one that the stack gate refuses."""
     measured = with_metrics(found, stack_alloca_bytes=figure_bytes)
-    failure = Failure("stack-limit", GATE.format(figure_bytes), 1, None, figure_bytes)
+    failure = Failure(
+        stage="stack-limit",
+        message=GATE.format(figure_bytes),
+        exit_code=1,
+        signal=None,
+        figure_bytes=figure_bytes,
+    )
     return replace(measured, status="over-stack-limit", failure=failure)
 
 
@@ -204,17 +210,17 @@ def snapshot(
         + digest("".join(str(found.artifact_digest) for found in cells if found))[:32]
     )
     return Snapshot(
-        CompilerInfo(
+        compiler=CompilerInfo(
             f"{version}rc20261016",
             digest(version)[:40],
             made,
             f"iree-base-compiler=={version}",
         ),
-        SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
-        tuple(found for found in cells if found is not None),
-        COMMON,
-        dict(targets),
-        {model: digest(model) for model in models},
+        source=SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
+        cells=tuple(found for found in cells if found is not None),
+        flags=COMMON,
+        targets=dict(targets),
+        models={model: digest(model) for model in models},
     )
 
 
@@ -240,7 +246,15 @@ def finding(
     """A finding; `said` is rule, kind and limit."""
     rule, kind, limit = said
     if metric is None:
-        return Finding(delta.key, level, None, rule, kind, limit, delta.state)
+        return Finding(
+            key=delta.key,
+            level=level,
+            metric=None,
+            rule=rule,
+            kind=kind,
+            limit=limit,
+            actual=delta.state,
+        )
     value = delta.metrics[metric]
     actual = (
         f"{value.change:+,} B"
@@ -327,7 +341,13 @@ def report(base: Snapshot, head: Snapshot, notes: tuple[str, ...] = ()) -> Repor
     """The report of two sides."""
     deltas = diff(base, head)
     return Report(
-        base, head, Baseline("--base 3.11.0"), deltas, judged(deltas), "default", notes
+        base=base,
+        head=head,
+        baseline=Baseline("--base 3.11.0"),
+        deltas=deltas,
+        verdict=judged(deltas),
+        report_id="default",
+        notes=notes,
     )
 
 
@@ -613,7 +633,12 @@ def dispatch(
     """An entry point of a made-up model."""
     name = f"main_dispatch_{index}"
     return Dispatch(
-        name, f"{name}_{kind}_128x768x768_f32", kind, 4, code_bytes, stack_bytes
+        executable=name,
+        name=f"{name}_{kind}_128x768x768_f32",
+        kind=kind,
+        sites=4,
+        code_bytes=code_bytes,
+        stack_bytes=stack_bytes,
     )
 
 
@@ -623,29 +648,34 @@ def explanation(
     """A made-up story; `word` stands everywhere where the text of a model or compiler may."""
     changed = [
         DispatchDelta(
-            dispatch(i, 2_000 + i, 64),
-            dispatch(i, 4_000 - 10 * i, 128),
-            "same source",
-            cause,
-            f"{word}encoder.layer.{i}.attention" if i else "unattributed",
-            word or TILES,
-            (*DIFF, *([word] if word else [])) if i < 2 else (),
+            base=dispatch(i, 2_000 + i, 64),
+            head=dispatch(i, 4_000 - 10 * i, 128),
+            matched="same source",
+            cause=cause,
+            component=f"{word}encoder.layer.{i}.attention" if i else "unattributed",
+            note=word or TILES,
+            diff=(*DIFF, *([word] if word else [])) if i < 2 else (),
         )
         for i in range(dispatches - 2)
     ]
     changed.append(
         DispatchDelta(
-            None, dispatch(40, 900, 16, "elementwise"), "added", cause, "decoder", word
+            base=None,
+            head=dispatch(40, 900, 16, "elementwise"),
+            matched="added",
+            cause=cause,
+            component="decoder",
+            note=word,
         )
     )
     changed.append(
         DispatchDelta(
-            dispatch(41, 700, 16, "elementwise"),
-            None,
-            "removed",
-            cause,
-            word or "decoder",
-            "",
+            base=dispatch(41, 700, 16, "elementwise"),
+            head=None,
+            matched="removed",
+            cause=cause,
+            component=word or "decoder",
+            note="",
         )
     )
     parts = [

@@ -187,7 +187,13 @@ def planned_models(draw: st.DrawFn) -> tuple[Model, ...]:
     chosen = draw(st.lists(names, unique=True, max_size=8))
     sizes = [draw(st.integers(1, 5) | st.integers(1, LARGEST)) for _ in chosen]
     return tuple(
-        Model(n, f"/x/{n}.mlir", f"m/{n}.mlir", "a" * 64, s)
+        Model(
+            name=n,
+            path=f"/x/{n}.mlir",
+            shown=f"m/{n}.mlir",
+            digest="a" * 64,
+            size_bytes=s,
+        )
         for n, s in zip(chosen, sizes, strict=True)
     )
 

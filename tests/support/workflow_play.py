@@ -258,7 +258,13 @@ class Play:
             **plain,
             **input_variables(given),
             **runner_variables(
-                machine.home, self.hub, event, sha, ref, self.run_id, machine.workspace
+                machine.home,
+                hub=self.hub,
+                name=event,
+                sha=sha,
+                ref=ref,
+                run_id=self.run_id,
+                workspace=machine.workspace,
             ),
             "GITHUB_SERVER_URL": self.git.url,
             "ACTIONS_RUNTIME_TOKEN": "runtime-token",
@@ -278,9 +284,9 @@ class Play:
         words = summary.read_text() if summary.exists() else ""
         report = machine.workspace / given.get("out", "code-size-report")
         return Run(
-            done.returncode,
-            done.stdout + done.stderr,
-            outputs(machine.home / "output"),
-            words,
-            report,
+            code=done.returncode,
+            log=done.stdout + done.stderr,
+            outputs=outputs(machine.home / "output"),
+            summary=words,
+            report=report,
         )

@@ -46,7 +46,14 @@ def play(commands: Commands) -> Iterator[Play]:
     with serving(
         home, {"origin.git": Access({readable: False, writable: False})}
     ) as server:
-        yield Play(home / "plays", FILE, hub, server, readable, writable)
+        yield Play(
+            home=home / "plays",
+            file=FILE,
+            hub=hub,
+            git=server,
+            readable=readable,
+            writable=writable,
+        )
 
 
 def played(play: Play, commands: Commands, payload: dict[str, Any]) -> dict[str, Run]:

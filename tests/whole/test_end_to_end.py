@@ -85,7 +85,9 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
         "--out",
         str(out),
     )
-    return Comparison(out, cache, run.returncode, run.stdout, run.stderr)
+    return Comparison(
+        out=out, cache=cache, code=run.returncode, stdout=run.stdout, stderr=run.stderr
+    )
 
 
 @pytest.mark.quick
@@ -103,7 +105,9 @@ def test_one_model_on_two_targets_from_end_to_end(tmp_path: Path) -> None:
         "--out",
         str(out),
     )
-    comparison = Comparison(out, cache, run.returncode, run.stdout, run.stderr)
+    comparison = Comparison(
+        out=out, cache=cache, code=run.returncode, stdout=run.stdout, stderr=run.stderr
+    )
     require_verdict_and_files(comparison)
     for version, snapshot in ((BASE, comparison.base), (HEAD, comparison.head)):
         assert [cell.key.target for cell in snapshot.cells] == [

@@ -197,12 +197,12 @@ def made_of(cell: Cell, word: str, tiles: str) -> Cell:
         return cell
     dispatches = tuple(
         Dispatch(
-            f"{word}{i}",
-            f"{word}{i}",
-            word,
-            1,
-            900 + len(tiles),
-            64,
+            executable=f"{word}{i}",
+            name=f"{word}{i}",
+            kind=word,
+            sites=1,
+            code_bytes=900 + len(tiles),
+            stack_bytes=64,
             code=None,
             strategy=f"{word} {tiles}",
         )

@@ -71,7 +71,12 @@ def play(stage: Stage) -> Iterator[Play]:
         stage.home, {"origin.git": Access({readable: False, writable: True})}
     ) as server:
         yield Play(
-            stage.home / "plays", "code-size.yml", stage.hub, server, readable, writable
+            home=stage.home / "plays",
+            file="code-size.yml",
+            hub=stage.hub,
+            git=server,
+            readable=readable,
+            writable=writable,
         )
     stage.hub.assert_contract()
 

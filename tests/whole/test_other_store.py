@@ -56,7 +56,14 @@ def play(stage: Stage, sizes: Path) -> Iterator[Play]:
     }
     with serving(stage.home, access) as server:
         file = "code-size-other-store.yml"
-        made = Play(stage.home / "plays", file, stage.hub, server, readable, writable)
+        made = Play(
+            home=stage.home / "plays",
+            file=file,
+            hub=stage.hub,
+            git=server,
+            readable=readable,
+            writable=writable,
+        )
         made.secrets[SECRET] = STORE_TOKEN
         yield made
     stage.hub.assert_contract()

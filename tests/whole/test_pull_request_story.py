@@ -198,7 +198,13 @@ def story(tmp_path: Path) -> Iterator[Story]:
             hub.token(permissions=permissions) for permissions in (WRITER, READER)
         )
         origin = Origin.create(tmp_path)
-        yield Story(hub, origin, Runner(tmp_path, hub, origin, cache), writer, reader)
+        yield Story(
+            hub=hub,
+            origin=origin,
+            runner=Runner(tmp_path, hub, origin, cache),
+            token=writer,
+            read_only=reader,
+        )
         hub.assert_contract()
 
 

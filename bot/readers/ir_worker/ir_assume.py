@@ -46,7 +46,12 @@ def assumed(ir: Any, module: Any, assumption: Assumption) -> int:
         function = operation.operation
         has_body = len(function.regions) > 0 and len(function.regions[0].blocks) > 0
         if function.name in _FUNCTIONS and has_body and is_public(function):
-            count += _assumed_of(ir, function.regions[0].blocks[0], assumption, count)
+            count += _assumed_of(
+                ir,
+                block=function.regions[0].blocks[0],
+                assumption=assumption,
+                before=count,
+            )
     if not module.operation.verify():
         raise ValueError("the program with assumptions does not verify")
     return count
@@ -62,7 +67,11 @@ def _assumed_of(ir: Any, block: Any, assumption: Assumption, before: int) -> int
             torch = _TORCH_TENSOR.match(str(argument.type))
             if torch:
                 count += _torch_shape(
-                    ir, argument, torch[1].split(","), assumption, before + count
+                    ir,
+                    argument=argument,
+                    sizes=torch[1].split(","),
+                    assumption=assumption,
+                    number=before + count,
                 )
             elif isinstance(argument.type, ir.RankedTensorType):
                 count += _tied(ir, argument, assumption)

@@ -341,7 +341,8 @@ def _operand_orders(
     for group in partition(members, lambda one: serials[one.name][0]):
         first, order = group[0], serials[group[0].name][1]
         lines = [
-            _order_line(one, serials[one.name][1], first, order) for one in group[1:]
+            _order_line(one, order=serials[one.name][1], first=first, expected=order)
+            for one in group[1:]
         ]
         yield "operand-order", group, lines
 

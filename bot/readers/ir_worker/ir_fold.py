@@ -148,7 +148,7 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
         rewriting.rewrite(argument_places(sites))
         for at, member in enumerate(group):
             for op in sites[member.name]:
-                _rewrite_site(ir, op, group[0], varying, at)
+                _rewrite_site(ir, op=op, member=group[0], varying=varying, at=at)
     for member in group[1:]:
         member.executable.erase()
     _require_agreement(ir, module, group[0])
@@ -225,10 +225,10 @@ def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
             raise Unfit("a constant of dynamic shape")
         varying.append(
             Varying(
-                type_,
-                slots,
-                attributes,
-                any(slot.kind == "dimension" for slot in slots),
+                type=type_,
+                slots=slots,
+                attributes=attributes,
+                is_shape=any(slot.kind == "dimension" for slot in slots),
             )
         )
     return varying
@@ -351,7 +351,11 @@ class _Rewriting:
             [1, 0, 0, 0, 0]
         )
         return self._make(
-            _LOAD, [type_], [argument], attributes, self._location
+            _LOAD,
+            types=[type_],
+            operands=[argument],
+            attributes=attributes,
+            location=self._location,
         ).results[0]
 
     def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
@@ -369,7 +373,11 @@ class _Rewriting:
             for number, at in enumerate(shapes):
                 ordinal = {"ordinal": self._ir.IntegerAttr.get(index, known + number)}
                 operands[at] = self._make(
-                    _ORDINAL, [index], [values[at]], ordinal, location
+                    _ORDINAL,
+                    types=[index],
+                    operands=[values[at]],
+                    attributes=ordinal,
+                    location=location,
                 ).results[0]
         return operands
 
@@ -384,7 +392,11 @@ class _Rewriting:
             merged = _merged([], self._sizes[argument], dims)
             with self._ir.InsertionPoint(first):
                 tied = self._make(
-                    _TIE, [argument.type], [argument, *merged], {}, first.location
+                    _TIE,
+                    types=[argument.type],
+                    operands=[argument, *merged],
+                    attributes={},
+                    location=first.location,
                 )
             self._dims[tied.results[0]], self._sizes[tied.results[0]] = (
                 dims,
@@ -449,7 +461,12 @@ class _Rewriting:
         }
         types = [result.type for result in op.results]
         replacement = self._make(
-            op.name, types, operands, attributes, op.location, len(list(op.regions))
+            op.name,
+            types=types,
+            operands=operands,
+            attributes=attributes,
+            location=op.location,
+            regions=len(list(op.regions)),
         )
         for old, new in zip(op.regions, replacement.regions, strict=True):
             for block in list(old.blocks):

@@ -43,11 +43,11 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
             {
                 "name": name,
                 "arguments": [
-                    _type(functions, name, _ARGUMENT, at)
+                    _type(functions, name=name, side=_ARGUMENT, index=at)
                     for at in range(len(each.values[_ARGUMENT]))
                 ],
                 "results": [
-                    _type(functions, name, _RESULT, at)
+                    _type(functions, name=name, side=_RESULT, index=at)
                     for at in range(len(each.values[_RESULT]))
                 ],
             }
@@ -126,7 +126,7 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
         callee = call.attributes["callee"].value
         for number, passed in enumerate((call.operands, call.results)[side]):
             if passed == value and callee in functions and callee != name:
-                return _type(functions, callee, side, number)
+                return _type(functions, name=callee, side=side, index=number)
     own, declared = str(value.type), function.declared[side]
     return declared[index] if own == _VIEW and index < len(declared) else own
 

@@ -114,15 +114,15 @@ def member_of(ir: Any, executable: Any) -> Member:
     rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
     entry = name_of(exports[0])
     return Member(
-        name_of(executable),
-        entry,
-        executable,
-        exports[0],
-        functions[0],
-        rows,
-        slots,
-        rows[row:],
-        slots[slot:],
+        name=name_of(executable),
+        entry=entry,
+        executable=executable,
+        export=exports[0],
+        function=functions[0],
+        rows=rows,
+        slots=slots,
+        structure=rows[row:],
+        function_slots=slots[slot:],
     )
 
 
@@ -196,7 +196,12 @@ class _Reading:
                 for at, value in enumerate(values):
                     if value != DYNAMIC:
                         self.slots.append(
-                            Slot(_ARRAYS[name], str(value), op, (name, at))
+                            Slot(
+                                kind=_ARRAYS[name],
+                                value=str(value),
+                                op=op,
+                                place=(name, at),
+                            )
                         )
                 yield (
                     name,
@@ -212,7 +217,9 @@ class _Reading:
         text = str(value.type)
         type_ = _erased(text)
         if type_ != text:
-            self.slots.append(Slot("type", text, op, at, constant))
+            self.slots.append(
+                Slot(kind="type", value=text, op=op, place=at, constant=constant)
+            )
         fits = (
             op.name.startswith(_SCALAR_USERS)
             and op.name != "tensor.extract_slice"
@@ -220,11 +227,11 @@ class _Reading:
         )
         self.slots.append(
             Slot(
-                "constant" if fits else "fixed",
-                str(constant.attributes["value"]),
-                op,
-                at,
-                constant,
+                kind="constant" if fits else "fixed",
+                value=str(constant.attributes["value"]),
+                op=op,
+                place=at,
+                constant=constant,
             )
         )
         return "constant", type_
@@ -237,7 +244,9 @@ class _Reading:
         if self.rows[-1] != text:
             for at, size in enumerate(sizes_in(text)):
                 if size != "?":
-                    self.slots.append(Slot("dimension", size, op, (value, at)))
+                    self.slots.append(
+                        Slot(kind="dimension", value=size, op=op, place=(value, at))
+                    )
 
 
 def attributes_of(op: Any) -> list[str]:

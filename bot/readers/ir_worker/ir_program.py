@@ -431,7 +431,14 @@ def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     functions = {name_of(top): top for top in named if top.name == "util.func"}
     bodies = [
-        _body(ir, top, constants, _lent_bytes(ir, top, functions, constants))
+        _body(
+            ir,
+            top=top,
+            constants=constants,
+            lent_bytes=_lent_bytes(
+                ir, top=top, functions=functions, constants=constants
+            ),
+        )
         for top in named
     ]
     names = Counter(

@@ -136,7 +136,12 @@ class FakeGitHub:
         )
         with self.lock:
             one = self.state.pulls[number] = Pull(
-                number, head_sha, base_ref, base_sha, head_repo, **fields
+                number=number,
+                head_sha=head_sha,
+                base_ref=base_ref,
+                base_sha=base_sha,
+                head_repo=head_repo,
+                **fields,
             )
             self.state.users.setdefault(one.login, "read")
             for sha, parents in (
@@ -189,7 +194,12 @@ class FakeGitHub:
             login = self.state.pulls[number].login
             self.state.events.append(
                 LabelEvent(
-                    self.state.next_id(), number, "", login, "base_ref_changed", at
+                    id=self.state.next_id(),
+                    issue=number,
+                    label="",
+                    login=login,
+                    event="base_ref_changed",
+                    created_at=at,
                 )
             )
 
@@ -222,7 +232,12 @@ class FakeGitHub:
 
     def _label_event(self, issue: int, label: str, login: str, event: str) -> int:
         one = LabelEvent(
-            self.state.next_id(), issue, label, login, event, self.state.now()
+            id=self.state.next_id(),
+            issue=issue,
+            label=label,
+            login=login,
+            event=event,
+            created_at=self.state.now(),
         )
         self.state.events.append(one)
         return one.id
@@ -233,7 +248,12 @@ class FakeGitHub:
         """An artifact of a run; its id."""
         with self.lock:
             one = Artifact(
-                self.state.next_id(), run_id, self.state.now(), name, zip_bytes, expired
+                id=self.state.next_id(),
+                run_id=run_id,
+                created_at=self.state.now(),
+                name=name,
+                zip_bytes=zip_bytes,
+                expired=expired,
             )
             self.state.artifacts[one.id] = one
             return one.id
@@ -251,7 +271,13 @@ class FakeGitHub:
     ) -> None:
         with self.lock:
             self._orders[kind].append(
-                Order(method, re.compile(path_regex), times, what, served)
+                Order(
+                    method=method,
+                    path=re.compile(path_regex),
+                    times=times,
+                    what=what,
+                    served=served,
+                )
             )
 
     def ordered(self, kind: str, method: str, path: str) -> Order | None:
@@ -419,7 +445,12 @@ class FakeGitHub:
             return routes.answered(
                 self.state,
                 Request(
-                    method, unquote(path), f"{self.state.url}{path}", words, body, token
+                    method=method,
+                    path=unquote(path),
+                    url=f"{self.state.url}{path}",
+                    query=words,
+                    body=body,
+                    token=token,
                 ),
             )
         except Refusal as refusal:

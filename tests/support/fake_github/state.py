@@ -144,7 +144,14 @@ class State:
     def add_comment(self, issue: int, login: str, body: str) -> Comment:
         self.users.setdefault(login, "read")
         moment = self.now()
-        comment = Comment(self.next_id(), issue, login, body, moment, moment)
+        comment = Comment(
+            id=self.next_id(),
+            issue=issue,
+            login=login,
+            body=body,
+            created_at=moment,
+            updated_at=moment,
+        )
         self.comments[comment.id] = comment
         return comment
 
@@ -152,7 +159,9 @@ class State:
         """An open issue; issues and pull requests share their numbers."""
         self.users.setdefault(login, "read")
         number = max([0, *self.issues, *self.pulls]) + 1
-        issue = self.issues[number] = Issue(number, login, title, body, self.now())
+        issue = self.issues[number] = Issue(
+            number=number, login=login, title=title, body=body, created_at=self.now()
+        )
         return issue
 
     def commit_of(self, ref: str) -> str | None:

@@ -271,7 +271,14 @@ def main(home: str, argv: Words) -> int:
     if "burn" in action.split():
         while time.process_time() < BURNT_SECONDS:
             pass
-    made = compile_module(kind, text, argv, action, home, knobs["templates"])
+    made = compile_module(
+        kind,
+        text=text,
+        argv=argv,
+        action=action,
+        home=home,
+        templates=knobs["templates"],
+    )
     write_products(argv)
     if action != "nothing":
         write(argv[argv.index("-o") + 1], made)
