@@ -108,9 +108,9 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         other=f"{text:,}",
     )
     sizes = functions(device_files(seen.folder, ".o", ".hsaco"))
-    for one in cell.dispatches:
-        size, other = one.code_bytes, sizes.get(same(one.name))
-        where = f"{cell.key}, {one.name}"
+    for dispatch in cell.dispatches:
+        size, other = dispatch.code_bytes, sizes.get(same(dispatch.name))
+        where = f"{cell.key}, {dispatch.name}"
         yield Compared(
             who="readelf",
             what="code of a dispatch function",
@@ -142,10 +142,18 @@ def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
             metric,
             take(known) if known and len(known) == len(found) else None,
         )
-    for one in cell.dispatches:
-        told = (one.vgprs, one.sgprs, one.agprs, one.vgpr_spills, one.sgpr_spills)
-        other = [found.get(same(one.name), {}).get(key) for key, _ in NOTES.values()]
-        where = f"{cell.key}, {one.name}"
+    for dispatch in cell.dispatches:
+        told = (
+            dispatch.vgprs,
+            dispatch.sgprs,
+            dispatch.agprs,
+            dispatch.vgpr_spills,
+            dispatch.sgpr_spills,
+        )
+        other = [
+            found.get(same(dispatch.name), {}).get(key) for key, _ in NOTES.values()
+        ]
+        where = f"{cell.key}, {dispatch.name}"
         yield Compared(
             who="llvm-readelf",
             what="registers and spills of a kernel",
@@ -166,15 +174,15 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
             bot="",
             other=made.complaint[:300],
         )
-    if not modules or any(made.complaint for made in modules.values()):
+    if not modules or any(module.complaint for module in modules.values()):
         return
     said = [
         (same(name), count)
-        for made in modules.values()
-        for name, count in made.registers.items()
+        for module in modules.values()
+        for name, count in module.registers.items()
     ]
     names, registers = sorted(name for name, _ in said), dict(said)
-    told = " ".join(sorted(same(one.name) for one in cell.dispatches))
+    told = " ".join(sorted(same(dispatch.name) for dispatch in cell.dispatches))
     yield Compared(
         who="ptxas",
         what="names of all entry points",
@@ -186,15 +194,21 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         "ptxas", cell, "registers_max", max(registers.values(), default=None)
     )
     yield of_metric(
-        "ptxas", cell, "spill_bytes", sum(made.spill_bytes for made in modules.values())
+        "ptxas",
+        cell,
+        "spill_bytes",
+        sum(module.spill_bytes for module in modules.values()),
     )
-    for one in cell.dispatches:
-        where, other = f"{cell.key}, {one.name}", registers.get(same(one.name))
+    for dispatch in cell.dispatches:
+        where, other = (
+            f"{cell.key}, {dispatch.name}",
+            registers.get(same(dispatch.name)),
+        )
         yield Compared(
             who="ptxas",
             what="registers of an entry point",
             where=where,
-            bot=written(one.registers),
+            bot=written(dispatch.registers),
             other=written(other),
         )
 
@@ -208,17 +222,17 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         return
     who, code = (
         "readelf, of what ptxas makes",
-        [one for path in cubins for one in machine_code(path).items()],
+        [item for path in cubins for item in machine_code(path).items()],
     )
     yield of_metric(who, cell, "sass_bytes", sum(size for _, size in code))
     sizes = {same(name): size for name, size in code}
-    for one in cell.dispatches:
-        where, other = f"{cell.key}, {one.name}", sizes.get(same(one.name))
+    for dispatch in cell.dispatches:
+        where, other = f"{cell.key}, {dispatch.name}", sizes.get(same(dispatch.name))
         yield Compared(
             who=who,
             what="machine code of an entry point",
             where=where,
-            bot=written(one.sass_bytes),
+            bot=written(dispatch.sass_bytes),
             other=written(other),
         )
 
@@ -292,13 +306,13 @@ COMPARED: Mapping[Callable[[Cell, Compiled], Iterator[Compared]], tuple[str, ...
 def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
     """Counts by tool and figure, and each figure that is not the same."""
     figures = [one for one in found if isinstance(one, Compared)]
-    counts = Counter((one.who, one.what, one.equal) for one in figures)
-    kinds = list(dict.fromkeys((one.who, one.what) for one in figures))
+    counts = Counter((figure.who, figure.what, figure.equal) for figure in figures)
+    kinds = list(dict.fromkeys((figure.who, figure.what) for figure in figures))
     rows = [
         [*kind, f"{counts[(*kind, True)]:,}", f"{counts[(*kind, False)]:,}"]
         for kind in sorted(kinds)
     ]
-    whole = Counter(one.equal for one in figures)
+    whole = Counter(figure.equal for figure in figures)
     yield (
         f"{len(figures):,} figures compared: {whole[True]:,} equal, {whole[False]:,}"
         " different."
@@ -311,10 +325,13 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
         if isinstance(one, Unread)
     )
     unequal = Counter(
-        (one.who, one.what, one.bot, one.other) for one in figures if not one.equal
+        (figure.who, figure.what, figure.bot, figure.other)
+        for figure in figures
+        if not figure.equal
     )
     first = {
-        (one.who, one.what, one.bot, one.other): one.where for one in reversed(figures)
+        (figure.who, figure.what, figure.bot, figure.other): figure.where
+        for figure in reversed(figures)
     }
     for key, count in sorted(unequal.items(), key=lambda item: (-item[1], item[0]))[
         :SHOWN

@@ -343,7 +343,11 @@ class Compilers:
             for phase in ("sources", "configurations")
         )
         name = same(member.row[side]["name"])
-        return next(one for one in functions(sources, configured) if one.name == name)
+        return next(
+            function
+            for function in functions(sources, configured)
+            if function.name == name
+        )
 
     def dumps(self, member: Member, side: str, options: Sequence[str]) -> Iterator[str]:
         """The lines that a compile of the dispatch alone prints."""
@@ -489,11 +493,11 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
     for side in SIDES:
         options = [*around, f"--filter-print-funcs={entries[side]}"]
         found[side] = [
-            one
-            for one in llvm_states(
+            state
+            for state in llvm_states(
                 compilers.dumps(member, side, options), entries[side]
             )
-            if bare(one[1]) == bare(name)
+            if bare(state[1]) == bare(name)
         ]
     pairs = {
         side: list(zip(found[side][::2], found[side][1::2], strict=False))

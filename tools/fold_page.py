@@ -49,12 +49,12 @@ def steps(models: Sequence[FoldModel]) -> list[str]:
     head = ["model", *_STEPS, "away today", "away folded"]
     rows = [
         [
-            one.model,
-            *(count(getattr(one, name)) for name in _STEPS),
-            percent(one.today, one.regions),
-            percent(one.folded, one.regions),
+            model.model,
+            *(count(getattr(model, name)) for name in _STEPS),
+            percent(model.today, model.regions),
+            percent(model.folded, model.regions),
         ]
-        for one in models
+        for model in models
     ]
     return table(head, rows)
 
@@ -189,7 +189,7 @@ def together(audits: Sequence[FoldAudit]) -> FoldAudit:
     }
     if len({audit.compiler.digest for audit in audits}) != 1:
         raise ValueError("audits of several compilers")
-    models = {one.model: one for audit in audits for one in audit.models}
+    models = {model.model: model for audit in audits for model in audit.models}
     fewest = {name: _fewest(name, cells.values()) for name in models}
     return replace(
         audits[0],

@@ -167,13 +167,13 @@ def main(paths: Sequence[str]) -> None:
                 text,
                 part_of(name),
                 [line for lab in found for line in page_lines(lab)],
-                [part_of(each) for each in labs],
+                [part_of(lab) for lab in labs],
             )
     if all(labs.values()):
         text = written(
             text,
             PART,
-            first_lines([max(found, key=_models) for found in labs.values()]),
+            first_lines([max(lab, key=_models) for lab in labs.values()]),
             (PART,),
         )
     page.write_text(text, encoding="utf-8")

@@ -135,12 +135,12 @@ def share_words(moved: Moved) -> str:
 def whole(targets: Mapping[str, Moved]) -> Moved:
     """All targets together."""
     total = Moved()
-    for one in targets.values():
-        total.bytes += one.bytes
-        total.named.update(one.named)
-        total.unnamed.update(one.unnamed)
-        total.compile_ms += one.compile_ms
-        total.trace_ms += one.trace_ms
+    for target in targets.values():
+        total.bytes += target.bytes
+        total.named.update(target.named)
+        total.unnamed.update(target.unnamed)
+        total.compile_ms += target.compile_ms
+        total.trace_ms += target.trace_ms
     return total
 
 
@@ -234,15 +234,21 @@ def causes(work: Work) -> Section:
         *of_flags(flags, "causes"),
     ]
     found = []
-    for one in comparisons:
+    for comparison in comparisons:
         binaries = {
-            side: work.binary(release) for side, release in one.compilers.items()
+            side: work.binary(release) for side, release in comparison.compilers.items()
         }
-        compilers = Compilers(binaries, one.homes, work.folder("causes", "dumps"))
-        found.append(
-            (one.name, moved_of(one), check(one.out, compilers, MOST_ANEW, work.jobs))
+        compilers = Compilers(
+            binaries, comparison.homes, work.folder("causes", "dumps")
         )
-        work.say(f"{one.name}: checked")
+        found.append(
+            (
+                comparison.name,
+                moved_of(comparison),
+                check(comparison.out, compilers, MOST_ANEW, work.jobs),
+            )
+        )
+        work.say(f"{comparison.name}: checked")
     sound = not any(cause.false for *_, checked in found for cause in checked)
     release = comparisons[-1].compilers["head"]
     about = (

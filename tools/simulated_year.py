@@ -139,7 +139,7 @@ def _name(model: str, copy: int) -> str:
 def nightlies(sources: Sequence[Snapshot], nights: int) -> Iterator[Snapshot]:
     """One snapshot a night, from the first source to the last."""
     cells = [{cell.key: cell for cell in source.cells} for source in sources]
-    keys = sorted(set.intersection(*(set(each) for each in cells)))
+    keys = sorted(set.intersection(*(set(cell) for cell in cells)))
     steps = len(sources) - 1
     for night in range(nights):
         chosen = [

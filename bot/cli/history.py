@@ -104,7 +104,7 @@ def run(arguments: Arguments) -> None:
             for at in range(len(study.variants))
             for row in study.rows.values()
         )
-        reasons = (*of_cells, *(one.reason for one in study.variants))
+        reasons = (*of_cells, *(variant.reason for variant in study.variants))
         hint = next(filter(None, reasons), "")[:200]
         raise NoVerdict(
             "nothing was measured", where=str(out / "history.json"), hint=hint

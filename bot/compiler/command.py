@@ -277,11 +277,11 @@ class CommandCompiler:
             require_single_keys(text, FACTS)
         except InputError as error:
             raise InputError(f"{FACTS} {error.what}") from None
-        facts = {**dict.fromkeys(one.id for one in command.metrics), **figures}
+        facts = {**dict.fromkeys(metric.id for metric in command.metrics), **figures}
         if (
             unknown := facts.keys()
             - METRIC_BY_ID.keys()
-            - {one.id for one in command.metrics}
+            - {metric.id for metric in command.metrics}
         ):
             raise InputError(
                 f"{FACTS} names an unknown metric: {min(unknown)[:60]!r};"
@@ -399,7 +399,7 @@ def command_compiler(
         side,
         files,
         programs,
-        [one.id for one in command.metrics],
+        [metric.id for metric in command.metrics],
     )
     version = version if revision else f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec

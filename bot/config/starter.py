@@ -164,8 +164,8 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
         )
     if offer.models:
         globs = (
-            f"  - {json.dumps(up + one, ensure_ascii=False)}"
-            for one in _globs(root, offer.models)
+            f"  - {json.dumps(up + glob, ensure_ascii=False)}"
+            for glob in _globs(root, offer.models)
         )
         models = _MODELS.format(globs="\n".join(globs))
     return _CONFIG.format(compiler=compiler, models=models)

@@ -354,12 +354,15 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
     """All that does not fit, in the order of the file."""
     alternatives = _alternatives(top, schema)
     fitting = [
-        one
-        for one in alternatives
-        if type(value) is _TYPES[one.get("type", "string")][0]
+        alternative
+        for alternative in alternatives
+        if type(value) is _TYPES[alternative.get("type", "string")][0]
     ]
     if not fitting:
-        wanted, hint = {one.get("type", "string") for one in alternatives}, ""
+        wanted, hint = (
+            {alternative.get("type", "string") for alternative in alternatives},
+            "",
+        )
         if not isinstance(value, (dict, list, type(None))):
             hint = (
                 f"write [{value}]"
@@ -425,7 +428,11 @@ def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
         return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
     if "anyOf" not in schema:
         return [schema]
-    return [one for each in schema["anyOf"] for one in _alternatives(top, each)]
+    return [
+        alternative
+        for each in schema["anyOf"]
+        for alternative in _alternatives(top, each)
+    ]
 
 
 def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:

@@ -36,8 +36,8 @@ def kept(snapshot: Snapshot) -> Snapshot:
     for cell in snapshot.cells:
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
         families = tuple(
-            each if each.identical else replace(each, varying=())
-            for each in cell.families
+            family if family.identical else replace(family, varying=())
+            for family in cell.families
         )
         cells.append(replace(cell, families=families, traces=traces, ladders={}))
     return replace(snapshot, cells=tuple(cells))

@@ -52,11 +52,15 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
     outcomes = cell.outcome, *cell.others
     exact = (
         id_
-        for id_ in dict.fromkeys(id_ for one in outcomes for id_ in one.metrics)
+        for id_ in dict.fromkeys(id_ for outcome in outcomes for id_ in outcome.metrics)
         if id_ not in INEXACT
     )
     values = {
-        id_: {value for one in outcomes if (value := one.metrics.get(id_)) is not None}
+        id_: {
+            value
+            for outcome in outcomes
+            if (value := outcome.metrics.get(id_)) is not None
+        }
         for id_ in exact
     }
     return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
@@ -369,7 +373,7 @@ def _diff_cell(
     if _same_command(base, head=head, key=key, cells=cells):
         left, right = distinct((*left, *right)), distinct((*right, *left))
     outcomes = left, right
-    if any(len(each) > 1 for each in outcomes):
+    if any(len(outcome) > 1 for outcome in outcomes):
         return _noisy(base, head=head, key=key, cells=cells, outcomes=outcomes)
     return _compared(base, head=head, key=key, cells=cells)
 
@@ -468,9 +472,11 @@ def _noisy(
 
 def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
     """`82,408 B or 86,872 B`, and `2 artifacts of 106,312 B` where only other bytes tell them apart."""
-    known = [one.metrics.get("artifact_bytes") for one in outcomes]
+    known = [outcome.metrics.get("artifact_bytes") for outcome in outcomes]
     sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
-    alike = len(set(sizes)) == 1 and all(one.artifact_digest for one in outcomes)
+    alike = len(set(sizes)) == 1 and all(
+        outcome.artifact_digest for outcome in outcomes
+    )
     return (
         f"{len(sizes)} artifacts of {sizes[0]}"
         if alike

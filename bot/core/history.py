@@ -87,8 +87,8 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
         for key, row in study.rows.items():
             values = [
                 value
-                for at in columns
-                if isinstance(value := value_of(row[at], metric), int)
+                for column in columns
+                if isinstance(value := value_of(row[column], metric), int)
             ]
             if len(values) == len(columns):
                 cells[key] = values

@@ -64,10 +64,10 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     def cells(self) -> tuple[tuple[str, Cell], ...]:
         """Variant and cell, by model, target and the variant's name."""
         cells = [
-            (one.name, cell)
-            for one in self.study.variants
-            if one.snapshot
-            for cell in one.snapshot.cells
+            (variant.name, cell)
+            for variant in self.study.variants
+            if variant.snapshot
+            for cell in variant.snapshot.cells
         ]
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
@@ -164,7 +164,9 @@ def sums(lab: Lab) -> list[Sums]:
             if cell.key.target == target
         }
         named = {variant for _, variant in cells}
-        variants = tuple(one for one in lab.study.variants if one.name in named)
+        variants = tuple(
+            variant for variant in lab.study.variants if variant.name in named
+        )
         measured = {key for key, cell in cells.items() if cell.measured}
         counted, models = (
             {variant for _, variant in measured},
@@ -199,12 +201,15 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     """The text of `lab.json`: canonical, cells by model, target and variant, each on a line of its own."""
     experiment = lab.experiment
     variants = (
-        {"name": one.name, "compiler": one.compiler, "flags": one.flags}
+        {"name": variant.name, "compiler": variant.compiler, "flags": variant.flags}
         | filled(
-            targets=one.targets, reason=one.reason, models=one.models, layers=one.layers
+            targets=variant.targets,
+            reason=variant.reason,
+            models=variant.models,
+            layers=variant.layers,
         )
-        | filled(assume=_assumption(one))
-        for one in lab.study.variants
+        | filled(assume=_assumption(variant))
+        for variant in lab.study.variants
     )
     record = {
         "schema": LAB_SCHEMA,

@@ -166,7 +166,7 @@ def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
     if phase not in parts:
         return False
     part = parts[phase]
-    known = [abs(other) for other in parts.values() if other is not None]
+    known = [abs(part) for part in parts.values() if part is not None]
     return part is None or (part != 0 and 10 * abs(part) >= sum(known))
 
 

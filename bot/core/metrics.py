@@ -497,8 +497,8 @@ def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
         one.id: Metric(
             id=one.id, label=one.label, unit=one.unit, about=one.about, rule=one.rule
         )
-        for own in sides
-        for one in own
+        for side in sides
+        for one in side
     }
 
 

@@ -262,12 +262,15 @@ def judge(
     `states`: cell state → what it does; one that is not in it passes.
     """
     by_metric = {
-        one.id: [rule for rule in rules if any_match(rule.metrics, one.id)]
-        for one in METRICS
-        if one.exact
+        metric.id: [rule for rule in rules if any_match(rule.metrics, metric.id)]
+        for metric in METRICS
+        if metric.exact
     }
     own = {
-        one.id: one.own for delta in deltas for one in delta.metrics.values() if one.own
+        metric.id: metric.own
+        for delta in deltas
+        for metric in delta.metrics.values()
+        if metric.own
     }
     by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
     judged, first = list[Finding](), dict[tuple[bool, ...], dict[str, Rule]]()

@@ -97,17 +97,19 @@ def report_lines(report: Report) -> Iterator[bytes]:
     verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
     findings = [
-        _flat(one, "is_open", "seen", "failure", "own", "reason", "grown_since")
+        _flat(finding, "is_open", "seen", "failure", "own", "reason", "grown_since")
         | {
             "accepted": (
-                one.accepted
-                and {"who": one.accepted, **filled(reason=one.reason or None)}
+                finding.accepted
+                and {"who": finding.accepted, **filled(reason=finding.reason or None)}
             )
         }
         | filled(
-            is_open=one.is_open or None, seen=one.seen, grown_since=one.grown_since
+            is_open=finding.is_open or None,
+            seen=finding.seen,
+            grown_since=finding.grown_since,
         )
-        for one in verdict.findings
+        for finding in verdict.findings
     ]
     record: dict[str, Any] = {
         "schema": REPORT_SCHEMA,
@@ -156,9 +158,9 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     story, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
     seen = {
-        one.id: dict(zip(sides, one.seen, strict=True))
-        for one in delta.metrics.values()
-        if one.seen
+        metric.id: dict(zip(sides, metric.seen, strict=True))
+        for metric in delta.metrics.values()
+        if metric.seen
     }
     of_sides = ("status", "failure", "command")
     return {
@@ -173,8 +175,8 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
             for name in of_sides
         },
         "metrics": {
-            one.id: {"base": one.base, "head": one.head}
-            for one in delta.metrics.values()
+            metric.id: {"base": metric.base, "head": metric.head}
+            for metric in delta.metrics.values()
         },
         "first": story.phase,
         "dispatches": list(map(_dispatch, story.dispatches)),

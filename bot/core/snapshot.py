@@ -333,7 +333,7 @@ def comparable(
             one.assembler and f"machine code of {one.assembler}" for one in (base, head)
         )
         why = "not compared: base has {}, head {}".format(
-            *(one or "no machine code of an assembler" for one in makers)
+            *(maker or "no machine code of an assembler" for maker in makers)
         )
         base, head = _without_machine_code(base, why), _without_machine_code(head, why)
     young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
@@ -598,7 +598,7 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
     keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
-    declared = {one.id for one in row.compiler.metrics}
+    declared = {metric.id for metric in row.compiler.metrics}
     if taken := declared & METRIC_BY_ID.keys():
         raise InputError(
             f"declares {min(taken)!r}, which is a built-in metric",

@@ -90,7 +90,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
     @cached_property
     def keys(self) -> tuple[CellKey, ...]:
         """The cells that any variant plans or has, sorted."""
-        sides = [one.snapshot for one in self.variants if one.snapshot]
+        sides = [variant.snapshot for variant in self.variants if variant.snapshot]
         return tuple(
             sorted(
                 {
@@ -108,11 +108,13 @@ class Study(Small, frozen=True, dict=True, gc=True):
         In a gap it is `unmeasured`, with the reason as its failure.
         """
         columns = []
-        for one in self.variants:
+        for variant in self.variants:
             own = (
-                {cell.key: cell for cell in one.snapshot.cells} if one.snapshot else {}
+                {cell.key: cell for cell in variant.snapshot.cells}
+                if variant.snapshot
+                else {}
             )
-            gap = Failure("gap", _ABSENT if one.snapshot else one.reason)
+            gap = Failure("gap", _ABSENT if variant.snapshot else variant.reason)
             columns.append(
                 [
                     own.get(key) or Cell(key, UNMEASURED, failure=gap)
@@ -135,9 +137,10 @@ class Study(Small, frozen=True, dict=True, gc=True):
     def measured(self) -> tuple[Variant, ...]:
         """The variants of which at least one cell has an artifact."""
         return tuple(
-            one
-            for one in self.variants
-            if one.snapshot and any(cell.measured for cell in one.snapshot.cells)
+            variant
+            for variant in self.variants
+            if variant.snapshot
+            and any(cell.measured for cell in variant.snapshot.cells)
         )
 
     @cached_property
@@ -163,11 +166,11 @@ class Neighbours(NamedTuple):
 def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
     """Each variant that could be had with the one before, in their order."""
     base, gaps = None, list[str]()
-    for one in variants:
-        if one.snapshot is None:
-            gaps.append(one.name)
+    for variant in variants:
+        if variant.snapshot is None:
+            gaps.append(variant.name)
             continue
-        head = (one.name, one.snapshot)
+        head = (variant.name, variant.snapshot)
         if base:
             yield Neighbours(base, head, tuple(gaps))
         base, gaps = head, []
@@ -186,10 +189,10 @@ def of_commit(sha: str, snapshot: Snapshot) -> Variant:
 def named_apart(variants: Sequence[Variant]) -> Study:
     """All with names of their own: `3.13.0` and `3.13.0 (2)`."""
     named: dict[str, Variant] = {}
-    for one in variants:
-        number, name = 1, one.name
+    for variant in variants:
+        number, name = 1, variant.name
         while name in named:
             number += 1
-            name = f"{one.name} ({number})"
-        named[name] = replace(one, name=name)
+            name = f"{variant.name} ({number})"
+        named[name] = replace(variant, name=name)
     return Study(tuple(named.values()))

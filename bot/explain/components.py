@@ -283,14 +283,15 @@ def components(
     # amount of any other.
     known = [
         [
-            what
-            for what in AMOUNTS
-            if any(part.get(what) is not None for part in side.values())
+            amount
+            for amount in AMOUNTS
+            if any(part.get(amount) is not None for part in side.values())
         ]
         for side in sides
     ]
     none = [
-        Amounts(*(0 if what in each else None for what in AMOUNTS)) for each in known
+        Amounts(*(0 if amount in each else None for amount in AMOUNTS))
+        for each in known
     ]
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):

@@ -502,8 +502,8 @@ def headlined(
         return explanation
     dispatches = explanation.dispatches
     amounts: Counter[str] = Counter()
-    for one in dispatches:
-        amounts[one.cause or UNKNOWN] += moved_bytes(one) or 0
+    for dispatch in dispatches:
+        amounts[dispatch.cause or UNKNOWN] += moved_bytes(dispatch) or 0
     parts = _rest(
         base,
         head=head,
@@ -545,9 +545,13 @@ def headlined(
         every = (
             len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
         )
-        own_dispatches = [one for one in dispatches if one.cause == cause]
+        own_dispatches = [
+            dispatch for dispatch in dispatches if dispatch.cause == cause
+        ]
         what = _COUNTED[cause]
-        if cause == "fusion" and all(_keeps_region(one) for one in own_dispatches):
+        if cause == "fusion" and all(
+            _keeps_region(dispatch) for dispatch in own_dispatches
+        ):
             what = "other IR in a region of the same kind"
         if cause == "codegen" and any(map(configured_differently, own_dispatches)):
             what = "different code that the configuration does not make"
@@ -594,12 +598,12 @@ def _rest(
         changes
     ):  # the text of executables beyond the code of the dispatches that changed
         taken = 0  # of executables that a side alone has, what is not their dispatches' code
-        for one in explanation.dispatches:
-            if (one.base is None) != (one.head is None) and (
-                row := one.head or one.base
+        for dispatch in explanation.dispatches:
+            if (dispatch.base is None) != (dispatch.head is None) and (
+                row := dispatch.head or dispatch.base
             ):
                 taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (
-                    1 if one.head else -1
+                    1 if dispatch.head else -1
                 )
         text = (
             sum(size for part, size in changes.items() if part in CODE)
@@ -614,7 +618,8 @@ def _rest(
             for row in cell.dispatches
         ):
             renamed_bytes = explanation.renamed_bytes + sum(
-                named_bytes(one.base, one.head) for one in explanation.dispatches
+                named_bytes(dispatch.base, dispatch.head)
+                for dispatch in explanation.dispatches
             )
             parts.append(PartDelta("container", OUTSIDE, text - renamed_bytes))
             parts.append(PartDelta("container", RENAMED, renamed_bytes))

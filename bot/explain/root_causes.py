@@ -375,7 +375,7 @@ def root_causes(
     for turned_by in by_knobs.values():
         clusters += [("strategy", *one) for one in _by_knob(turned_by)]
     cells = {delta.key: delta for delta in deltas}
-    roots = (_root_cause(*one, cells, whole_bytes) for one in clusters)
+    roots = (_root_cause(*cluster, cells, whole_bytes) for cluster in clusters)
     return tuple(
         sorted(
             roots,
@@ -401,7 +401,7 @@ def _by_knob(
     one backend.
     """
     sizes = {
-        changes: sum(abs(one.change_bytes) + 1 for one in members)
+        changes: sum(abs(member.change_bytes) + 1 for member in members)
         for changes, members in clusters.items()
     }
     while True:
@@ -436,14 +436,14 @@ def _root_cause(
         delta.head if delta.head is not None and delta.head.measured else delta.base
     )
     by_target, by_cell = dict[str, list[int]](), Counter[CellKey]()
-    for one in members:
-        by_target.setdefault(one.key.target, []).append(one.change_bytes)
-        by_cell[one.key] += abs(one.change_bytes)
-    total = _tally([one.change_bytes for one in members])
+    for member in members:
+        by_target.setdefault(member.key.target, []).append(member.change_bytes)
+        by_cell[member.key] += abs(member.change_bytes)
+    total = _tally([member.change_bytes for member in members])
     passed = [
-        (one, one.delta.passed)
-        for one in members
-        if isinstance(one.delta, DispatchDelta) and one.delta.passed
+        (member, member.delta.passed)
+        for member in members
+        if isinstance(member.delta, DispatchDelta) and member.delta.passed
     ]
     traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
     divided = _divided(members) if cause == "codegen" else []
@@ -451,12 +451,15 @@ def _root_cause(
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
         what=_described(
-            cause, what=what, traits=Counter(one.trait for one in members), parts=parts
+            cause,
+            what=what,
+            traits=Counter(member.trait for member in members),
+            parts=parts,
         ),
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
-        dispatches=sum(isinstance(one.delta, DispatchDelta) for one in members),
+        dispatches=sum(isinstance(member.delta, DispatchDelta) for member in members),
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
         example=_example(example),

@@ -323,7 +323,7 @@ def with_suspects(
             and (passed or root.cause == "strategy")
             and is_wanted(root)
         ):
-            own = {backends.get(one, "") for one in root.targets}
+            own = {backends.get(target, "") for target in root.targets}
             clues[place] = Clue(
                 passed=passed,
                 knob=root.what,

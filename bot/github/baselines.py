@@ -197,9 +197,9 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
         cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))
         planned = {cell.key: cell for cell in cells}
         alike = (
-            one
-            for one in snapshot.cells
-            if one.key in planned and _is_alike(one, snapshot, planned[one.key])
+            cell
+            for cell in snapshot.cells
+            if cell.key in planned and _is_alike(cell, snapshot, planned[cell.key])
         )
         models = {model.name: model.digest for model in chosen.models}
         targets = {target.name: target.backend for target in chosen.targets}
@@ -213,7 +213,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
                 distance,
             )
             known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
-            supported = (one for one in chosen.cells if not one.target.unsupported)
+            supported = (cell for cell in chosen.cells if not cell.target.unsupported)
             if missing := sum(one.key not in known for one in supported):
                 why = (
                     "because the stored ancestor has no such build with the base's"

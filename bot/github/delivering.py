@@ -396,7 +396,9 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         )
         _attempt(problems, lambda: _queue_check(publication, check))
     if problems:
-        raise Undelivered("; ".join(dict.fromkeys(one.line for one in problems)))
+        raise Undelivered(
+            "; ".join(dict.fromkeys(problem.line for problem in problems))
+        )
     if isinstance(report, BotError):
         return report.exit_code
     if error:

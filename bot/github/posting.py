@@ -84,9 +84,11 @@ def post(services: Services) -> int:
         head_branch=run.head_branch,
         head_sha=run.head_sha,
     )
-    pulls = [one for one in pulls if one.created_at <= started]
+    pulls = [pull for pull in pulls if pull.created_at <= started]
     pulls = [
-        one for one in pulls if (base_changed_at(hub, one.number) or started) <= started
+        pull
+        for pull in pulls
+        if (base_changed_at(hub, pull.number) or started) <= started
     ]
     if not pulls:
         services.show.say(
@@ -112,13 +114,13 @@ def post(services: Services) -> int:
         Where there is one alone, it is.
         """
         names = {
-            one.number: check_name(config.report_id, one.base.ref) for one in pulls
+            pull.number: check_name(config.report_id, pull.base.ref) for pull in pulls
         }
         return [
-            to(one)
-            for one in pulls
+            to(pull)
+            for pull in pulls
             if len(pulls) == 1
-            or one.number not in results(hub, one.head.sha, names[one.number])
+            or pull.number not in results(hub, pull.head.sha, names[pull.number])
         ]
 
     words = (
@@ -249,9 +251,9 @@ def _merged_onto(
         raise InputError(
             "does not belong to this pull request's head", where=where, hint=hint
         )
-    fitting = [one for one in pulls if one.merge_commit_sha == merge]
+    fitting = [pull for pull in pulls if pull.merge_commit_sha == merge]
     fitting = fitting or [
-        one for one in pulls if is_ancestor(hub, made_of[0], one.base.ref)
+        pull for pull in pulls if is_ancestor(hub, made_of[0], pull.base.ref)
     ]
     if not fitting:
         raise InputError(
@@ -271,7 +273,9 @@ def _snapshots(
     hub: Hub, run: WorkflowRun, config: Config
 ) -> tuple[tuple[Snapshot, Snapshot], Texts]:
     run_id, name = run.id, f"code-size-measured-{config.report_id}-{run.workflow}"
-    matching = [one for one in artifacts(hub, run_id) if one.name == name]
+    matching = [
+        artifact for artifact in artifacts(hub, run_id) if artifact.name == name
+    ]
     if not matching:
         raise InputError(
             f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log"

@@ -37,7 +37,11 @@ def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
         mine = hub.token_login()
         comments = sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
         # The account of a comment's author may be gone.
-        own = [one for one in comments if one.user and is_login(one.user.login, mine)]
+        own = [
+            comment
+            for comment in comments
+            if comment.user and is_login(comment.user.login, mine)
+        ]
         return [one for one in own if first_line(one.body or "") == marker]
 
 
@@ -185,7 +189,9 @@ MAX_SUMMARY_BYTES = 65_535
 MAX_MESSAGE_BYTES = 64 * 1024
 
 _CHECK_TRIES = 3
-_CONCLUSIONS: dict[str, Conclusion] = {one: one for one in get_args(Conclusion)}
+_CONCLUSIONS: dict[str, Conclusion] = {
+    argument: argument for argument in get_args(Conclusion)
+}
 _OURS = re.compile(
     rf"code-size:(?P<pull>[0-9]{{1,10}}):(?P<conclusion>{'|'.join(_CONCLUSIONS)})"
     r"(?::(?P<verdict>[01]):(?P<merge>[0-9a-f]*):(?P<base>[0-9a-f]*):(?P<run>[0-9]{1,19}):(?P<config>[0-9a-f]*))?"

@@ -76,11 +76,11 @@ def open_pulls_with_head(
         f"look for the pull request of {head_sha[:12]}", "pull-requests: read"
     ):
         pulls = [
-            _whole(one)
-            for one in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")
+            _whole(pull)
+            for pull in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")
         ]
         # GitHub ignores a `head` that it cannot read, and the branch may have moved on.
-        mine = [one for one in pulls if one.head.sha == head_sha]
+        mine = [pull for pull in pulls if pull.head.sha == head_sha]
         of_branch = [
             one
             for one in mine
@@ -94,11 +94,13 @@ def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
     with explain(
         f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"
     ):
-        pulls = [_whole(one) for one in hub.repo.get_pulls(state="open", base=base_ref)]
+        pulls = [
+            _whole(pull) for pull in hub.repo.get_pulls(state="open", base=base_ref)
+        ]
         return [
-            one.number
-            for one in pulls
-            if (one.head.sha, one.base.ref) == (head_sha, base_ref)
+            pull.number
+            for pull in pulls
+            if (pull.head.sha, pull.base.ref) == (head_sha, base_ref)
         ]
 
 
@@ -106,8 +108,8 @@ def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
     """The numbers of all open pull requests that go to this branch."""
     with explain(f"look for the pull requests to {base_ref}", "pull-requests: read"):
         return [
-            _whole(one).number
-            for one in hub.repo.get_pulls(state="open", base=base_ref)
+            _whole(pull).number
+            for pull in hub.repo.get_pulls(state="open", base=base_ref)
         ]
 
 
@@ -145,7 +147,7 @@ def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.issue(pull_number).get_events()
         return max(
-            (one.created_at for one in events if one.event in _BASE_CHANGES),
+            (event.created_at for event in events if event.event in _BASE_CHANGES),
             default=None,
         )
 
@@ -200,13 +202,13 @@ def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
     names = {label.casefold() for label in labels}
     with explain(f"read who labelled #{number}", "issues: read"):
         issue = hub.issue(number)
-        names &= {one.name.casefold() for one in issue.get_labels()}
+        names &= {label.name.casefold() for label in issue.get_labels()}
         if not names:
             return None
         labelled = [
-            one
-            for one in issue.get_events()
-            if required(one.event, "event") == "labeled"
+            event
+            for event in issue.get_events()
+            if required(event.event, "event") == "labeled"
         ]
         settings = [
             one for one in labelled if one.label and one.label.name.casefold() in names

@@ -264,8 +264,8 @@ class _Parsed:
                 reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
             )
             sized = (
-                replace(each, executable_bytes=reading.size_bytes)
-                for each in reading.entry_points
+                replace(point, executable_bytes=reading.size_bytes)
+                for point in reading.entry_points
             )
             in_artifact += sized if is_alone else reading.entry_points
         if self.program is None:
@@ -274,20 +274,20 @@ class _Parsed:
             entries = self.program.entry_points
             rows = [
                 Dispatch(
-                    executable=each.executable,
-                    name=each.entry_point,
-                    kind=each.kind,
-                    sites=each.sites,
+                    executable=entry.executable,
+                    name=entry.entry_point,
+                    kind=entry.kind,
+                    sites=entry.sites,
                 )
-                for each in entries
+                for entry in entries
             ]
-        names = [each.name for each in rows]
+        names = [row.name for row in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
         of_modules = _unique(
-            (each.name, each)
+            (point.name, point)
             for module in self.modules or ()
-            for each in module.entry_points
+            for point in module.entry_points
         )
         machine = _by_name(of_modules.items(), names)
         is_cpu = (
@@ -446,11 +446,15 @@ class _Parsed:
             function for module in self.modules for function in module.entry_points
         ]
         registers = max(
-            (each.registers for each in functions if each.registers is not None),
+            (
+                function.registers
+                for function in functions
+                if function.registers is not None
+            ),
             default=None,
         )
-        spills = sum(each.spill_bytes or 0 for each in functions)
-        sass = sum(each.parts.get("text", 0) for each in self.modules)
+        spills = sum(function.spill_bytes or 0 for function in functions)
+        sass = sum(module.parts.get("text", 0) for module in self.modules)
         return known | dict(
             zip(
                 OF_MACHINE_CODE,

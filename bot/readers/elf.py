@@ -349,15 +349,15 @@ class _Object:
             starts.setdefault(symbol.section, set()).add(symbol.value)
         self.relocations: dict[int, list[_Relocation]] = {}
         for section in (
-            each for each in self.sections.values() if each.type == "SHT_RELA"
+            section for section in self.sections.values() if section.type == "SHT_RELA"
         ):
             rows = self.relocations[section.info] = sorted(
                 self._relocations(section), key=_OFFSET
             )
-            for each in rows:
-                if each.symbol.kind == STT_SECTION:
-                    starts.setdefault(each.symbol.section, set()).add(
-                        each.addend + each.bias
+            for row in rows:
+                if row.symbol.kind == STT_SECTION:
+                    starts.setdefault(row.symbol.section, set()).add(
+                        row.addend + row.bias
                     )
         self.starts = {section: sorted(offsets) for section, offsets in starts.items()}
         # What a relocation against a section itself means is its first function.
@@ -407,13 +407,13 @@ class _Object:
                 return EntryPoint(name, size_bytes)
         pieces = (
             self._range(
-                each,
-                index=each.section,
-                start=each.value,
-                size=each.size_bytes,
+                namesake,
+                index=namesake.section,
+                start=namesake.value,
+                size=namesake.size_bytes,
                 depth=0,
             )
-            for each in namesakes
+            for namesake in namesakes
         )
         return EntryPoint(
             name, size_bytes, code=code_digest(*chain.from_iterable(pieces))
@@ -676,9 +676,9 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
     # them all.
     info = next(
         (
-            one
-            for one in sections
-            if one.type in NV_INFO and not one.flags & SHF_INFO_LINK
+            section
+            for section in sections
+            if section.type in NV_INFO and not section.flags & SHF_INFO_LINK
         ),
         None,
     )

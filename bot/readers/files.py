@@ -145,7 +145,7 @@ def measure_files(
     if not unread:
         values |= {"executable_bytes": code_bytes, "rodata_bytes": constants}
         values["unattributed_bytes"] = whole_bytes - code_bytes - constants
-        for metric in (each for each in METRICS if each.of_entry):
+        for metric in (metric for metric in METRICS if metric.of_entry):
             none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
             values[metric.id], why = of_entries(
                 dispatches, metric=metric, why=none_at_all, silent=NO_ARTIFACT_SAYS_IT
@@ -254,7 +254,8 @@ def _read(data: bytes) -> Reading:
     return replace(
         reading,
         entry_points=tuple(
-            replace(one, code=codes[one.name].code) for one in reading.entry_points
+            replace(point, code=codes[point.name].code)
+            for point in reading.entry_points
         ),
     )
 

@@ -133,12 +133,12 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     names = [(entry.executable, entry.entry_point) for entry in entries]
     sources = {source.executable for source in facts.sources}
     members = [name for family in families for name in family.members]
-    digests = [(each.bound, "an entry point") for each in entries]
+    digests = [(entry.bound, "an entry point") for entry in entries]
     digests += [(digest, "a phase") for digest in facts.phases.values()]
     yield from (
-        f"entry point of unknown kind {each.kind!r:.40}"
-        for each in entries
-        if each.kind not in KINDS
+        f"entry point of unknown kind {entry.kind!r:.40}"
+        for entry in entries
+        if entry.kind not in KINDS
     )
     if not facts.phases.keys() <= set(HASHED_PHASES):
         yield f"not digests of phases: {sorted(facts.phases)!r:.40}"

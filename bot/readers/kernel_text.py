@@ -179,9 +179,9 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     functions = list(blocks(data, PTX_HEADER, "ptx"))
     declarations = without_comments(outside(data, functions))
     shared = {
-        each.name: each.size_bytes
-        for each in _variables(declarations)
-        if each.space == "shared"
+        variable.name: variable.size_bytes
+        for variable in _variables(declarations)
+        if variable.space == "shared"
     }
     if launch_known:
         shared = {
@@ -205,7 +205,9 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
         if block.kind == "entry"
     )
     parts = {
-        label: sum(each.span.size for each in functions if each.kind == kind)
+        label: sum(
+            function.span.size for function in functions if function.kind == kind
+        )
         for kind, label in LABELS.items()
     }
     return Reading(

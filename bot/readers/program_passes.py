@@ -148,7 +148,9 @@ def joint_places(
         return frozenset()
     joint = frozenset[bytes]().union(*filter(None, own))
     for _ in SIDES:
-        near = [one for reader in readers for one in reader.dispatches.values()]
+        near = [
+            dispatch for reader in readers for dispatch in reader.dispatches.values()
+        ]
         joint = joint.union(
             *(
                 one

@@ -290,8 +290,8 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
         for function_id, each in module.functions.items()
         if function_id in ids
     }
-    starts = [HEADER_WORDS, *(each.start + each.words for each in entries.values())]
-    ends = [*(each.start for each in entries.values()), len(module.words)]
+    starts = [HEADER_WORDS, *(entry.start + entry.words for entry in entries.values())]
+    ends = [*(entry.start for entry in entries.values()), len(module.words)]
     # A digest is of the function and of all that is no entry point, as ids of that
     # stand in its code.
     outside = (

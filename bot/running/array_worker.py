@@ -144,7 +144,8 @@ def compare(outputs: list[Any]) -> Any:
     """What can be said of each output, over all draws."""
     return {
         "outputs": [
-            OutputComparison(each["element"]).all(each["draws"]) for each in outputs
+            OutputComparison(output["element"]).all(output["draws"])
+            for output in outputs
         ]
     }
 

@@ -155,7 +155,7 @@ def not_called(interface: Interface) -> str | None:
     None where there is one.
     """
     if len(interface.functions) != 1:
-        names = ", ".join(each.name for each in interface.functions[:4])
+        names = ", ".join(function.name for function in interface.functions[:4])
         return (
             f"the bot does not know which of {len(interface.functions)} public"
             f" functions to run{names and f': {names}'}"
@@ -223,7 +223,7 @@ def feed(
             if interface.parameters
             else ""
         ),
-        results=tuple(each.element if each else "" for each in results),
+        results=tuple(result.element if result else "" for result in results),
         dynamic=(
             dynamic
             if any(each and each.is_dynamic for each in map(parsed, function.arguments))
@@ -312,24 +312,27 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
     they are added to.
     """
     scopes: dict[str, dict[str, Tensor]] = {}
-    for each in interface.parameters:
-        tensor = parsed(each.type)
+    for parameter in interface.parameters:
+        tensor = parsed(parameter.type)
         if tensor is None or tensor.size_bytes is None:
             return (
-                f"the parameter {each.key!r} is a {each.type}, and the bot makes no"
+                f"the parameter {parameter.key!r} is a {parameter.type}, and the bot makes no"
                 " random values of this type"
             )
         if (
-            not each.key.isprintable()
-            or set(each.key + each.scope) & set('"\\=')
-            or not each.scope.isprintable()
+            not parameter.key.isprintable()
+            or set(parameter.key + parameter.scope) & set('"\\=')
+            or not parameter.scope.isprintable()
         ):
             return (
-                f"the parameter {each.key!r} has a name that a file of parameters"
+                f"the parameter {parameter.key!r} has a name that a file of parameters"
                 " cannot have"
             )
-        if scopes.setdefault(each.scope, {}).setdefault(each.key, tensor) != tensor:
-            return f"the parameter {each.key!r} has two types"
+        if (
+            scopes.setdefault(parameter.scope, {}).setdefault(parameter.key, tensor)
+            != tensor
+        ):
+            return f"the parameter {parameter.key!r} has two types"
     is_quantised = any(
         tensor.element in _QUANTISED
         for tensors in scopes.values()
@@ -397,7 +400,7 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
             " free"
         )
     held, memory = (
-        _HELD_TWICE * sum(each.size_bytes for each in files.values()),
+        _HELD_TWICE * sum(file.size_bytes for file in files.values()),
         memory_kib(),
     )
     if memory and held >> 10 > memory:

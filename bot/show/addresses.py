@@ -49,10 +49,10 @@ def cause_address(number: int) -> str:
 def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
     """The entry points of both sides: head's in order, then what only base has."""
     found = (
-        (one.executable, one.name)
+        (dispatch.executable, dispatch.name)
         for cell in (head, base)
         if cell
-        for one in cell.dispatches
+        for dispatch in cell.dispatches
     )
     return dict.fromkeys(found)
 

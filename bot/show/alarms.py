@@ -136,11 +136,11 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
 def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
     """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they."""
     groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
-    for one in _wholes_and_parts(facts)[0]:
-        cause = cause_of(facts, one.key)[0] if one.metric == "artifact_bytes" else 0
-        state = facts.deltas[one.key].state if one.metric is None else ""
-        level = (mark_of(one), one.metric, one.kind, one.limit, one.is_open, state)
-        groups.setdefault((*level, cause), (cause, []))[1].append(one)
+    for part in _wholes_and_parts(facts)[0]:
+        cause = cause_of(facts, part.key)[0] if part.metric == "artifact_bytes" else 0
+        state = facts.deltas[part.key].state if part.metric is None else ""
+        level = (mark_of(part), part.metric, part.kind, part.limit, part.is_open, state)
+        groups.setdefault((*level, cause), (cause, []))[1].append(part)
     return list(groups.values())
 
 
@@ -159,7 +159,11 @@ def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
         told = delta.state == "newly-broken" and _is_judged(facts, [delta])
         if not told and not is_lost(delta, one):
             news.append(one)
-    wholes = {(one.key, mark_of(one)) for one in news if one.metric == "artifact_bytes"}
+    wholes = {
+        (finding.key, mark_of(finding))
+        for finding in news
+        if finding.metric == "artifact_bytes"
+    }
     stood_for = by(
         news,
         lambda one: one.metric in ARTIFACT_PARTS and (one.key, mark_of(one)) in wholes,
@@ -322,7 +326,7 @@ def _grouped_row(
     """Return one row for findings of one metric, limit and cause: the builds, and the range of their growth."""
     finding = findings[0]
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
-    keys = [one.key for one in findings]
+    keys = [finding.key for finding in findings]
     builds_phrase = phrase(mark, cells_phrase(facts, keys, _GROUPED_NAMES))
     if finding.metric is None:
         said = facts.state_words[facts.deltas[finding.key].state]
@@ -480,9 +484,9 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     Limit 32 KiB: `m` on `cuda` ``.
     """
     known = (
-        one
-        for one in facts.report.verdict.findings
-        if one.known and one.metric is not None
+        finding
+        for finding in facts.report.verdict.findings
+        if finding.known and finding.metric is not None
     )
     groups, lines = (
         by(known, lambda one: (one.metric, one.kind, one.limit)),
@@ -499,7 +503,11 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
 
 def accepted_words(facts: Facts, limits: Limits) -> Phrase:
     """Who accepted which findings; empty where there are none."""
-    taken = [one for one in facts.report.verdict.findings if one.accepted is not None]
+    taken = [
+        finding
+        for finding in facts.report.verdict.findings
+        if finding.accepted is not None
+    ]
     if not taken:
         return ()
     cells = cells_phrase(
@@ -556,7 +564,7 @@ def findings(facts: Facts, limits: Limits) -> Fold:
         known_lines(facts, limits),
         list[Block](),
     )
-    had = [one for one in verdict.findings if one.known]
+    had = [finding for finding in verdict.findings if finding.known]
     newly, still = (
         failed_builds(facts, state, limits) for state in ("newly-broken", "broken")
     )
@@ -586,7 +594,7 @@ def findings(facts: Facts, limits: Limits) -> Fold:
         _wholes_and_parts(facts),
         {delta.key for delta in facts.states["broken"]},
     )
-    listed = {one.key for one in wholes if one.metric is None}
+    listed = {finding.key for finding in wholes if finding.metric is None}
     counts = {
         "of this change": (
             len(wholes)

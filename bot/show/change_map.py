@@ -131,9 +131,15 @@ def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
         return groups
     why = facts.report.explanations.get(delta.key)
     if why and (delta.numbers_repeat or not delta.unstable):
-        for one in why.dispatches:
-            if (size := moved_bytes(one)) and (known := one.head or one.base):
-                name = _NO_COMPONENT if one.component == UNATTRIBUTED else one.component
+        for dispatch in why.dispatches:
+            if (size := moved_bytes(dispatch)) and (
+                known := dispatch.head or dispatch.base
+            ):
+                name = (
+                    _NO_COMPONENT
+                    if dispatch.component == UNATTRIBUTED
+                    else dispatch.component
+                )
                 groups.setdefault(name, []).append(
                     (known.name, size, (known.executable, known.name))
                 )
@@ -232,7 +238,7 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
         if count
     ]
     if open_ := sum(
-        one.unstable and _change(one) is None for one in facts.report.deltas
+        delta.unstable and _change(delta) is None for delta in facts.report.deltas
     ):
         missing.append(f"{open_:,} non-deterministic")
     return (

@@ -71,7 +71,7 @@ def changed_builds(facts: Facts, limits: Limits) -> Fold:
         for d in facts.report.deltas
         if d.key in explained and d.state in ("changed", "same")
     }
-    alarming = [one.key for one in facts.report.verdict.news]
+    alarming = [finding.key for finding in facts.report.verdict.news]
     keys = [key for key in dict.fromkeys([*alarming, *facts.deltas]) if key in known]
     shown = fair_in_order(keys, lambda key: key.model, limits.whys)
     stories = listing(

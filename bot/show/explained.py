@@ -181,12 +181,12 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
         **METRIC_BY_ID,
         **own_metrics(report.base.compiler.metrics, report.head.compiler.metrics),
     }
-    for one in report.verdict.findings:
-        if (one.model, one.target) == (key.model, key.target):
-            metric = metrics.get(one.metric or "")
+    for finding in report.verdict.findings:
+        if (finding.model, finding.target) == (key.model, key.target):
+            metric = metrics.get(finding.metric or "")
             label = metric_words(metric, backend) if metric else "state"
-            said = f"{one.level}: {label}: {one.actual} (rule {one.rule}: {one.limit})"
-            yield Sentence((Span(said, kind_of(one.level)),))
+            said = f"{finding.level}: {label}: {finding.actual} (rule {finding.rule}: {finding.limit})"
+            yield Sentence((Span(said, kind_of(finding.level)),))
 
 
 def _cell(

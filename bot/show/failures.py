@@ -112,7 +112,9 @@ def failure_words(*cells: Cell | None) -> Phrase:
         return phrase("the compiler ran out of memory")
     if failure.signal:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
-    figures = [one.figure_bytes for one in failures if one.figure_bytes is not None]
+    figures = [
+        failure.figure_bytes for failure in failures if failure.figure_bytes is not None
+    ]
     if failure.stage == "stack-limit" and figures:
         return phrase(
             f"above the compiler's stack limit: a function needs {_range(figures)}"

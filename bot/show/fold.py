@@ -185,7 +185,7 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
         yield phrase(
             strong(count), ", not counted here: ", facts.cells(differing, _NAMED), "."
         )
-    models = [(one.regions, one.today, one.folded) for one in audit.models]
+    models = [(model.regions, model.today, model.folded) for model in audit.models]
     if known := [
         (a, b, c)
         for a, b, c in models
@@ -253,9 +253,9 @@ def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
 def _known(pairs: Iterator[BeforeAfter]) -> list[tuple[int, int]]:
     """The pairs of before and after of which both are known."""
     return [
-        (one.before, one.after)
-        for one in pairs
-        if one.before is not None and one.after is not None
+        (pair.before, pair.after)
+        for pair in pairs
+        if pair.before is not None and pair.after is not None
     ]
 
 
@@ -287,17 +287,18 @@ def _away(regions: int | None, executables: int | None) -> str:
 def _model_table(audit: FoldAudit, limit: int) -> Table:
     """The table of what is folded away of each model's regions, as it is and with the audit's folds."""
     rows = []
-    for one in audit.models[:limit]:
+    for model in audit.models[:limit]:
         today, then = (
-            phrase(strong(_away(one.regions, at).removesuffix(" %")))
-            for at in (one.today, one.folded)
+            phrase(strong(_away(model.regions, at).removesuffix(" %")))
+            for at in (model.today, model.folded)
         )
         regions, executables, folded = (
-            phrase(amount(at, "count")) for at in (one.regions, one.today, one.folded)
+            phrase(amount(at, "count"))
+            for at in (model.regions, model.today, model.folded)
         )
         rows.append(
             (
-                name_cell(clip(one.model, NAME_LIMIT)),
+                name_cell(clip(model.model, NAME_LIMIT)),
                 regions,
                 executables,
                 today,

@@ -165,10 +165,10 @@ def _why_lost(delta: CellDelta) -> str:
 def _ways(facts: Facts, total: Total) -> Iterator[str]:
     """What moved, how; what is the same only where nothing moved."""
     artifacts = {
-        state: [one.metrics["artifact_bytes"] for one in facts.states[state]]
+        state: [state.metrics["artifact_bytes"] for state in facts.states[state]]
         for state in ("changed", "same")
     }
-    as_large = sum(one.change == 0 for one in artifacts["changed"])
+    as_large = sum(artifact.change == 0 for artifact in artifacts["changed"])
     counts = {
         "larger": total.larger,
         "smaller": total.smaller,
@@ -179,7 +179,7 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
     }
     if not (total.larger or total.smaller or total.unsure or as_large):
         identical = sum(delta.identical is True for delta in facts.states["same"])
-        unsure = sum(one.is_open for one in artifacts["same"])
+        unsure = sum(artifact.is_open for artifact in artifacts["same"])
         counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
         counts["equal in every metric"] = facts.count("same") - identical - unsure
     counts["already failing on base"] = facts.count("broken")

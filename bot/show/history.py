@@ -162,7 +162,7 @@ class _Facts:
             history.totals, lambda total: total.target
         )  # of a target, or None for all, by release
         self.names = tuple(
-            one.name for one in history.study.variants
+            variant.name for variant in history.study.variants
         )  # of all releases, gaps too
         self.shown = tuple(
             one.name for one in history.study.measured
@@ -388,7 +388,10 @@ def _total_row(
     facts: _Facts, metric: str, target: str | None, columns: Sequence[str], name: Phrase
 ) -> Row:
     by_name = {total.compiler: total.metrics[metric] for total in facts.totals[target]}
-    values = [amount(by_name[at], "count") if at in by_name else _GAP for at in columns]
+    values = [
+        amount(by_name[column], "count") if column in by_name else _GAP
+        for column in columns
+    ]
     grown = (
         relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
         if len(facts.shown) > 1
@@ -401,15 +404,15 @@ def _steps(facts: _Facts, room: Room) -> Table:
     """A row for each step that changed anything; with too few rows for all, the last ones."""
     most = 1 if room.place == "terminal" else _CAUSES
     steps = [
-        one
-        for one in facts.history.steps
-        if one.causes or one.larger or one.smaller or one.broken or one.fixed
+        step
+        for step in facts.history.steps
+        if step.causes or step.larger or step.smaller or step.broken or step.fixed
     ]
     rows = []
     for step in steps[-max(1, room.rows // 4) :]:
         causes = (
-            f"{clip(clean(one.what), _WHAT)} ({signed(one.net_bytes)})"
-            for one in step.causes[:most]
+            f"{clip(clean(cause.what), _WHAT)} ({signed(cause.net_bytes)})"
+            for cause in step.causes[:most]
         )
         moved = (
             UNKNOWN
@@ -481,7 +484,7 @@ def _cell(
     """The row of a cell: its artifacts in each column's release, and where they moved most."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
-    for cell in (cells[at] for at in columns):
+    for cell in (cells[column] for column in columns):
         if cell.measured:
             values.append(
                 f"{amount(value_of(cell, _ARTIFACT), 'count')}{footnotes.mark(_varies(cell))}"
@@ -563,7 +566,7 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
     """One cell: a row for each release, or for those in which anything happened where there are many."""
     metrics, cells, address = facts.metrics_of(key), facts.rows[key], cell_address(key)
     points = facts.points(key)
-    rows = [_release(facts, metrics, *points[at]) for at in _told_rows(facts, key)]
+    rows = [_release(facts, metrics, *points[row]) for row in _told_rows(facts, key)]
     hidden = len(points) - len(rows)
     quiet = (
         f"{plural(hidden, 'release')} in which nothing changed"
@@ -635,7 +638,7 @@ def _release(
     return (
         phrase(name),
         *values,
-        phrase(clip("; ".join(clean(one) for one in reasons if one), _WHY)),
+        phrase(clip("; ".join(clean(reason) for reason in reasons if reason), _WHY)),
     )
 
 

@@ -91,7 +91,7 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     times = section("", *time_tables(lab, room.names), name="times")
     variants = List(
         listing(
-            [_variant(lab, one) for one in lab.study.variants],
+            [_variant(lab, variant) for variant in lab.study.variants],
             len(lab.study.variants),
             "variant",
         )
@@ -236,7 +236,7 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
         (name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"
     ]
     groups: dict[frozenset[CellKey], list[str]] = {}
-    for variant in [one.name for one in lab.study.variants]:
+    for variant in [variant.name for variant in lab.study.variants]:
         mine = frozenset(key for name, key in over if name == variant)
         if mine or (over and any(name == variant for name, _ in measured)):
             groups.setdefault(mine, []).append(variant)
@@ -257,8 +257,14 @@ def _where(keys: Iterable[CellKey], names: int) -> Phrase:
     """Models by target."""
     targets = by(sorted(set(keys)), lambda key: key.target)
     parts = (
-        (phrase(_names([key.model for key in targets[at]], names), " on ", name(at)))
-        for at in sorted(targets)
+        (
+            phrase(
+                _names([key.model for key in targets[target]], names),
+                " on ",
+                name(target),
+            )
+        )
+        for target in sorted(targets)
     )
     return joined(parts, "; ")
 
@@ -493,7 +499,10 @@ def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> R
 def _variant(lab: Lab, variant: Variant) -> Phrase:
     """What makes it another one than the others."""
     parts = list[Phrase]()
-    if variant.compiler and len({one.compiler for one in lab.study.variants}) > 1:
+    if (
+        variant.compiler
+        and len({variant.compiler for variant in lab.study.variants}) > 1
+    ):
         parts.append(phrase("IREE ", _code(variant.compiler.version)))
     if variant.flags:
         parts.append(_code(" ".join(variant.flags)))

@@ -394,9 +394,9 @@ def _whole(
         yield Sentence(
             joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " ")
         )
-        if untold := sum(one.passed is not None for one in why.dispatches) - len(
-            traces
-        ):
+        if untold := sum(
+            dispatch.passed is not None for dispatch in why.dispatches
+        ) - len(traces):
             passes = (
                 f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
             )
@@ -442,7 +442,9 @@ def _whole(
 def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     """The metrics of a build that changed; those that did not, and why others are not known."""
     known = [
-        one for one in delta.metrics.values() if (one.base, one.head) != (None, None)
+        metric
+        for metric in delta.metrics.values()
+        if (metric.base, metric.head) != (None, None)
     ]
     changed, equal = list[Marked](), list[Row]()
     for value in known:
@@ -480,7 +482,9 @@ def _absent(
     delta: CellDelta, known: Sequence[MetricDelta]
 ) -> Iterator[tuple[str, str]]:
     """Labels of all other metrics, of a cell that has any, with the reason: those together that have the same."""
-    every = METRIC_BY_ID | {one.id: one.quantity for one in delta.metrics.values()}
+    every = METRIC_BY_ID | {
+        metric.id: metric.quantity for metric in delta.metrics.values()
+    }
     reasons = dict.fromkeys(
         every.keys() - {one.id for one in known}, "not in the snapshot"
     )
@@ -553,7 +557,10 @@ def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
 def _changed(
     why: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
 ) -> Table:
-    lines, two = [dispatch_line(one) for one in why.dispatches[:_ROWS]], len(_ALWAYS)
+    lines, two = (
+        [dispatch_line(dispatch) for dispatch in why.dispatches[:_ROWS]],
+        len(_ALWAYS),
+    )
     others = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
     labels = [
         *_ALWAYS,

@@ -227,7 +227,7 @@ def _environment(
         lstrip_blocks=True,
     )
     made.filters.update(
-        {one.__name__: _safe(one) if markdown else one for one in _NUMBERS}
+        {number.__name__: _safe(number) if markdown else number for number in _NUMBERS}
     )
     made.filters.update(_MARKDOWN if markdown else _HTML)
     return made
@@ -672,22 +672,24 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     ]
     changes = (at for at in range(begin, last + 1) if table.headers[at] == "change")
     widths, room = dict[int, int](), width
-    for at in dict.fromkeys(
+    for column in dict.fromkeys(
         (*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))
     ):
         least = (
-            _NUMBER if table.is_number(at) else max(_BREAKABLE[0], longest[at] * 2 // 3)
+            _NUMBER
+            if table.is_number(column)
+            else max(_BREAKABLE[0], longest[column] * 2 // 3)
         )
-        needed = max(unbroken[at], min(longest[at], _BREAKABLE[1], least))
-        if at < begin or len(widths) == begin or needed + 2 <= room:
-            widths[at] = needed
+        needed = max(unbroken[column], min(longest[column], _BREAKABLE[1], least))
+        if column < begin or len(widths) == begin or needed + 2 <= room:
+            widths[column] = needed
             room -= needed + 2
     if room < 0:  # the widest name gives way
-        at = max(widths, key=widths.__getitem__)
-        widths[at] = max(_BREAKABLE[0], widths[at] + room)
-    for at in sorted(widths, key=longest.__getitem__):
-        more = max(0, min(room, longest[at] - widths[at]))
-        widths[at], room = widths[at] + more, room - more
+        column = max(widths, key=widths.__getitem__)
+        widths[column] = max(_BREAKABLE[0], widths[column] + room)
+    for column in sorted(widths, key=longest.__getitem__):
+        more = max(0, min(room, longest[column] - widths[column]))
+        widths[column], room = widths[column] + more, room - more
     columns = sorted(widths)
     title = Text(f"\n{clean(plain(table.caption))}", "bold") if table.caption else None
     result = RichTable(
@@ -697,13 +699,13 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for at in columns:
-        side: Literal["right", "left"] = "right" if table.is_number(at) else "left"
+    for column in columns:
+        side: Literal["right", "left"] = "right" if table.is_number(column) else "left"
         result.add_column(
-            table.headers[at], overflow="fold", justify=side, width=widths[at]
+            table.headers[column], overflow="fold", justify=side, width=widths[column]
         )
     for row in table.texts:
-        result.add_row(*(text_of(row[at]) for at in columns))
+        result.add_row(*(text_of(row[column]) for column in columns))
     yield result
     if missing := [
         header for at, header in enumerate(table.headers) if at not in widths

@@ -537,10 +537,10 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
     """They and what is in them, but for stories."""
-    for one in blocks:
-        yield one
-        if isinstance(one, Fold) and one.name != "story":
-            yield from every_block(one.blocks)
+    for block in blocks:
+        yield block
+        if isinstance(block, Fold) and block.name != "story":
+            yield from every_block(block.blocks)
 
 
 def _measured_first(facts: Facts, limits: Limits) -> Fold:

@@ -209,7 +209,7 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
     Empty where the report has none, or it is no dispatch's code.
     """
     if not root.dispatches or not any(
-        other.proof.members for other in facts.report.root_causes
+        cause.proof.members for cause in facts.report.root_causes
     ):
         return ""
     passed = root.passed.name if root.passed else None
@@ -292,7 +292,7 @@ def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase
     files, own = _files(known.files), _files(known.this_pull_request)
     parts = [phrase("this pull request changes ", own)] if own else []
     if suspects:
-        named = [(code(one.commit[:10], one.url),) for one in suspects]
+        named = [(code(suspect.commit[:10], suspect.url),) for suspect in suspects]
         of = (
             f", one of {known.commits} commits to "
             if known.commits != 1

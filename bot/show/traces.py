@@ -69,10 +69,10 @@ TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
 def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
     """The traced dispatches with a pass whose code changed most."""
     sizes = sorted(
-        (-abs(code_change(one) or 0), key, one.name)
+        (-abs(code_change(dispatch) or 0), key, dispatch.name)
         for key, told in facts.report.explanations.items()
-        for one in told.dispatches
-        if one.passed
+        for dispatch in told.dispatches
+        if dispatch.passed
     )
     return frozenset((key, name) for _, key, name in sizes[:TRACES])
 
@@ -81,9 +81,9 @@ def trace_folds(
     delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]
 ) -> Iterator[Fold]:
     """The chosen dispatches of a cell through the passes of both compilers, in the order in which it tells of them."""
-    for one in explanation.dispatches:
-        if (delta.key, one.name) in chosen and delta.base and delta.head:
-            pairs = ((delta.base, one.base), (delta.head, one.head))
+    for dispatch in explanation.dispatches:
+        if (delta.key, dispatch.name) in chosen and delta.base and delta.head:
+            pairs = ((delta.base, dispatch.base), (delta.head, dispatch.head))
             traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
             apart = parting(*traces)
             if apart.row is not None:
@@ -95,7 +95,7 @@ def trace_folds(
                     ),
                     "",
                 )
-                yield _trace_fold(clip(one.name, _NAME), apart, printed_for)
+                yield _trace_fold(clip(dispatch.name, _NAME), apart, printed_for)
 
 
 def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:

@@ -131,9 +131,9 @@ def waterfall(
         explanation.waterfall.items(), key=lambda one: -abs(one[1])
     ):
         parts = [
-            (clean(one.what), signed(one.change_bytes))
-            for one in explanation.parts
-            if one.cause == cause
+            (clean(part.what), signed(part.change_bytes))
+            for part in explanation.parts
+            if part.cause == cause
         ]
         yield cause_words(cause), signed(size), parts
     if explanation.waterfall:
@@ -244,18 +244,18 @@ def family_lines(
     """
     members, varying, characters = (12, 12, 400) if roomy else (2, 3, 120)
     lines = []
-    for one in families[:most]:
+    for family in families[:most]:
         count, kind = (
-            plural(len(one.members), "executable"),
-            clean(one.kind, 24).replace("-", " "),
+            plural(len(family.members), "executable"),
+            clean(family.kind, 24).replace("-", " "),
         )
         apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
         names = joined(
-            [(code(clean(name, 48)),) for name in one.members[:members]], ", "
+            [(code(clean(name, 48)),) for name in family.members[:members]], ", "
         )
-        texts = () if one.identical else one.varying[:varying]
+        texts = () if family.identical else family.varying[:varying]
         what = joined([(code(clean(line, characters)),) for line in texts], "; ")
-        about = f"{count} have identical functions" if one.identical else apart
-        more = ", …" if len(one.members) > members else ""
+        about = f"{count} have identical functions" if family.identical else apart
+        more = ", …" if len(family.members) > members else ""
         lines.append(phrase(about, " (", names, more, ")", ": " if what else "", what))
     return listing(lines, len(families), "family")

@@ -486,7 +486,7 @@ class DataBranch:
         for entry in kept:
             day = written[entry] // DAY_SECONDS
             is_new = not days or written[days[-1][0]] // DAY_SECONDS != day
-            if is_new or any(other.sha == entry.sha for other in days[-1]):
+            if is_new or any(day.sha == entry.sha for day in days[-1]):
                 days.append([])
             days[-1].append(entry)
         tip = self._commit(

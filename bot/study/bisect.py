@@ -154,7 +154,9 @@ class _Search:
     def values(self, place: int) -> tuple[tuple[int, ...], str]:
         """All values at a place, and why there are none."""
         good, cell = (
-            next((one for one in self.snapshot(at).cells if one.key == self.key), None)
+            next(
+                (cell for cell in self.snapshot(at).cells if cell.key == self.key), None
+            )
             for at in (0, place)
         )
         return values_of(cell, good, self.metric.id)
@@ -261,7 +263,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     )
     if source := source_of(work):
         report = with_suspects(report, source)
-    delta = next(one for one in report.deltas if one.key == key)
+    delta = next(delta for delta in report.deltas if delta.key == key)
     cause, why = _cause(search.metric, delta, report.explanations.get(key))
     # what makes the report of the step again, and what tells all of it
     base, head, out = search.specs[older], search.specs[newer], work.request.out
@@ -293,7 +295,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         cause=cause,
         why=why,
         notes=(*_notes(search, step), *report.notes),
-        commands=tuple(shlex.join(["code-size-bot", *words]) for words in commands),
+        commands=tuple(shlex.join(["code-size-bot", *command]) for command in commands),
     )
     return result, report
 
@@ -336,7 +338,7 @@ def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
     known = (
-        sum(one.judged != "skipped" for one in search.candidates.values())
+        sum(candidate.judged != "skipped" for candidate in search.candidates.values())
         + step.bad
         - step.good
         - 1

@@ -87,12 +87,12 @@ def changed_defaults(
             trials = _Trials(sides, tracers, moved)
             return tuple(
                 TriedDefault(
-                    option=one.option,
-                    base=one.base,
-                    head=one.head,
-                    tried=trials.tried(one),
+                    option=change.option,
+                    base=change.base,
+                    head=change.head,
+                    tried=trials.tried(change),
                 )
-                for one in changes
+                for change in changes
             )
 
 

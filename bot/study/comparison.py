@@ -93,7 +93,7 @@ def adopting(report: Report, brought: Adoption) -> Report:
     a measured cell it is unknown.
     """
     findings = tuple(
-        structs.replace(one, level="warn") for one in report.verdict.findings
+        structs.replace(finding, level="warn") for finding in report.verdict.findings
     )
     is_measured = any(cell.measured for cell in report.head.cells)
     verdict = structs.replace(
@@ -109,9 +109,9 @@ def held_to_limits(report: Report, repaired: Adoption) -> Report:
     Without a measured build it is unknown.
     """
     findings = tuple(
-        one
-        for one in report.verdict.findings
-        if (one.kind, one.limit) != ("state", "new")
+        finding
+        for finding in report.verdict.findings
+        if (finding.kind, finding.limit) != ("state", "new")
     )
     status: VerdictStatus = status_of(findings)
     if status == "pass":
@@ -180,16 +180,16 @@ def step_of(
     total, states = everything(report), [delta.state for delta in report.deltas]
     causes = tuple(
         StepCause(
-            cause=one.cause,
-            what=one.what,
-            models=one.models,
-            targets=one.targets,
-            net_bytes=one.total.net_bytes,
-            absolute_bytes=one.total.absolute_bytes,
+            cause=cause.cause,
+            what=cause.what,
+            models=cause.models,
+            targets=cause.targets,
+            net_bytes=cause.total.net_bytes,
+            absolute_bytes=cause.total.absolute_bytes,
         )
-        for one in [one for one in report.root_causes if one.total.absolute_bytes][
-            :most_causes
-        ]
+        for cause in [
+            cause for cause in report.root_causes if cause.total.absolute_bytes
+        ][:most_causes]
     )
     sizes = (total.cells, total.base, total.head, total.larger, total.smaller)
     return Step(

@@ -41,9 +41,9 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
     """
     tried, whys = [attempt(NOTHING)], dict[Group, str]()
     levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
-    for each in levels:
-        if each and not any(sorted(each) == sorted(one.groups) for one in tried):
-            working, failed = compiling(each, attempt)
+    for level in levels:
+        if level and not any(sorted(level) == sorted(one.groups) for one in tried):
+            working, failed = compiling(level, attempt)
             whys = {**failed, **whys}
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
@@ -209,10 +209,12 @@ def gaining(
     `elements`: executable → how many its largest tensor has.
     """
     clear = [
-        one for one in choices if one.left_share is not None and one.left_share < 0.5
+        choice
+        for choice in choices
+        if choice.left_share is not None and choice.left_share < 0.5
     ]
     best, without = attempt([group for one in clear for group in one.ways[0]]), {}
-    doubtful = [one for one in choices if one not in clear]
+    doubtful = [choice for choice in choices if choice not in clear]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
     for one in sorted(

@@ -242,8 +242,8 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
         ]
         if runtime is None:
             why = MISSING if runs else NOT_ASKED
-            for one in audits:
-                one.run = Run(equal=None, equal_note=why, price=None, price_note=why)
+            for audit in audits:
+                audit.run = Run(equal=None, equal_note=why, price=None, price_note=why)
         else:  # nothing else runs beside it, as it takes times
             with temporary_directory("fold-data-") as data:
                 for mine in by_model:
@@ -255,9 +255,9 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
                         work=work,
                     )
                     shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
-        rows = [fold_cell(one, work.request.out) for one in audits]
+        rows = [fold_cell(audit, work.request.out) for audit in audits]
         models = [model_of(mine, rows) for mine in by_model]
-    ran = any(one.run.equal is not None for one in audits)
+    ran = any(audit.run.equal is not None for audit in audits)
     return FoldAudit(
         fold.FOLD_SCHEMA,
         compiler=toolchain.info,
@@ -302,53 +302,56 @@ def _check(
 ) -> None:
     """Run what can be run of one model; what gives other outputs on a target is folded on none."""
     banned: dict[Group, str] = {}
-    for one in audits:
-        one.bench = _bench(
-            one, runtime=runtime, data=data / one.cell.key.model, work=work
+    for audit in audits:
+        audit.bench = _bench(
+            audit, runtime=runtime, data=data / audit.cell.key.model, work=work
         )
     while True:
         worse = {}
-        for one in audits:
+        for audit in audits:
             worse.update(
                 dict.fromkeys(
-                    _compared(one, work), f"its outputs differ on {one.cell.key.target}"
+                    _compared(audit, work),
+                    f"its outputs differ on {audit.cell.key.target}",
                 )
             )
         if not worse.keys() - banned.keys():
             break
         banned.update(worse)
-        for one in audits:
-            if one.attempts is not None:
-                fold_best(one, one.attempts, banned)
-                kinds = {group: kind_of(one.attempts.groups, group) for group in banned}
+        for audit in audits:
+            if audit.attempts is not None:
+                fold_best(audit, audit.attempts, banned)
+                kinds = {
+                    group: kind_of(audit.attempts.groups, group) for group in banned
+                }
                 rejected = (
                     LeftFamily(kind, group, banned[group])
                     for group, kind in kinds.items()
                     if kind is not None
                 )
-                one.left = (*one.left, *rejected)
-    for one in audits:
-        bench, best = one.bench, one.best
-        if isinstance(bench, str) or best is None or not one.run.equal:
+                audit.left = (*audit.left, *rejected)
+    for audit in audits:
+        bench, best = audit.bench, audit.best
+        if isinstance(bench, str) or best is None or not audit.run.equal:
             continue
-        work.show.say(f"{one.cell.key}: timing it before and after folding")
+        work.show.say(f"{audit.cell.key}: timing it before and after folding")
         if max_slowdown is None:
             price = bench.price(best)
         else:  # the groups within the limit are kept
-            one.best, dear, price = affordable(
+            audit.best, dear, price = affordable(
                 best,
                 attempt=bench.attempts.at,
                 price=bench.price,
                 max_slowdown=max_slowdown,
             )
-            one.left += tuple(
+            audit.left += tuple(
                 left(bench.attempts.groups, group, why) for group, why in dear.items()
             )
-            if one.best is not best:
-                _compared(one, work)
+            if audit.best is not best:
+                _compared(audit, work)
         known = price if isinstance(price, Price) else None
-        one.run = structs.replace(
-            one.run, price=known, price_note="" if known else str(price)
+        audit.run = structs.replace(
+            audit.run, price=known, price_note="" if known else str(price)
         )
 
 
@@ -410,7 +413,9 @@ def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
 
 def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     """The counts of one model, by the first of its cells whose program could be read."""
-    cell = next((each for each in audits if each.attempts is not None), audits[0]).cell
+    cell = next(
+        (audit for audit in audits if audit.attempts is not None), audits[0]
+    ).cell
     folded = [
         one.executables.after
         for one in cells

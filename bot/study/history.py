@@ -80,7 +80,10 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
             "no release is available", where=first.spec, hint=first.reason
         )
     # by version; as they were asked for where one tells none
-    versions = {one.name: _version(one.snapshot or one.name) for one in study.variants}
+    versions = {
+        variant.name: _version(variant.snapshot or variant.name)
+        for variant in study.variants
+    }
     if without := next(
         (name for name, version in versions.items() if version is None), None
     ):
@@ -278,7 +281,11 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
                 )
         study = named_apart(variants)
         chosen = work.selected(
-            {one.name: one.snapshot for one in study.variants if one.snapshot}
+            {
+                variant.name: variant.snapshot
+                for variant in study.variants
+                if variant.snapshot
+            }
         )
         loaded = [
             (entry.sha, chosen[variant.name])
@@ -294,8 +301,8 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
         )
     chosen_study = Study(
         tuple(
-            structs.replace(one, snapshot=chosen.get(one.name))
-            for one in study.variants
+            structs.replace(variant, snapshot=chosen.get(variant.name))
+            for variant in study.variants
         )
     )
     return StoredStudy(chosen_study, growths)
@@ -404,7 +411,9 @@ def _moves(since: str, name: str, report: Report) -> Moves:
             continue
         numbers = [delta.metrics[id_] for id_ in TRACKED]
         if changes := {
-            one.id: one.change for one in numbers if one.change and one.seen is None
+            number.id: number.change
+            for number in numbers
+            if number.change and number.seen is None
         }:
             explanation = report.explanations.get(delta.key)
             cause, why = (
@@ -425,8 +434,8 @@ def _flags(*commands: str) -> str:
     Empty where they did not.
     """
     left, right = (
-        [flag for flag in flags_of(one) if flag != LIFTED_LIMIT_FLAG]
-        for one in commands
+        [flag for flag in flags_of(command) if flag != LIFTED_LIMIT_FLAG]
+        for command in commands
     )
     gone, new = (
         [flag for flag in one if flag not in other]

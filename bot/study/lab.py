@@ -65,7 +65,7 @@ class VariantPlan(NamedTuple):
 
     def planned(self, key: CellKey) -> PlannedCell:
         """The planned cell of that key; there is one."""
-        return next(one for one in self.side.cells if one.key == key)
+        return next(cell for cell in self.side.cells if cell.key == key)
 
 
 def experimented(experiment: Experiment, work: Work) -> Lab:
@@ -78,8 +78,8 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     """
     models, targets = _scope(experiment, work)
     plans = [
-        _planned(each, models=models, targets=targets, work=work)
-        for each in experiment.variants
+        _planned(variant, models=models, targets=targets, work=work)
+        for variant in experiment.variants
     ]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
@@ -191,8 +191,8 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
     for plan in plans:
         refused = Failure("option", plan.variant.reason)
         cells = tuple(
-            Cell(one.key, "unsupported", failure=refused)
-            for one in plan.side.cells
+            Cell(cell.key, "unsupported", failure=refused)
+            for cell in plan.side.cells
             if plan.variant.reason
         )
         side = sides.get(plan.name) or Snapshot(
@@ -294,10 +294,10 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
     Nothing else runs beside it, as it takes times.
     """
     cells = {
-        (one.name, cell.key): cell
-        for one in study.variants
-        if one.snapshot
-        for cell in one.snapshot.cells
+        (variant.name, cell.key): cell
+        for variant in study.variants
+        if variant.snapshot
+        for cell in variant.snapshot.cells
     }
     runtime, say = installed(), work.show.say
     if runtime is None:

@@ -365,7 +365,7 @@ def _lasts(ladder: Ladder) -> bool:
     reasons = [rung.why for rung in ladder.rungs]
     if ladder.knobs is not None:
         reasons.append(ladder.knobs.why)
-    is_passing = any(words in why for why in reasons for words in _PASSING)
+    is_passing = any(words in reason for reason in reasons for words in _PASSING)
     return not is_passing and not any(map(is_local, reasons))
 
 

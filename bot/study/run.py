@@ -465,9 +465,9 @@ def _repeated(
         merged = dict[CellKey, Cell]()
         for cell, known in pairs[plan.label]:
             own = [
-                runs[plan.label, cell.key, at]
-                for at in layouts
-                if (plan.label, cell.key, at) in runs
+                runs[plan.label, cell.key, layout]
+                for layout in layouts
+                if (plan.label, cell.key, layout) in runs
             ]
             merged[cell.key] = reduce(_merged, own, known)
             if own:

@@ -76,8 +76,8 @@ def named_file(spec: str) -> str:
     path = spec
     if set("*?[") & set(spec) and release_of(spec) is None and not exists(spec):
         paths = _matched(spec)
-        wheels = [one for one in paths if one.match(_WHEELS)]
-        meant = wheels or [one for one in paths if one.suffix != ".whl"]
+        wheels = [path for path in paths if path.match(_WHEELS)]
+        meant = wheels or [path for path in paths if path.suffix != ".whl"]
         if len(wheels) > 1:
             meant = [only_fitting(wheels, Path(spec))]
         if len(meant) != 1:
@@ -188,9 +188,9 @@ def expanded(place: str) -> list[str]:
     # Of each version in each directory the wheel for this machine; by version where
     # that orders all.
     same = dict[tuple[Path, Version], list[Path]]()
-    for one in wheels:
-        if (version := _version(str(one))) is not None:
-            same.setdefault((one.parent, version), []).append(one)
+    for wheel in wheels:
+        if (version := _version(str(wheel))) is not None:
+            same.setdefault((wheel.parent, version), []).append(wheel)
     fitting = list[str]()
     for (directory, _), each in same.items():
         try:

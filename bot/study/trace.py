@@ -113,7 +113,11 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, here),
         formed=next(
-            (one.formed for one in traces.values() if one is not None and one.formed),
+            (
+                trace.formed
+                for trace in traces.values()
+                if trace is not None and trace.formed
+            ),
             None,
         ),
         proof=ladder.knobs if ladder else None,
@@ -186,7 +190,7 @@ def _chosen(
         for side in SIDES
         if (row := getattr(delta, side))
     ]
-    places = [one for one in places if one_side in ("", one[0])]
+    places = [place for place in places if one_side in ("", place[0])]
     names = list(dict.fromkeys(name for _, name, _ in places))
     fitting = matching(names, wanted, None) or beginning(names, wanted)
     meant = list(

@@ -260,9 +260,9 @@ def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
         for cell in side.cells:
             rows = cell.program.sources if cell.program else ()
             own = [
-                (one.executable, one.source)
-                for one in rows
-                if not ProgramReader.is_unseen(one.executable)
+                (row.executable, row.source)
+                for row in rows
+                if not ProgramReader.is_unseen(row.executable)
             ]
             cells[cell.key] += [own] if own else []
     first: dict[CellKey, CellKey] = {}
@@ -318,7 +318,7 @@ class _Pairs:
             self._trace_code(key, rows)
             return
         programs = {side: self._program(key, rows, side) for side in SIDES}
-        if not any(one.why for one in programs.values()):
+        if not any(program.why for program in programs.values()):
             formed = self._experiments.proof(
                 self._same[key], {side: row.executable for side, row in rows.items()}
             )
@@ -343,7 +343,7 @@ class _Pairs:
                     )
             return
         is_alike = len(rows) == len(SIDES) and not any(
-            one.why for one in programs.values()
+            program.why for program in programs.values()
         )
         is_alike &= not parting(*programs.values()).forms_otherwise
         for side, row in rows.items():
@@ -411,7 +411,9 @@ class _Pairs:
             short = [
                 side
                 for side in rows
-                if all(one.level != LLVM for one in known[side][rows[side].name].steps)
+                if all(
+                    step.level != LLVM for step in known[side][rows[side].name].steps
+                )
             ]
             self._trace(key, rows, short, llvm=True)
 

@@ -48,7 +48,7 @@ _KEPT_VARIABLES = (
     "REQUESTS_CA_BUNDLE",
 )
 _SIGNALS = {
-    one.value: one.name for one in signal.Signals
+    signal.value: signal.name for signal in signal.Signals
 }  # Number → name; most real-time signals have none
 _POLL_SECONDS = 0.1
 SCRIPT = """if True:

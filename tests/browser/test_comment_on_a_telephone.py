@@ -71,7 +71,9 @@ def with_long_names(scale: int) -> Report:
 def with_few_rows(report: Report) -> Report:
     """One model that compiles and one that does not: few enough for a row of each finding."""
     models = LONG_NAMES[:2]
-    findings = tuple(one for one in report.verdict.findings if one.key.model in models)
+    findings = tuple(
+        finding for finding in report.verdict.findings if finding.key.model in models
+    )
     deltas = tuple(delta for delta in report.deltas if delta.key.model in models)
     return replace(
         report, deltas=deltas, verdict=replace(report.verdict, findings=findings)

@@ -80,7 +80,9 @@ def test_charts_have_the_values_and_bridge_no_gap(
                 "colour, mark and dashes differ"
             )
         page.get_by_label("difference from the first release, in percent").check()
-        relative = {one["label"]: one["data"] for one in all_charts(page)[1]["sets"]}
+        relative = {
+            chart["label"]: chart["data"] for chart in all_charts(page)[1]["sets"]
+        }
         assert relative["x86_64"][0] == 0 and round(relative["x86_64"][3], 1) == round(
             100 * 74_296 / 47_704 - 100, 1
         )
@@ -96,7 +98,7 @@ def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) ->
             "x86_64": [46, 36],
         }
         page.get_by_role("button", name="cuda").click()
-        assert [one["label"] for one in all_charts(page)[2]["sets"]] == ["x86_64"]
+        assert [chart["label"] for chart in all_charts(page)[2]["sets"]] == ["x86_64"]
         assert (
             page.get_by_role("button", name="cuda").get_attribute("aria-pressed")
             == "false"

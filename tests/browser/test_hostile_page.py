@@ -103,7 +103,8 @@ def test_nothing_of_it_is_lost(browser: Browser, page: Path) -> None:
         told = {row.partition(" (only on")[0].strip() for row in rows}
         for cell in REPORT.head.cells:
             assert {
-                visible(clip(one.name, 100)).strip() for one in cell.dispatches
+                visible(clip(dispatch.name, 100)).strip()
+                for dispatch in cell.dispatches
             } <= told
 
 

@@ -436,7 +436,7 @@ def test_without_scripts_everything_is_there(browser: Browser, page: Path) -> No
         assert tab.locator("table.told th", has_text="dispatch_9_").first.is_visible()
         text = tab.locator("main").text_content() or ""
         for cell in (*REPORT.base.cells, *REPORT.head.cells):
-            assert all(one.name in text for one in cell.dispatches)
+            assert all(dispatch.name in text for dispatch in cell.dispatches)
 
 
 def test_on_paper_the_report_is_a_few_sheets_with_all_causes(

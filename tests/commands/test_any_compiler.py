@@ -518,8 +518,8 @@ def test_a_frame_is_of_the_file_that_its_function_is_in(tmp_path: Path) -> None:
     write(tmp_path, run, files, artifacts=["*.o"], sources=["*.c"])
     bot(tmp_path, "measure", "--compiler", "cc -O0", "--out", "head.json")
     frames = {
-        (one["executable"], one["name"]): one["stack_bytes"]
-        for one in cells(tmp_path, out=".")["a"]["dispatches"]
+        (cell["executable"], cell["name"]): cell["stack_bytes"]
+        for cell in cells(tmp_path, out=".")["a"]["dispatches"]
     }
     assert (
         frames["a.o", "own"] > 2000 > frames["b.o", "own"]
@@ -540,7 +540,7 @@ def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -
         for name in ("base", "head")
     }
     assert names["base"] & names["head"] == {"_Z4bothi"} and all(
-        len(one) == 3 for one in names.values()
+        len(name) == 3 for name in names.values()
     )
     [cell] = report(tmp_path)["cells"]
     assert all(one["base"] and one["head"] for one in cell["dispatches"]), cell[

@@ -92,7 +92,9 @@ def test_overlapping_ranges_are_told_as_open_and_at_most_warn(
     (low, high), (least, most) = sizes["base"], sizes["head"]
     assert (high - low, least - low, most - low) == (64, 1, 65)
     sides = [alpha(home / f"out/{name}.json") for name in ("base", "head")]
-    assert [(one["compiles"], one["metrics"]["artifact_bytes"]) for one in sides] == [
+    assert [
+        (side["compiles"], side["metrics"]["artifact_bytes"]) for side in sides
+    ] == [
         (TIMES, low),
         (TIMES, least),
     ]
@@ -322,6 +324,6 @@ def test_a_limit_within_a_range_never_fails_the_check(
     )
     assert compared("b", "h") == 0
     findings = loaded(home / "out/report.json")["verdict"]["findings"]
-    assert [(one["level"], one["is_open"]) for one in findings] == [("warn", True)] * (
-        low + above_bytes < high
-    )
+    assert [(finding["level"], finding["is_open"]) for finding in findings] == [
+        ("warn", True)
+    ] * (low + above_bytes < high)

@@ -426,7 +426,9 @@ def made(by: str | None, **metrics: int | None) -> Snapshot:
 def test_only_machine_code_of_one_assembler_is_compared() -> None:
     delta = only(made("ptxas 1 -O3"), made("ptxas 1 -O3", sass_bytes=901))
     assert delta.metrics["sass_bytes"].change == 1 and delta.state == "changed"
-    assert [one.metric for one in judge([delta], RULES).findings] == ["sass_bytes"]
+    assert [finding.metric for finding in judge([delta], RULES).findings] == [
+        "sass_bytes"
+    ]
     for left, right in (
         ("ptxas 1 -O3", "ptxas 2 -O3"),
         (None, "ptxas 2 -O3"),

@@ -199,7 +199,7 @@ def test_only_what_is_known_is_judged() -> None:
 def test_fail_wins_over_warn_and_the_limit_over_the_change() -> None:
     both = rule(warn=level(1), fail=level(50, None, 100))
     ends = [only(delta("vm_bytes", 10, head), both) for head in (20, 90, 110)]
-    assert [(one.level, one.kind) for one in ends] == [
+    assert [(end.level, end.kind) for end in ends] == [
         ("warn", "change"),
         ("fail", "change"),
         ("fail", "limit"),
@@ -298,7 +298,7 @@ def test_of_findings_a_newly_broken_cell_alone_makes_a_verdict_where_nothing_was
     )
     verdict = judge([lost], [rule(fail=level(None, None, 10))])
     assert verdict.status == "unknown"
-    assert [(one.level, one.kind) for one in verdict.findings] == [
+    assert [(finding.level, finding.kind) for finding in verdict.findings] == [
         ("fail", "limit"),
         ("warn", "state"),
     ]
@@ -397,7 +397,7 @@ def test_a_limit_that_base_exceeded_by_as_much_or_more_is_known(
     base: int | None, head: int, known: bool
 ) -> None:
     verdict = judge([delta("vm_bytes", base, head)], [LIMIT])
-    assert [one.known for one in verdict.findings] == [known]
+    assert [finding.known for finding in verdict.findings] == [known]
     assert (verdict.status, len(verdict.news)) == (
         "pass" if known else "fail",
         not known,
@@ -423,8 +423,10 @@ def test_what_is_not_known() -> None:
     for state in {*DEFAULT_STATES} - {"broken"}:
         cells = [replace(broken(PLAIN, PLAIN), state=state), ELSEWHERE]
         assert not any(
-            one.known
-            for one in judge(cells, [], dict.fromkeys(DEFAULT_STATES, "warn")).findings
+            finding.known
+            for finding in judge(
+                cells, [], dict.fromkeys(DEFAULT_STATES, "warn")
+            ).findings
         )
 
 
@@ -459,7 +461,7 @@ def test_a_cell_that_is_broken_on_both_sides_alike_is_known(
     base: Failure, head: Failure, known: bool
 ) -> None:
     verdict = judge([broken(base, head), ELSEWHERE], [], STRICT)
-    assert ([one.known for one in verdict.findings], verdict.status) == (
+    assert ([finding.known for finding in verdict.findings], verdict.status) == (
         [known],
         "pass" if known else "fail",
     )
@@ -470,7 +472,7 @@ def test_a_cell_that_is_broken_on_both_sides_alike_is_known(
         ],
         [],
     )
-    assert ([one.known for one in nowhere.findings], nowhere.status) == (
+    assert ([finding.known for finding in nowhere.findings], nowhere.status) == (
         [True],
         "pass",
     ), "it compiled nowhere before"
@@ -490,7 +492,10 @@ def test_known_findings_come_last_and_set_no_verdict() -> None:
     verdict = judge(
         deltas, [rule(models=("news",), warn=level(None, None, 100)), LIMIT]
     )
-    assert [(one.key.model, one.known, one.weight) for one in verdict.findings] == [
+    assert [
+        (finding.key.model, finding.known, finding.weight)
+        for finding in verdict.findings
+    ] == [
         ("news", False, "warn"),
         ("known", True, "pass"),
     ]
@@ -517,7 +522,7 @@ def test_findings_are_sorted_worst_first() -> None:
     cells += [cell("zero", "vm_bytes", 0, 1), gone, cell("warn", "vm_bytes", 1, 10_000)]
     cells += [replace(cell("z-broken", "vm_bytes", 1, 1), state="newly-broken")]
     order = ["z-broken", "z-most", "a", "b", "zero", "z-gone", "warn"]
-    assert [one.key.model for one in judge(cells, rules).findings] == order
+    assert [finding.key.model for finding in judge(cells, rules).findings] == order
     assert judge(cells[::-1], rules) == judge(cells, rules)
 
 
@@ -527,7 +532,7 @@ def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_be
     levels = rule(warn=level(4, 5))
 
     def order(*deltas: CellDelta) -> list[str]:
-        return [one.key.model for one in judge(deltas, [levels]).findings]
+        return [finding.key.model for finding in judge(deltas, [levels]).findings]
 
     tiny, large = (
         cell("tiny", "unattributed_bytes", 10, 110),
@@ -544,7 +549,9 @@ def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_be
         "small",
         "grown",
     ], "50,001 bytes more, 50,000 of them allowed"
-    assert [excess(one) for one in judge([grown, slightly], [levels]).findings] == [
+    assert [
+        excess(finding) for finding in judge([grown, slightly], [levels]).findings
+    ] == [
         2,
         1,
     ]
@@ -589,7 +596,7 @@ def test_a_finding_says_everything() -> None:
     verdict = judge(
         [delta("artifact_bytes", 50_438, 83_990)], PACKAGED.thresholds, PACKAGED.states
     )
-    assert (verdict.status, [one.rule for one in verdict.findings]) == (
+    assert (verdict.status, [finding.rule for finding in verdict.findings]) == (
         "fail",
         ["code size"],
     )
@@ -704,9 +711,11 @@ def test_what_base_had_is_all_that_is_left_where_nothing_changed(
     rules = [rule(fail=level(0, None, 0))]
     alone = judge(diff(head, head), rules, {})
     assert not alone.news and alone.status in ("pass", "unknown")
-    for one in judge(diff(base, head), rules, {}).findings:
-        assert not one.known or (
-            one.base is not None and one.head is not None and one.head <= one.base
+    for finding in judge(diff(base, head), rules, {}).findings:
+        assert not finding.known or (
+            finding.base is not None
+            and finding.head is not None
+            and finding.head <= finding.base
         )
 
 
@@ -715,14 +724,17 @@ def test_findings_are_complete_unique_add_up_and_are_never_growth_both_ways(
     base: Snapshot, head: Snapshot, rules: list[Rule]
 ) -> None:
     verdict, back = judge(diff(base, head), rules), judge(diff(head, base), rules)
-    assert all(one.actual and one.limit and one.rule for one in verdict.findings)
-    assert len({(one.key, one.metric) for one in verdict.findings}) == len(
+    assert all(
+        finding.actual and finding.limit and finding.rule
+        for finding in verdict.findings
+    )
+    assert len({(finding.key, finding.metric) for finding in verdict.findings}) == len(
         verdict.findings
     )
-    levels = [one.level for one in verdict.news]
+    levels = [finding.level for finding in verdict.news]
     assert verdict.status in (levels[0] if levels else "pass", "unknown")
     assert levels == sorted(levels), "fail before warn"
-    known = [one.known for one in verdict.findings]
+    known = [finding.known for finding in verdict.findings]
     assert known == sorted(known), "what base had, too, comes last"
     grown = [
         {(f.key, f.metric): f for f in one.findings if f.kind == "change"}

@@ -447,9 +447,12 @@ def measured(cells: Sequence[PlannedCell]) -> Snapshot:
         plain_snapshot(),
         cells=tuple(
             Cell(
-                one.key, "ok", {"vm_bytes": one.model.size_bytes}, command=one.command()
+                cell.key,
+                "ok",
+                {"vm_bytes": cell.model.size_bytes},
+                command=cell.command(),
             )
-            for one in cells
+            for cell in cells
         ),
         flags=cells[0].flags if cells else (),
         targets={cell.target.name: cell.target.backend for cell in cells},

@@ -217,7 +217,7 @@ def test_the_text_names_no_directory_of_this_machine_and_no_time(
         cells = plan(models, (Target("vmvx", "vmvx"),))
         snapshot = replace(
             SMALL,
-            cells=tuple(Cell(one.key, "ok", command=one.command()) for one in cells),
+            cells=tuple(Cell(cell.key, "ok", command=cell.command()) for cell in cells),
         )
         text = to_json(snapshot)
         assert "suite/a.mlir" in text and str(tmp_path) not in text

@@ -422,7 +422,9 @@ def test_no_reason_names_figures_executables_or_places(
     audit: FoldAudit, home: Path
 ) -> None:
     audits = [audit, *(fold_of(path.read_bytes()) for path in home.glob("*/fold.json"))]
-    for why in {one.why for told in audits for cell in told.cells for one in cell.left}:
+    for why in {
+        one.why for audit in audits for cell in audit.cells for one in cell.left
+    }:
         assert not re.search(r"main|dispatch_|<stdin>|:\d+:\d+|\d B\b", why), why
 
 

@@ -171,7 +171,7 @@ def test_the_issue_names_builds_causes_and_merged_pull_requests_and_closes_itsel
     # A new regression opens a new issue, which begins from the repaired state.
     again = merge(stage, GROWN, number=10)
     jobs(stage, again)
-    assert [one["state"] for one in stage.hub.issues] == ["closed", "open"]
+    assert [issue["state"] for issue in stage.hub.issues] == ["closed", "open"]
     assert (
         f"last good baseline is that of [`{repaired[:10]}`]"
         in stage.hub.issues[1]["body"]
@@ -211,7 +211,7 @@ def test_an_issue_that_a_person_closed_is_not_opened_again_for_the_same_findings
     jobs(stage, neutral)
     assert issue_of(stage) == before
     jobs(stage, merge(stage, LARGEST))
-    assert [one["state"] for one in stage.hub.issues] == [
+    assert [issue["state"] for issue in stage.hub.issues] == [
         "closed",
         "open",
     ], "that is a new regression"
@@ -446,7 +446,7 @@ def test_two_runs_that_create_at_the_same_time_leave_one_open_issue(
         lambda: stage.hub.add_issue(BOT, "Code size of main", others[0]),
     )
     ran = jobs(stage, merge(stage, GROWN))
-    assert [one["state"] for one in stage.hub.issues] == [
+    assert [issue["state"] for issue in stage.hub.issues] == [
         "open",
         "closed",
     ] and ran.code == 0, ran.error

@@ -113,12 +113,12 @@ class World:
 
     @property
     def bodies(self) -> list[str]:
-        return [one["body"] for one in self.github.comments(12)]
+        return [comment["body"] for comment in self.github.comments(12)]
 
     @property
     def lines(self) -> list[int]:
         """Of the annotations of the newest check."""
-        return [one["start_line"] for one in self.github.check_runs[-1]["annotations"]]
+        return [run["start_line"] for run in self.github.check_runs[-1]["annotations"]]
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_a_comment_deleted_in_between_is_created_again_if_one_is_wanted(
     world.github.before("PATCH", ONE, lambda: world.github.delete_comment(gone))
     assert bool(world.put(create=create)) == (create or rest > 0)
     assert world.bodies == ([BODY] if create or rest else [])
-    assert [one["id"] for one in world.github.comments(12)] == others or create
+    assert [comment["id"] for comment in world.github.comments(12)] == others or create
 
 
 @pytest.mark.parametrize("is_current", [True, False])
@@ -345,7 +345,7 @@ def test_what_of_a_check_got_no_answer_is_not_sent_twice(
     write_check(world.hub, CheckRun("Code size", "neutral", "earlier", "s"))
     world.github.delay_next(method, path, 1.2)
     write_check(world.connect(timeout_seconds=1, backoff_seconds=0.4), check(130))
-    assert [one["output"]["title"] for one in world.github.check_runs] == [
+    assert [run["output"]["title"] for run in world.github.check_runs] == [
         "earlier",
         "2 findings",
     ]
@@ -456,7 +456,7 @@ def test_artifacts_over_all_pages(world: World) -> None:
     ]
     world.github.add_artifact(8, "foreign", b"y")
     infos = repository.artifacts(world.hub, 7)
-    assert [one.id for one in infos] == ids and len(world.github.traffic) == 2
+    assert [info.id for info in infos] == ids and len(world.github.traffic) == 2
     assert (infos[3].name, infos[3].size_in_bytes, infos[3].expired) == (
         "part 3",
         3,
@@ -502,7 +502,10 @@ def test_a_download_is_bounded_and_does_not_take_the_token_along(
     world: World, fetched: Callable[..., bytes]
 ) -> None:
     assert fetched() == fetched(4) == b"data"
-    assert [one["authorization"] for one in world.github.blob_requests] == [None, None]
+    assert [request["authorization"] for request in world.github.blob_requests] == [
+        None,
+        None,
+    ]
     assert "has more than 3 bytes" in world.error(lambda: fetched(3))
 
 
@@ -587,9 +590,9 @@ def test_whose_token_it_is_is_asked_once(
         OURS,
         OURS,
     ] and world.requests("GET", "/user") == 1
-    assert not [one for one in caplog.records if one.name.startswith("github.")], (
-        "PyGithub prints what it logs"
-    )
+    assert not [
+        record for record in caplog.records if record.name.startswith("github.")
+    ], "PyGithub prints what it logs"
     assert (
         world.connect(world.github.token("mona", kind="user")).token_login() == "mona"
     )

@@ -144,7 +144,7 @@ def test_nothing_changed_and_nothing_is_said(stage: Stage) -> None:
 def test_an_alarm_is_called_off_in_the_same_comment(stage: Stage) -> None:
     told(stage, GROWN)
     ((one, body),) = [
-        (found["id"], found["body"]) for found in stage.hub.comments(NUMBER)
+        (comment["id"], comment["body"]) for comment in stage.hub.comments(NUMBER)
     ]
     assert stage.state.alarming and "esolved" not in body
     ran = told(stage, SAME)

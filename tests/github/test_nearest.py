@@ -85,7 +85,7 @@ def test_the_nearest_stored_ancestor_is_told_with_its_distance(stage: Stage) -> 
 def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
     pushed(stage, main(stage))
     base = pushed(stage, stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"}))
-    (entry,) = [one for one in stage.store.entries() if one.sha != base]
+    (entry,) = [entry for entry in stage.store.entries() if entry.sha != base]
     of_ancestor = stage.store.load(entry)
     stage.store.save(
         replace(entry, sha=base),
@@ -96,7 +96,7 @@ def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
     assert ran.report.baseline.distance == 0 and not any(
         "other commits" in note for note in ran.report.notes
     )
-    for one in [one for one in stage.store.entries() if one.sha == base]:
+    for one in [entry for entry in stage.store.entries() if entry.sha == base]:
         path = stage.home / "store" / path_of(one)
         path.write_bytes(path.read_bytes()[:-9])
     ran = stage.pull(*pull, head=wheel(stage, "old"))

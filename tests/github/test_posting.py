@@ -57,7 +57,7 @@ def test_the_report_of_a_fork_is_told_by_the_trusted_half(stage: Stage) -> None:
     assert (
         stage.conclusions == ["failure"] and stage.hub.check_runs[0]["head_sha"] == HEAD
     )
-    assert [one.value for one in stage.state.findings] == [2_000_000]
+    assert [finding.value for finding in stage.state.findings] == [2_000_000]
     assert (
         ran.outputs["verdict"] == "fail"
         and "#issuecomment-" in ran.outputs["comment-url"]
@@ -68,7 +68,7 @@ def test_the_report_of_a_fork_is_told_by_the_trusted_half(stage: Stage) -> None:
         "report.json",
         "comment.md",
     }
-    assert [one["authorization"] for one in stage.hub.blob_requests] == [None]
+    assert [request["authorization"] for request in stage.hub.blob_requests] == [None]
 
 
 def test_the_event_names_the_pull_request_and_not_the_artifact_of_which_the_newest_counts(

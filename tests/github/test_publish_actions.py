@@ -42,7 +42,9 @@ def test_delimiters_are_not_to_be_guessed(tmp_path: Path) -> None:
     write_outputs(tmp_path / "out", {"a": "x", "b": "x"})
     write_outputs(tmp_path / "out", {"c": "x"})
     delimiters = set(re.findall(r"<<(\S+)", (tmp_path / "out").read_text()))
-    assert len(delimiters) == 3 and all(len(one) >= 32 for one in delimiters)
+    assert len(delimiters) == 3 and all(
+        len(delimiter) >= 32 for delimiter in delimiters
+    )
 
 
 def test_a_key_is_a_plain_name_and_a_surrogate_stops_nothing(tmp_path: Path) -> None:

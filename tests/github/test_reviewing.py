@@ -432,7 +432,7 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
     )
     assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
     assert {key for key, state in ran.states.items() if state == "unmeasured"} == {
-        str(one.key) for one in lost.cells
+        str(cell.key) for cell in lost.cells
     }
     same = 8 - len(lost.cells)
     assert ran.outputs["same"] == str(same)

@@ -43,7 +43,9 @@ def study(*sides: Snapshot) -> Study:
 
 def moves(history: History, key: CellKey) -> list[Move | None]:
     """What moved of a cell, release after release."""
-    return [history.moves.get((one.name, key)) for one in history.study.variants]
+    return [
+        history.moves.get((variant.name, key)) for variant in history.study.variants
+    ]
 
 
 def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
@@ -233,7 +235,10 @@ def text(history: History) -> bytes:
 
 @given(st.lists(st.sampled_from(["a", "b", "a (2)"]), max_size=8))
 def test_names_are_told_apart(names: list[str]) -> None:
-    told = [one.name for one in named_apart([Variant(name) for name in names]).variants]
+    told = [
+        variant.name
+        for variant in named_apart([Variant(name) for name in names]).variants
+    ]
     assert len(set(told)) == len(told) == len(names)
     assert all(new.startswith(old) for new, old in zip(told, names, strict=True))
 
@@ -264,7 +269,7 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
             )
         )
     columns = [at for at in range(3) if any(row[at] is not None for row in rows)]
-    whole = [row for row in rows if all(row[at] is not None for at in columns)]
+    whole = [row for row in rows if all(row[column] is not None for column in columns)]
     found = totals_of(Study(tuple(variants)))
     assert {int(total.compiler) for total in found} == set(columns), (
         "what measured nothing has no part in it"

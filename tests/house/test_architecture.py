@@ -132,7 +132,7 @@ def floor_plan() -> str:
 
 def offenders(is_wrong: Callable[[str, str], bool]) -> list[str]:
     """`importer → imported` for all imports that are wrong."""
-    pairs = ((name, wanted) for name in SOURCES for wanted in sorted(IMPORTS[name]))
+    pairs = ((name, imported) for name in SOURCES for imported in sorted(IMPORTS[name]))
     return [f"{name} → {wanted}" for name, wanted in pairs if is_wrong(name, wanted)]
 
 
@@ -195,7 +195,9 @@ def test_core_neither_opens_nor_prints() -> None:
 
 
 def test_errors_import_nothing_of_the_bot() -> None:
-    assert not [wanted for wanted in IMPORTS["bot.errors"] if within(wanted, "bot")]
+    assert not [
+        imported for imported in IMPORTS["bot.errors"] if within(imported, "bot")
+    ]
 
 
 def test_one_module_spawns_processes() -> None:
@@ -230,10 +232,10 @@ def test_imports_are_written_so_that_these_tests_see_them() -> None:
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
     wanted = {
-        one
+        imported
         for name in SOURCES
         if within(name, *ROOMS_OF_SCRIPTS)
-        for one in IMPORTS[name]
+        for imported in IMPORTS[name]
     }
     other = {one for one in wanted if not within(one, *ROOMS_OF_SCRIPTS)}
     assert {
@@ -256,12 +258,14 @@ def test_every_library_is_declared() -> None:
 
     known = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
     assert [
-        each for each in offenders(wrong) if not each.startswith(f"{ARRAYS} → ")
+        offender
+        for offender in offenders(wrong)
+        if not offender.startswith(f"{ARRAYS} → ")
     ] == []
 
 
 def test_the_script_for_arrays_runs_without_the_bot_and_nothing_imports_it() -> None:
-    wanted = {one.partition(".")[0] for one in IMPORTS[ARRAYS]}
+    wanted = {imported.partition(".")[0] for imported in IMPORTS[ARRAYS]}
     assert wanted <= {*sys.stdlib_module_names, *OF_THE_EXTRA_RUN}
     assert offenders(lambda _, wanted: within(wanted, ARRAYS)) == []
 

@@ -141,7 +141,7 @@ def test_every_link_leads_to_a_file_of_the_repository_and_a_heading_in_it(
         target = (page.parent / place).resolve() if place else page
         assert target.exists() and target.is_relative_to(ROOT), link
         assert not anchor or anchor in anchors(target), link
-    assert not [words for words in documents.words(page) if "][" in words], (
+    assert not [word for word in documents.words(page) if "][" in word], (
         "a reference lacks its address"
     )
 

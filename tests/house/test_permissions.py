@@ -72,7 +72,9 @@ def needed(exchange: Mapping[str, Any]) -> str:
 def joined(permissions: Iterable[str]) -> dict[str, str]:
     """Scope → the most that is needed."""
     found: dict[str, str] = {}
-    for scope, access in (one.split(": ") for one in permissions if one):
+    for scope, access in (
+        permission.split(": ") for permission in permissions if permission
+    ):
         found[scope] = max(access, found.get(scope, "read"), key=DEAREST.index)
     return found
 

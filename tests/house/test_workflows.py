@@ -172,14 +172,14 @@ def test_no_job_with_a_token_that_can_write_shares_files_with_a_compiler() -> No
         ]
         (bot,) = [step["with"] for step in job["steps"] if step["uses"] == BOT]
         folders = [bot[name] for name in ("measured", "baselines") if name in bot]
-        assert [given["path"] for given in downloads] == folders, where
+        assert [download["path"] for download in downloads] == folders, where
         # A compiler under review can put another artifact under a name, but not under
         # an id.
-        for given in downloads:
-            by_id = given.get("artifact-ids")
+        for download in downloads:
+            by_id = download.get("artifact-ids")
             assert by_id == (
                 None
-                if given["path"] == bot["measured"]
+                if download["path"] == bot["measured"]
                 else "${{ needs.prepare.outputs.baselines }}"
             )
         assert bot.get("measured", "code-size-measured") == "code-size-measured", where
@@ -259,9 +259,7 @@ def test_groups_and_artifacts_carry_the_workflow_and_the_report_id() -> None:
                 names.append((file, name, artifact))
     assert len(groups) == len(set(groups))
     for file, name, artifact in names:
-        same_run = [
-            other for other in names if other[0] == file and other[2] == artifact
-        ]
+        same_run = [name for name in names if name[0] == file and name[2] == artifact]
         events = {str(of(file)["jobs"][job].get("if", "")) for _, job, _ in same_run}
         assert len(events) == len(same_run), (
             f"{file}: {name}: two jobs of one run write {artifact}"
@@ -345,18 +343,22 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
             for action, each in zip(actions, given, strict=True)
             if action == "actions/checkout"
         ]
-        data = [each for each in checkouts if each.get("ref", PINNED) != PINNED]
+        data = [
+            checkout for checkout in checkouts if checkout.get("ref", PINNED) != PINNED
+        ]
         assert len(checkouts) - len(data) == ((file, name) not in WITHOUT_BOT), where
-        assert all(each["persist-credentials"] is False for each in checkouts), where
         assert all(
-            (each["ref"], each["path"]) == ("code-size-data", ".code-size-data")
-            for each in data
+            checkout["persist-credentials"] is False for checkout in checkouts
+        ), where
+        assert all(
+            (item["ref"], item["path"]) == ("code-size-data", ".code-size-data")
+            for item in data
         ), where
         (bot,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [
             {}
         ]
         copies = [each["path"] for each in given if "artifact-ids" in each]
-        assert [*(each["path"] for each in data), *copies] == (
+        assert [*(item["path"] for item in data), *copies] == (
             [bot["baselines"]] if "baselines" in bot else []
         ), where
         if "workflow_run" in str(

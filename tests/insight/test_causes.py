@@ -377,7 +377,7 @@ def test_what_is_bound_otherwise_is_said() -> None:
     words = "but the program binds other buffers"
     base = _bound(made(S), "o")
     found = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
-    assert [one.note for one in found.dispatches] == [
+    assert [dispatch.note for dispatch in found.dispatches] == [
         f"the same configuration, different code, {words}"
     ]
     assert (
@@ -409,7 +409,7 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_diffs() -> Non
         "2>2 codegen, 1>1 codegen, 3>3 codegen",
         1,
     )
-    assert {(one.matched, one.note) for one in found.dispatches} == {
+    assert {(dispatch.matched, dispatch.note) for dispatch in found.dispatches} == {
         ("same-source", "the same configuration, different code")
     }
     assert (found.components, found.tree) == ((), ())
@@ -419,7 +419,9 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_diffs() -> Non
         for i, r in enumerate(many)
     ]
     dispatches = _told(made(*many), made(*other)).dispatches
-    assert [bool(one.diff) for one in dispatches] == [True] * MOST_DIFFS + [False] * 20
+    assert [bool(dispatch.diff) for dispatch in dispatches] == [True] * MOST_DIFFS + [
+        False
+    ] * 20
 
 
 NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
@@ -488,9 +490,9 @@ def test_a_dispatch_has_its_note_and_its_diff(
     base: Cell, head: Cell, which: str, note: str, diff: tuple[str, ...]
 ) -> None:
     (one,) = (
-        one
-        for one in _told(base, head).dispatches
-        if _listed([one]).startswith(f"{which} ")
+        dispatch
+        for dispatch in _told(base, head).dispatches
+        if _listed([dispatch]).startswith(f"{which} ")
     )
     assert (one.note, one.diff[3:]) == (note, diff)
 
@@ -505,10 +507,10 @@ def test_the_component_is_asked_of_the_side_that_has_it() -> None:
         True,
         components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}),
     )
-    assert [one.component for one in found.dispatches] == ["head", "stem"]
-    assert {one.component for one in explain(base, head, True, True).dispatches} == {
-        UNATTRIBUTED
-    }
+    assert [dispatch.component for dispatch in found.dispatches] == ["head", "stem"]
+    assert {
+        dispatch.component for dispatch in explain(base, head, True, True).dispatches
+    } == {UNATTRIBUTED}
 
 
 def test_of_unknown_code_nothing_is_said_where_all_else_is_the_same() -> None:
@@ -555,7 +557,10 @@ def test_a_longer_name_in_the_text_of_the_same_code_is_no_change_of_it() -> None
         made(*rows),
         made(replace(rows[0], code_bytes=104, places=("e.0", "e.0")), *rows[1:]),
     )
-    assert ([_change(one) for one in found.dispatches], found.renamed_bytes) == ([4], 0)
+    assert (
+        [_change(dispatch) for dispatch in found.dispatches],
+        found.renamed_bytes,
+    ) == ([4], 0)
 
 
 def _row(entry: EntryPoint) -> Dispatch:
@@ -626,7 +631,7 @@ def test_what_is_listed_sums_to_the_cell_and_swapping_negates(
     )
     assert there.why and there.why.isprintable() and there.phase in (*ALL_PHASES, None)
     assert there.cause is None or there.phase in (*_FIRST_PHASES[there.cause], None)
-    assert {one.cause for one in there.dispatches} <= {*CAUSES, None}
+    assert {dispatch.cause for dispatch in there.dispatches} <= {*CAUSES, None}
     assert _MIRROR.get(str(there.cause), there.cause) == _MIRROR.get(
         str(back.cause), back.cause
     )
@@ -642,13 +647,13 @@ def test_what_is_listed_sums_to_the_cell_and_swapping_negates(
     )
     sites = [sum(row.sites or 0 for row in cell.dispatches) for cell in (base, head)]
     moved = [
-        (one.head.sites or 0 if one.head else 0)
-        - (one.base.sites or 0 if one.base else 0)
-        for one in there.dispatches
+        (dispatch.head.sites or 0 if dispatch.head else 0)
+        - (dispatch.base.sites or 0 if dispatch.base else 0)
+        for dispatch in there.dispatches
     ]
     assert sum(moved) == sites[1] - sites[0]
     left, right = (
-        {(str(one.base), str(one.head)) for one in found.dispatches}
+        {(str(dispatch.base), str(dispatch.head)) for dispatch in found.dispatches}
         for found in (there, back)
     )
     assert left == {(base_row, head_row) for head_row, base_row in right}

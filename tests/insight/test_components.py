@@ -399,7 +399,7 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
     names = naming(base, head, globs)
     there, back = components(base, head, names), components(head, base, names)
     assert [
-        tuple(ComponentDelta(one.name, one.head, one.base) for one in parts)
+        tuple(ComponentDelta(part.name, part.head, part.base) for part in parts)
         for parts in back
     ] == list(there)
     assert moved(base, base, globs) == ()
@@ -430,7 +430,7 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
         if all(
             None not in (one.base.get(what), one.head.get(what)) for one in there[1]
         ):
-            changes = [sum(one.change(what) for one in parts) for parts in there]
+            changes = [sum(part.change(what) for part in parts) for parts in there]
             wholes = [
                 sum(getattr(one, side).get(what) for one in there[1])
                 for side in ("base", "head")

@@ -134,7 +134,7 @@ def test_describe_keeps_facts_and_what_is_bound() -> None:
         "arith.addf 2 math.exp 1",
         {"layer.0": 3},
     )
-    assert [one.executable for one in program.sources] == [
+    assert [source.executable for source in program.sources] == [
         text.executable for text in texts
     ]
     shown = {

@@ -58,7 +58,9 @@ def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_texts(
         "dedup-lost",
         "the same regions are folded into 1 → 2 executables",
     )
-    (added,) = [one for one in found.dispatches if one.matched == "added"]
+    (added,) = [
+        dispatch for dispatch in found.dispatches if dispatch.matched == "added"
+    ]
     assert added.diff[3:] == ("-op p1", "+op p2")
 
 

@@ -111,8 +111,12 @@ def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
     explanations: dict[CellKey, Explanation],
 ) -> None:
     roots = found_in(explanations)
-    dispatches = [delta for one in explanations.values() for delta in one.dispatches]
-    rest = [part for one in explanations.values() for part in one.parts]
+    dispatches = [
+        delta
+        for explanation in explanations.values()
+        for delta in explanation.dispatches
+    ]
+    rest = [part for explanation in explanations.values() for part in explanation.parts]
     moved = [
         (d.head.code_bytes or 0) - (d.base.code_bytes or 0)
         for d in dispatches

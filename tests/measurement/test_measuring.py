@@ -594,7 +594,8 @@ def test_a_cell_has_what_the_assembler_made() -> None:
         and found.value("compile_cpu_ms") == 120
     )
     assert {
-        (one.registers, one.spill_bytes, one.sass_bytes) for one in found.dispatches
+        (dispatch.registers, dispatch.spill_bytes, dispatch.sass_bytes)
+        for dispatch in found.dispatches
     } == {
         (48, 0, 3_712),
         (16, 0, 1_280),

@@ -123,7 +123,7 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
         ladder_work(row, row, both_orders=False) for row in (ROWS[0], ROWS[-1])
     )
     assert ladders(WRITTEN_WORK + last - 1) == []
-    assert [one.delta for one in ladders(WRITTEN_WORK + last)] == [MOVED[-1][1]]
+    assert [ladder.delta for ladder in ladders(WRITTEN_WORK + last)] == [MOVED[-1][1]]
     assert ladders(WRITTEN_WORK + first)[0] == Wanted(
         *MOVED[0], both_orders=False, with_proof=False
     )

@@ -377,8 +377,11 @@ def test_any_values_go_into_head_and_back(base: str, head: str) -> None:
 
 @given(SOUND)
 def test_what_is_read_is_written_as_it_was(whole: str) -> None:
-    for found in configurations(whole):
-        assert found.written(found.values) == whole[found.start : found.end]
+    for configuration in configurations(whole):
+        assert (
+            configuration.written(configuration.values)
+            == whole[configuration.start : configuration.end]
+        )
 
 
 @given(some.data())

@@ -71,10 +71,10 @@ def place(data: bytes, name: str) -> tuple[int, int]:
     """Where a file has the code or the data of a name, and how much."""
     elf = parse_elf(data)
     (own,) = (
-        each
+        symbol
         for kind in (STT_FUNC, STT_OBJECT)
-        for each in elf.symbols(kind)
-        if each.name == name
+        for symbol in elf.symbols(kind)
+        if symbol.name == name
     )
     section = elf.sections[own.section]
     return section.span.start + own.value - section.address, own.size_bytes

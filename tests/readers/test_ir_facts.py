@@ -71,7 +71,7 @@ def test_the_real_answers_become_facts() -> None:
     )
     assert [*facts.phases] == ["input", "global-optimization"]
     assert [source.executable for source in facts.sources] == [
-        each.executable for each in facts.entry_points
+        point.executable for point in facts.entry_points
     ]
     assert (
         "linalg.matmul ins(" in facts.sources[1].shown
@@ -235,7 +235,10 @@ def test_a_plain_function_its_parameters_and_its_target(
         "tensor<2xui8>",
     ), "as imported, else as declared"
     assert main.results == ("tensor<4xf32>", "i32", "tensor<2xui8>")
-    named = [(each.scope, each.key, each.type) for each in found.parameters]
+    named = [
+        (parameter.scope, parameter.key, parameter.type)
+        for parameter in found.parameters
+    ]
     assert named == [
         ("model", "a.weight", "tensor<4x2xf32>"),
         ("", "bare", "tensor<3xi8>"),

@@ -38,7 +38,9 @@ def find(worker: Child, tmp_path: Path) -> Find:
         empty.write_text("module {}")
         if flow is None:
             file.write_text(
-                "module {\n" + "".join(_executable(*one) for one in functions) + "}\n"
+                "module {\n"
+                + "".join(_executable(*function) for function in functions)
+                + "}\n"
             )
         answer = worker.ask(
             op="program",
@@ -52,8 +54,8 @@ def find(worker: Child, tmp_path: Path) -> Find:
         assert len(members) == len(set(members))
         assert all(
             len(line) <= 160 and line.isprintable()
-            for one in families
-            for line in one["varying"]
+            for family in families
+            for line in family["varying"]
         )
         return families
 
@@ -111,7 +113,7 @@ def test_layers_of_a_quantised_model_differ_in_constants_and_shapes(
             compiler_root, ROOT / "configs/models/mobilenet_v1_int8_tosa.mlir", tmp_path
         )
     )
-    five = next(one for one in families if "main_dispatch_5" in one["members"])
+    five = next(family for family in families if "main_dispatch_5" in family["members"])
     assert (five["kind"], five["members"]) == (
         "static-shapes",
         [f"main_dispatch_{at}" for at in (5, 7, 9, 11)],
@@ -123,7 +125,8 @@ def test_layers_of_a_quantised_model_differ_in_constants_and_shapes(
     ) and constants.endswith("values)")
     assert len(five["varying"]) == 5 and more == "… and 3 more"
     order = [
-        (FAMILY_KINDS.index(one["kind"]), -len(one["members"])) for one in families
+        (FAMILY_KINDS.index(family["kind"]), -len(family["members"]))
+        for family in families
     ]
     assert order == sorted(order)
 

@@ -154,7 +154,7 @@ DAMAGED = {
     "artifact": Damaged(
         read=read_artifact,
         data=ARTIFACT,
-        cuts=max(each.end for each in parse_module(ARTIFACT).segments),
+        cuts=max(segment.end for segment in parse_module(ARTIFACT).segments),
         flips=5,
         rounds=500,
     ),
@@ -522,24 +522,24 @@ HOSTILE: dict[str, Hostile] = {
         10_000,
     ),
     **{
-        f"PTX of {each!r}": (
-            repeated(each, b".version 7.6\n".__add__),
+        f"PTX of {piece!r}": (
+            repeated(piece, b".version 7.6\n".__add__),
             PTX.read,
             50_000,
         )
-        for each in PIECES
+        for piece in PIECES
     },
     **{
-        f"Metal of {each!r}": (repeated(each, metal), METAL.read, 50_000)
-        for each in METAL_PIECES
+        f"Metal of {piece!r}": (repeated(piece, metal), METAL.read, 50_000)
+        for piece in METAL_PIECES
     },
     **{
-        f"Metal around {each!r}": (
-            repeated(each, (METAL_MAGIC + b"\n").__add__),
+        f"Metal around {piece!r}": (
+            repeated(piece, (METAL_MAGIC + b"\n").__add__),
             METAL.read,
             50_000,
         )
-        for each in METAL_PIECES
+        for piece in METAL_PIECES
     },
     **{
         f"a declaration of {each!r}": (partial(declared, piece=each), METAL.read, 20)

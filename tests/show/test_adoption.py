@@ -106,7 +106,9 @@ def test_nothing_is_called_newly_broken_as_nothing_was_before() -> None:
     check = check_run(
         report, config_path="", model_paths={"vit_l4_f32_224": "vit.mlir"}
     )
-    said = [f"{one.title}; {one.message}" for one in check.annotations]
+    said = [
+        f"{annotation.title}; {annotation.message}" for annotation in check.annotations
+    ]
     assert said == [
         "Code size: failing; vit_l4_f32_224 on rocm: failing: does not compile (exit"
         " code 1)"
@@ -133,11 +135,11 @@ def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() ->
     inline = make.unsupported(head)
     cells = (
         (
-            replace(one, metrics={"artifact_bytes": 9})
-            if one.status == "unsupported"
-            else one
+            replace(cell, metrics={"artifact_bytes": 9})
+            if cell.status == "unsupported"
+            else cell
         )
-        for one in inline.cells
+        for cell in inline.cells
     )
     alone, beside = (
         render_comment(adopted(one))
@@ -156,7 +158,7 @@ def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() ->
 def test_no_finding_fails_it() -> None:
     report = first()
     assert report.verdict.status == "warn" and {
-        one.level for one in report.verdict.findings
+        finding.level for finding in report.verdict.findings
     } == {"warn"}
 
 

@@ -68,7 +68,9 @@ CHANGED = of(
 
 
 def told(report: Report, limits: Limits = ROOMY) -> list[Alarm]:
-    return [one for group in alarms(build_facts(report), limits) for one in group.lines]
+    return [
+        line for group in alarms(build_facts(report), limits) for line in group.lines
+    ]
 
 
 def lines(report: Report, limits: Limits = ROOMY) -> list[str]:
@@ -444,7 +446,7 @@ Flags = Callable[[CellKey], str]
 
 
 def said_changes(base: Snapshot, head: Snapshot) -> list[str]:
-    return [plain(one) for one in changes(build_facts(make.report(base, head)))]
+    return [plain(change) for change in changes(build_facts(make.report(base, head)))]
 
 
 def side(
@@ -647,11 +649,11 @@ def test_every_target_whose_flags_differ_is_told_and_no_other(
     base: list[list[str]], head: list[list[str]]
 ) -> None:
     flags = [dict(zip(ON_THREE, each, strict=True)) for each in (base, head)]
-    sides = [side(lambda key, told=told: " ".join(told[key.target])) for told in flags]  # type: ignore[misc]
+    sides = [side(lambda key, flag=flag: " ".join(flag[key.target])) for flag in flags]  # type: ignore[misc]
     told = said_changes(*sides)
     for target, name in zip(ON_THREE, ("cuda", "aarch64", "x86_64"), strict=True):
         left, right = (
-            [word for word in one[target] if word.startswith("--")] for one in flags
+            [word for word in flag[target] if word.startswith("--")] for flag in flags
         )
         lines = [
             line

@@ -600,7 +600,7 @@ def test_a_warning_warns_and_an_accepted_finding_is_silent() -> None:
     warned = replace(
         make.small(), verdict=judge(make.small().deltas, [], {"newly-broken": "warn"})
     )
-    assert {one.level for one in check(warned).annotations} == {"warning"}
+    assert {annotation.level for annotation in check(warned).annotations} == {"warning"}
     assert not check(make.usual(), {}).annotations, "what base had is no news"
     assert not check(accepted(make.small(), 2)).annotations
     assert len(check(accepted(make.small(), 1)).annotations) == 1
@@ -609,13 +609,13 @@ def test_a_warning_warns_and_an_accepted_finding_is_silent() -> None:
 def test_cells_that_say_the_same_are_told_together_worst_first() -> None:
     report = make.many()
     notes = check(report, {}).annotations
-    assert [one.level for one in notes] == sorted(
-        (one.level for one in notes), key=["failure", "warning"].index
+    assert [note.level for note in notes] == sorted(
+        (note.level for note in notes), key=["failure", "warning"].index
     )
-    assert len({(one.path, one.line, one.title) for one in notes}) == len(notes)
-    told = sum(one.message.count("\n") + 1 for one in notes)
+    assert len({(note.path, note.line, note.title) for note in notes}) == len(notes)
+    told = sum(note.message.count("\n") + 1 for note in notes)
     assert told <= len(report.verdict.news) < len(report.verdict.findings) and any(
-        "\n" in one.message for one in notes
+        "\n" in note.message for note in notes
     )
 
 
@@ -634,15 +634,17 @@ def test_hostile_words_are_plain_text_in_single_lines() -> None:
     made = check(report, {delta.key.model: "m.mlir" for delta in report.deltas})
     assert made.annotations and made.title.isprintable() and len(made.title) <= 255
     assert_harmless(made.summary)
-    for one in made.annotations:
+    for annotation in made.annotations:
         assert (
-            one.title.isprintable() and len(one.title) <= 255 and one.path == "m.mlir"
+            annotation.title.isprintable()
+            and len(annotation.title) <= 255
+            and annotation.path == "m.mlir"
         )
         assert (
-            one.message.replace("\n", "").isprintable()
-            and one.message.count("\n") <= 20
+            annotation.message.replace("\n", "").isprintable()
+            and annotation.message.count("\n") <= 20
         )
-        assert len(one.message.encode()) < 64 * 1024
+        assert len(annotation.message.encode()) < 64 * 1024
 
 
 def commanded(command: str) -> Report:

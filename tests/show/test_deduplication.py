@@ -40,9 +40,9 @@ def side(version: str, edit: Any) -> Snapshot:
 
 def line(report: Report) -> str:
     lines = [
-        one
-        for one in render_comment(report).splitlines()
-        if one.startswith("**Deduplication:**")
+        line
+        for line in render_comment(report).splitlines()
+        if line.startswith("**Deduplication:**")
     ]
     return lines[0] if lines else ""
 

@@ -104,7 +104,11 @@ def test_the_headline_counts_cells(case: str) -> None:
     assert line.startswith(icon)
     states = Counter(cell.state for cell in report.cells)
     both = list(artifacts(report))
-    fails = {(one.model, one.target) for one in news(report) if one.level == "fail"}
+    fails = {
+        (finding.model, finding.target)
+        for finding in news(report)
+        if finding.level == "fail"
+    }
     broken = {
         (cell.model, cell.target)
         for cell in report.cells
@@ -115,7 +119,12 @@ def test_the_headline_counts_cells(case: str) -> None:
         for cell in report.cells
         if cell.state in ("unmeasured", "removed")
     }
-    warned = {(one.model, one.target) for one in news(report)} - fails - broken - lost
+    warned = (
+        {(finding.model, finding.target) for finding in news(report)}
+        - fails
+        - broken
+        - lost
+    )
     alarming = {
         "newly failing": len(broken),
         "fails? the check": len(fails - broken),
@@ -184,9 +193,14 @@ def test_the_table_has_the_three_measures_of_each_target(case: str) -> None:
             if "executables" in cell.metrics
         ]
         counts = [
-            one for one in counts if one.base is not None and one.head is not None
+            count
+            for count in counts
+            if count.base is not None and count.head is not None
         ]
-        wanted = [sum(one.base for one in counts), sum(one.head for one in counts)]
+        wanted = [
+            sum(count.base for count in counts),
+            sum(count.head for count in counts),
+        ]
         told = [number(text) for text in re.findall(r"[\d,]*\d", executables)]
         if executables:
             assert [told[0], told[-1]] == wanted if counts else executables == "n/a"
@@ -281,9 +295,9 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
     )
     rows = re.findall(row, screen, re.MULTILINE)
     fails = [
-        one
-        for one in news(report)
-        if one.level == "fail" and one.metric and not one.accepted
+        finding
+        for finding in news(report)
+        if finding.level == "fail" and finding.metric and not finding.accepted
     ]
     assert bool(rows) == bool(fails)
     for model, target, label, mainly, left, right in rows:
@@ -292,8 +306,9 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
         assert number(left) == (both.base if right else both.head)
         assert not right or number(right) == both.head
         assert any(
-            (one.model, one.target, one.metric) == (cell.model, cell.target, metric)
-            for one in news(report)
+            (finding.model, finding.target, finding.metric)
+            == (cell.model, cell.target, metric)
+            for finding in news(report)
         )
         if found := re.search(
             r"cause (\d+) \((\d+) %\)", mainly

@@ -354,7 +354,7 @@ def test_experiments_are_shown_with_the_dispatch_and_the_root_cause(
         "proved", moved_bytes=1_000, bytes_after=9, restored_bytes=990, knobs=("tile",)
     )
     tried = replace(delta, attribution=parts, proof=proof)
-    others = tuple(other for other in known.dispatches if other is not delta)
+    others = tuple(dispatch for dispatch in known.dispatches if dispatch is not delta)
     roots = tuple(
         replace(root, proof=Proof("proved", 990, 1_000, 1)) if root.dispatches else root
         for root in report.root_causes

@@ -118,11 +118,15 @@ def parts(report: Report) -> list[str]:
     """What has to be there, in this order."""
     found = ["Code size: ", "What changed:"]
     fails = [
-        one for one in report.verdict.news if one.level == "fail" and not one.accepted
+        finding
+        for finding in report.verdict.news
+        if finding.level == "fail" and not finding.accepted
     ]
-    found += ["Newly failing"] * any(one.limit == "newly-broken" for one in fails)
+    found += ["Newly failing"] * any(
+        finding.limit == "newly-broken" for finding in fails
+    )
     found += ["Fails the check"] * any(
-        one.metric and not _is_broken(report, one.key) for one in fails
+        finding.metric and not _is_broken(report, finding.key) for finding in fails
     )
     table, _ = measures_table(build_facts(report))
     found += ["largest change of stack or registers"] * bool(table)

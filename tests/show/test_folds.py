@@ -236,7 +236,7 @@ def test_today_and_then_stand_beside_the_regions() -> None:
         ("`a`", "200", "90", r"**55\.0**", "30", r"**85\.0**"),
         ("`b`", "100", "70", r"**30\.0**", "n/a", "**n/a**"),
     ):
-        assert "| " + " | ".join(f"<sub>{one}</sub>" for one in cells) + " |" in text
+        assert "| " + " | ".join(f"<sub>{cell}</sub>" for cell in cells) + " |" in text
     assert (
         "Of 200 dispatch regions of 1 model, 55.0 % are folded away today, and **85\\.0"
         " %** with folding." in text
@@ -260,8 +260,8 @@ def test_a_terminal_has_rows_for_what_there_is_room_for_and_counts_every_other_b
     """What differs comes first: it has a row, however little it gains."""
     audit, wrong = make.many(), ("gpt2_f32_dyn", "cuda")
     cells = [
-        replace(one, equal=False) if (one.model, one.target) == wrong else one
-        for one in audit.cells
+        replace(cell, equal=False) if (cell.model, cell.target) == wrong else cell
+        for cell in audit.cells
     ]
     text = printed(replace(audit, cells=tuple(cells)), 120)
     rows = re.findall(r"^ [\w-]+ +\d+ → \d+ .*", text, re.MULTILINE)

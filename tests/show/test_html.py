@@ -113,9 +113,9 @@ def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> N
     assert all(ID.fullmatch(one) for one in known)
     assert {link.removeprefix("#") for link in page.links} <= known
     points = [
-        (d.key, one.executable)
+        (d.key, dispatch.executable)
         for d in report.deltas
-        for one in (d.head or d.base or _NOTHING).dispatches
+        for dispatch in (d.head or d.base or _NOTHING).dispatches
     ]
     assert {dispatch_address(*point) for point in points} <= known
     assert {cell_address(delta.key) for delta in report.deltas} <= known
@@ -425,7 +425,7 @@ def places(place: Place) -> Iterator[Place]:
 
 
 def leaves(place: Place) -> Iterator[Place]:
-    return (one for one in places(place) if not one.inside)
+    return (place for place in places(place) if not place.inside)
 
 
 def cells_of(tree: Place) -> dict[str, Place]:
@@ -436,8 +436,8 @@ def assert_sums(tree: Place, report: Report) -> None:
     for place in places(tree):
         ends = list(leaves(place))
         assert (place.net_bytes, place.moved_bytes) == (
-            sum(one.net_bytes for one in ends),
-            sum(one.moved_bytes for one in ends),
+            sum(end.net_bytes for end in ends),
+            sum(end.moved_bytes for end in ends),
         )
     cells = cells_of(tree)
     for delta in report.deltas:
@@ -454,14 +454,14 @@ def test_leaves_sum_to_the_change_of_each_artifact(case: str) -> None:
     assert tree.moved_bytes == sum(
         root.total.absolute_bytes for root in report.root_causes
     )
-    largest = max((one.moved_bytes for one in leaves(tree)), default=0)
+    largest = max((leaf.moved_bytes for leaf in leaves(tree)), default=0)
     for least in (2, 500, largest + 1):
         small = pruned(tree, least)
         assert (small.net_bytes, small.moved_bytes) == (
             tree.net_bytes,
             tree.moved_bytes,
         )
-        assert small.moved_bytes == sum(one.moved_bytes for one in leaves(small))
+        assert small.moved_bytes == sum(leaf.moved_bytes for leaf in leaves(small))
 
 
 def test_what_nothing_explains_is_a_rectangle_of_its_own() -> None:

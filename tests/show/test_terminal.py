@@ -50,7 +50,7 @@ def test_it_has_totals_alarms_grid_and_failures() -> None:
             " type mismatch"
         ),
     ):
-        assert line.split() in [found.split() for found in text.splitlines()], line
+        assert line.split() in [line.split() for line in text.splitlines()], line
 
 
 def test_nothing_changed_is_short() -> None:

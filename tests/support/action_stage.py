@@ -387,7 +387,7 @@ class Stage:
         return head, merge
 
     def comments(self, marker: str = MARKER, number: int = 1) -> list[str]:
-        bodies = [str(one["body"]) for one in self.hub.comments(number)]
+        bodies = [str(comment["body"]) for comment in self.hub.comments(number)]
         return [body for body in bodies if body.startswith(marker)]
 
     @property

@@ -86,9 +86,9 @@ class Commands:
                 outcome=outcome,
             )
         return [
-            str(one["body"])
-            for one in self.hub.comments(1)
-            if before.get(one["id"]) != one["body"]
+            str(comment["body"])
+            for comment in self.hub.comments(1)
+            if before.get(comment["id"]) != comment["body"]
         ]
 
     def job(self, name: str, payload: Payload, sha: str, **inputs: str) -> Ran:

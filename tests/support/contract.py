@@ -90,9 +90,11 @@ def _operation(method: str, path: str, item: Node) -> Operation:
         resolve(one)
         for one in (*item.get("parameters", ()), *described.get("parameters", ()))
     ]
-    multi = {one["name"] for one in parameters if one.get("x-multi-segment")} | set(
-        _MULTI_SEGMENT
-    )
+    multi = {
+        parameter["name"]
+        for parameter in parameters
+        if parameter.get("x-multi-segment")
+    } | set(_MULTI_SEGMENT)
     parts = re.split(r"\{(\w+)\}", path)
     pattern = "".join(
         _part(text, bool(odd % 2), multi) for odd, text in enumerate(parts)
@@ -104,7 +106,9 @@ def _operation(method: str, path: str, item: Node) -> Operation:
         pattern=re.compile(pattern),
         body=resolve(body) if body else None,
         responses=described["responses"],
-        parameters={(one["in"], one["name"]): one for one in parameters},
+        parameters={
+            (parameter["in"], parameter["name"]): parameter for parameter in parameters
+        },
     )
 
 

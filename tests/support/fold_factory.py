@@ -204,12 +204,14 @@ def folded(
 def model_of(model: str, cells: tuple[FoldCell, ...]) -> FoldModel:
     """How far each step takes a model."""
     counts = [
-        one.executables
-        for one in cells
-        if one.model == model and one.executables.before is not None
+        cell.executables
+        for cell in cells
+        if cell.model == model and cell.executables.before is not None
     ]
     today = counts[0].before if counts else None
-    after = min((one.after for one in counts if one.after is not None), default=None)
+    after = min(
+        (count.after for count in counts if count.after is not None), default=None
+    )
     if today is None:
         return FoldModel(model, None, None, None)
     return FoldModel(model, 2 * today + 30, today, after)
@@ -310,7 +312,7 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
                 "target": target,
             }
             cells.append(replace(plain, **said, **rest))
-    unique = {(one.model, one.target): one for one in cells}
+    unique = {(cell.model, cell.target): cell for cell in cells}
     info = CompilerInfo(words[0], words[-1], words[0], words[0])
     told = tuple(FoldModel(name, 9, 8, 4) for name in names)
     return FoldAudit(

@@ -49,8 +49,8 @@ def written(schema: Any) -> Callable[[str], str]:
 def metrics_page(text: str) -> str:
     """`docs/metrics.md` with a row for each metric and each backend."""
     metrics = (
-        f"| `{one.id}` | {one.about} | {one.source or 'n/a'} | {one.rule} |"
-        for one in METRICS
+        f"| `{metric.id}` | {metric.about} | {metric.source or 'n/a'} | {metric.rule} |"
+        for metric in METRICS
     )
     text = _table(
         text,
@@ -59,12 +59,12 @@ def metrics_page(text: str) -> str:
         metrics,
     )
     backends = (
-        f"| `{one.name}` |"
-        f" {one.text_form or 'machine code' if one.runs_on != 'any processor' else 'bytecode'}"
-        f" | {f'n/a: {one.no_frames}' if one.no_frames else 'yes'} |"
-        f" {f'n/a: {one.no_workgroup_memory}' if one.no_workgroup_memory else 'yes'} |"
-        f" {one.runs_on} |"
-        for one in BACKENDS
+        f"| `{backend.name}` |"
+        f" {backend.text_form or 'machine code' if backend.runs_on != 'any processor' else 'bytecode'}"
+        f" | {f'n/a: {backend.no_frames}' if backend.no_frames else 'yes'} |"
+        f" {f'n/a: {backend.no_workgroup_memory}' if backend.no_workgroup_memory else 'yes'} |"
+        f" {backend.runs_on} |"
+        for backend in BACKENDS
     )
     headers = (
         "backend",

@@ -46,7 +46,10 @@ def stored(release: str) -> Snapshot:
 def study_of(*snapshots: Snapshot) -> Study:
     """Releases, each with its snapshot."""
     return named_apart(
-        [Variant(_name(one), one.compiler.spec, one) for one in snapshots]
+        [
+            Variant(_name(snapshot), snapshot.compiler.spec, snapshot)
+            for snapshot in snapshots
+        ]
     )
 
 

@@ -111,7 +111,7 @@ def lab(
     sides = []
     for one in variants if variants is not None else _variants(*names):
         own = sorted(
-            (each.cell for each in cells if each.variant == one.name),
+            (cell.cell for cell in cells if cell.variant == one.name),
             key=lambda each: each.key,
         )
         sides.append(
@@ -120,7 +120,7 @@ def lab(
     return Lab(
         experiment,
         Study(tuple(sides)),
-        runs={(each.variant, each.cell.key): each.run for each in cells},
+        runs={(cell.variant, cell.cell.key): cell.run for cell in cells},
         machine=machine,
         flags=COMMON,
         notes=notes,

@@ -272,9 +272,9 @@ class Stage:
     def bodies(self) -> list[str]:
         """Of all comments by us."""
         return [
-            str(one["body"])
-            for one in self.hub.comments(NUMBER)
-            if one["user"]["login"] == OURS
+            str(comment["body"])
+            for comment in self.hub.comments(NUMBER)
+            if comment["user"]["login"] == OURS
         ]
 
     @property

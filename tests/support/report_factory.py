@@ -207,7 +207,7 @@ def snapshot(
     # Another artifact of the same command is another compiler's, or it would be noise.
     made = (
         digest(version)[:32]
-        + digest("".join(str(found.artifact_digest) for found in cells if found))[:32]
+        + digest("".join(str(cell.artifact_digest) for cell in cells if cell))[:32]
     )
     return Snapshot(
         compiler=CompilerInfo(
@@ -217,7 +217,7 @@ def snapshot(
             f"iree-base-compiler=={version}",
         ),
         source=SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
-        cells=tuple(found for found in cells if found is not None),
+        cells=tuple(cell for cell in cells if cell is not None),
         flags=COMMON,
         targets=dict(targets),
         models={model: digest(model) for model in models},

@@ -231,9 +231,9 @@ class Play:
         }
         done = (
             subprocess.run(
-                ["git", *each], cwd=top, env=environment, capture_output=True
+                ["git", *command], cwd=top, env=environment, capture_output=True
             )
-            for each in commands
+            for command in commands
         )
         return all(one.returncode == 0 for one in done)
 

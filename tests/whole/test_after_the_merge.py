@@ -112,8 +112,8 @@ def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(
             and "GitHub knows no merged pull request" in issue["body"]
         )
         pushed("generic")
-        assert [one["state"] for one in hub.issues] == ["closed"]
-        assert [one["conclusion"] for one in hub.check_runs] == [
+        assert [issue["state"] for issue in hub.issues] == ["closed"]
+        assert [run["conclusion"] for run in hub.check_runs] == [
             "failure",
             "failure",
         ], "the repair changes a build, too"

@@ -69,9 +69,9 @@ def cell(
 ) -> JsonRow:
     found: JsonRow
     (found,) = [
-        each
-        for each in lab.cells
-        if (each.model, each.target, each.variant) == (model, target, variant)
+        cell
+        for cell in lab.cells
+        if (cell.model, cell.target, cell.variant) == (model, target, variant)
     ]
     return found
 
@@ -88,18 +88,18 @@ OF_MODELS = {
 def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) -> None:
     experiment = load_experiments()[name]
     lab = asked(home, name, "--model", "tiny", *(("--no-run",) if name in LONG else ()))
-    measured = {each.variant for each in lab.cells if each.measured}
+    measured = {cell.variant for cell in lab.cells if cell.measured}
     here = {
-        each.name
-        for each in experiment.variants
-        if each.targets is None or "llvm-cpu-x86_64" in each.targets
+        variant.name
+        for variant in experiment.variants
+        if variant.targets is None or "llvm-cpu-x86_64" in variant.targets
     }
-    assert measured == here, [each.failure for each in lab.cells if not each.measured]
-    for each in lab.cells:
-        assert not each.measured or each.metrics["artifact_bytes"]
+    assert measured == here, [cell.failure for cell in lab.cells if not cell.measured]
+    for cell in lab.cells:
+        assert not cell.measured or cell.metrics["artifact_bytes"]
     if lab.run and installed() is not None:
         others = [
-            each for each in lab.cells if each.variant != experiment.variants[0].name
+            cell for cell in lab.cells if cell.variant != experiment.variants[0].name
         ]
         assert others and all(each.price or each.price_note for each in others)
     page = (home / f"out-{name}/lab.md").read_text(encoding="utf-8")
@@ -220,7 +220,7 @@ def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_s
         "layers",
         "--flags=--enable-gvn-hoist",
     )
-    told = {each.variant: each for each in lab.cells}
+    told = {cell.variant: cell for cell in lab.cells}
     assert told["unknown"].status == "unsupported" and told["plain"].price is None
     assert told["slow"].price
     assert "--enable-gvn-hoist --enable-gvn-sink" in told["plain"].command

@@ -134,9 +134,9 @@ class Story:
     def ours(self, number: int) -> list[str]:
         """Bodies of the bot's report comments."""
         return [
-            str(one["body"])
-            for one in self.hub.comments(number)
-            if str(one["body"]).startswith(MARKER)
+            str(comment["body"])
+            for comment in self.hub.comments(number)
+            if str(comment["body"]).startswith(MARKER)
         ]
 
     def conclusion(self, head: str) -> str:

@@ -76,7 +76,7 @@ def test_post_tells_the_pull_request_whatever_github_answers(
     )
     assert len(stage.bodies) == (read not in WITHOUT_A_COMMENT)
     assert ran.outputs["comment-url"] == "".join(
-        str(one["html_url"]) for one in stage.hub.comments(NUMBER)
+        str(comment["html_url"]) for comment in stage.hub.comments(NUMBER)
     )
     assert ran.summary
 

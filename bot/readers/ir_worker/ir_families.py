@@ -269,7 +269,7 @@ class _Graph:
         is_structured = "." in op.name and 0 < len(arguments) == len(operands)
         has_maps = is_structured and "indexing_maps" in op.attributes
         maps = (
-            [str(one) for one in op.attributes["indexing_maps"]]
+            [str(attribute) for attribute in op.attributes["indexing_maps"]]
             if has_maps
             else [""] * len(operands)
         )
@@ -291,7 +291,12 @@ class _Graph:
         for form, operands in self.sources:
             terms.append(
                 self._form(
-                    (form, *sorted(terms[alias.get(one, one)] for one in operands))
+                    (
+                        form,
+                        *sorted(
+                            terms[alias.get(operand, operand)] for operand in operands
+                        ),
+                    )
                 )
             )
         order, row, stack = (
@@ -308,7 +313,8 @@ class _Graph:
             form, operands = self.sources[at]
             row.append((form, len(operands)))
             stack += sorted(
-                (alias.get(one, one) for one in operands), key=terms.__getitem__
+                (alias.get(operand, operand) for operand in operands),
+                key=terms.__getitem__,
             )
         return tuple(row), list(order)
 
@@ -400,7 +406,7 @@ def _extra_operations(
             taken |= {name, *free}
             yield (
                 "extra-operation",
-                [one for one in members if one.name in (name, *free)],
+                [member for member in members if member.name in (name, *free)],
                 list(free.values()),
             )
 
@@ -415,7 +421,8 @@ def _different_fusions(
         if (root := _root(graphs[member.name])) is not None
     }
     for group in partition(
-        [one for one in members if one.name in roots], lambda one: roots[one.name][0]
+        [member for member in members if member.name in roots],
+        lambda member: roots[member.name][0],
     ):
         others = [
             Counter(

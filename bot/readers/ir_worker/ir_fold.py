@@ -125,7 +125,10 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
             module.operation.verify()
         except ir.MLIRError as error:
             raise ValueError(
-                "; ".join(str(one.message) for one in error.error_diagnostics[:3])
+                "; ".join(
+                    str(diagnostic.message)
+                    for diagnostic in error.error_diagnostics[:3]
+                )
             ) from None
     return {"folded": results, "left": left}
 
@@ -210,7 +213,7 @@ def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
             ways.setdefault((type_name, values), []).append(at)
     varying = []
     for (_, values), places in ways.items():
-        slots = tuple(group[0].slots[at] for at in places)
+        slots = tuple(group[0].slots[place] for place in places)
         if slots[0].constant is None:
             type_ = ir.IndexType.get()
             attributes = tuple(

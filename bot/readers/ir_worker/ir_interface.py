@@ -30,8 +30,8 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
     }
     called = {
         call.attributes["callee"].value
-        for each in functions.values()
-        for call in each.calls
+        for function in functions.values()
+        for call in function.calls
     }
     public = {
         name: each
@@ -58,7 +58,7 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
             for scope, key, kind in _parameters(ir, module)
         ],
         "targets": _targets(ir, module),
-        "remembers": any(each.remembers for each in functions.values()),
+        "remembers": any(function.remembers for function in functions.values()),
         "picks": _picks(ir, module),
     }
 

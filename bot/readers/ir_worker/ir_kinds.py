@@ -213,7 +213,7 @@ class _Generic:
             ]
             moved = [
                 set[int]().union(
-                    *(self._loops(one) for each in factor for one in each.results)
+                    *(self._loops(result) for each in factor for result in each.results)
                 )
                 for factor in maps
             ]

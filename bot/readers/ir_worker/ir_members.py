@@ -181,8 +181,8 @@ class _Reading:
                 self.rows.append("block")
                 for argument in block.arguments:
                     self._value(op, argument)
-                for one in block.operations:
-                    self.visit(one.operation)
+                for operation in block.operations:
+                    self.visit(operation.operation)
         self.rows.append("end")
 
     def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
@@ -251,7 +251,10 @@ class _Reading:
 
 def attributes_of(op: Any) -> list[str]:
     """The names of an operation's attributes: older releases list names, newer ones pairs."""
-    return [one if isinstance(one, str) else one.name for one in op.attributes]
+    return [
+        attribute if isinstance(attribute, str) else attribute.name
+        for attribute in op.attributes
+    ]
 
 
 def sizes_in(text: str) -> list[str]:

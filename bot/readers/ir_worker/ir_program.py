@@ -84,7 +84,7 @@ def _flow(ir: Any, module: Any) -> Answer:
         own_names = {name_of(op) for op in named}
         texts = {
             "generic": map(generic, functions),
-            "shown": (each.get_asm(**PLAIN) for each in functions),
+            "shown": (function.get_asm(**PLAIN) for function in functions),
         }
         cleaned = {
             form: without_names("\n".join(each), own_names)

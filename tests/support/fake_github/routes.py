@@ -232,13 +232,13 @@ def list_pulls(state: State, request: Request) -> Reply:
         request.query.get(key, "") for key in ("state", "head", "base")
     )
     found = [
-        one
-        for one in sorted(state.pulls.values(), key=lambda one: -one.number)
-        if (wanted == "all" or one.state == (wanted or "open"))
-        and (not base or one.base_ref == base)
+        pull
+        for pull in sorted(state.pulls.values(), key=lambda pull: -pull.number)
+        if (wanted == "all" or pull.state == (wanted or "open"))
+        and (not base or pull.base_ref == base)
         and (
             ":" not in head
-            or f"{(one.head_repo or '').partition('/')[0]}:{one.head_branch}" == head
+            or f"{(pull.head_repo or '').partition('/')[0]}:{pull.head_branch}" == head
         )
     ]
     return page_of(request, [pull(state, one) for one in found])
@@ -255,7 +255,7 @@ def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
     if sha not in state.commits:
         raise Refusal(422, f"No commit found for SHA: {sha}")
     found = [
-        one for one in state.pulls.values() if sha in (one.merge_sha, one.head_sha)
+        pull for pull in state.pulls.values() if sha in (pull.merge_sha, pull.head_sha)
     ]
     return page_of(request, [pull(state, one) for one in found])
 
@@ -428,7 +428,11 @@ def list_events(state: State, request: Request, number: str) -> Reply:
     known(state.pulls, number)
     return page_of(
         request,
-        [label_event(state, one) for one in state.events if one.issue == int(number)],
+        [
+            label_event(state, event)
+            for event in state.events
+            if event.issue == int(number)
+        ],
     )
 
 
@@ -574,7 +578,9 @@ def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
 def list_check_runs(state: State, request: Request, ref: str) -> Reply:
     """Of each name the latest, unless `filter` is all."""
     sha, name = state.commit_of(ref) or ref, request.query.get("check_name")
-    found = [one for one in state.checks.values() if one.fields["head_sha"] == sha]
+    found = [
+        check for check in state.checks.values() if check.fields["head_sha"] == sha
+    ]
     named = [one for one in found if name in (None, one.fields["name"])]
     latest = (
         named

@@ -355,16 +355,18 @@ class FakeGitHub:
     def comments(self, issue: int) -> list[dict[str, Any]]:
         with self.lock:
             return [
-                routes.comment(self.state, one)
-                for one in self.state.comments.values()
-                if one.issue == issue
+                routes.comment(self.state, comment)
+                for comment in self.state.comments.values()
+                if comment.issue == issue
             ]
 
     @property
     def issues(self) -> list[dict[str, Any]]:
         """All issues, the oldest first."""
         with self.lock:
-            return [routes.issue(self.state, one) for one in self.state.issues.values()]
+            return [
+                routes.issue(self.state, issue) for issue in self.state.issues.values()
+            ]
 
     @property
     def check_runs(self) -> list[dict[str, Any]]:
@@ -373,8 +375,8 @@ class FakeGitHub:
             checks = self.state.checks.values()
             return copy.deepcopy(
                 [
-                    {"id": one.id, **one.fields, "annotations": one.annotations}
-                    for one in checks
+                    {"id": check.id, **check.fields, "annotations": check.annotations}
+                    for check in checks
                 ]
             )
 

@@ -185,4 +185,4 @@ class State:
     ) -> None:
         """Its parents are set `anew`, or only where it is not known."""
         if sha and (anew or sha not in self.commits):
-            self.commits[sha] = tuple(one for one in parents if one != sha)
+            self.commits[sha] = tuple(parent for parent in parents if parent != sha)
