@@ -12,12 +12,11 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-import bot
 from bot.compiler.diagnostics import processor
 from bot.compiler.importing import importer_version
+from bot.compiler.measuring_code import measured_by
 from bot.compiler.ptxas import assembler_of, installed
 from bot.compiler.storage import add, read, touch
 from bot.core.json_text import canonical, decoded
@@ -29,27 +28,10 @@ from bot.core.record import Record
 from bot.core.snapshot import Cell, CellRow, cell_of, is_digest, key_of, row_of
 from bot.errors import BotError
 
-MEASURING = ("compiler", "core", "explain", "readers", "study")
-"""The folders whose code decides what a cell says of the same bytes."""
-
 
 def digest_of(*parts: str | Sequence[str]) -> str:
     """SHA-256 (hex) of parts, none of which can run into the next."""
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
-
-
-@cache
-def measured_by() -> str:
-    """SHA-256 (hex) of the code that measures: another version of it may say something else of the same bytes."""
-    package, digest = Path(bot.__file__).parent, hashlib.sha256()
-    for path in sorted(
-        path for folder in MEASURING for path in (package / folder).rglob("*.py")
-    ):
-        digest.update(
-            b"%s\0%s\0"
-            % (path.relative_to(package).as_posix().encode(), path.read_bytes())
-        )
-    return digest.hexdigest()
 
 
 class _Kept(Record, frozen=True):

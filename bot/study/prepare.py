@@ -20,6 +20,7 @@ from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler
 from bot.compiler.inputs import not_cached
 from bot.compiler.iree import Iree
+from bot.compiler.measuring_code import remember_digest_in
 from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
 from bot.config.targets import unfit_for_iree
@@ -174,6 +175,8 @@ class Work:
         )
         for note in sought.notes:
             say(note)
+        if is_writable(request.cache.absolute()):
+            remember_digest_in(request.cache)
         name = request.releases.get(sought.spec, sought.spec)
         if self.config.command:
             moving = sought.spec if name != sought.spec else ""

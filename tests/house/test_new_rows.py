@@ -45,7 +45,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ignore=shutil.ignore_patterns("__pycache__", "models", "comments"),
         )
     (home / "configs/models").symlink_to(ROOT / "configs/models")
-    inserted(home / "bot/core/metrics.py", ")  # fmt: skip\n\nMETRIC_BY_ID", METRIC)
+    inserted(home / "bot/core/metrics.py", ")\n\nMETRIC_BY_ID", METRIC)
     inserted(
         home / "bot/readers/assemble.py",
         "        **parsed.program_metrics(),\n",

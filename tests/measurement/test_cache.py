@@ -17,14 +17,18 @@ from places import ROOT
 from replacing import replace
 
 from bot.compiler import cell_cache as cache_module
-from bot.compiler import importing
+from bot.compiler import importing, measuring_code
 from bot.compiler.bindings import IR_WORKER
 from bot.compiler.cell_cache import (
     CellCache,
     TextStore,
     cell_key,
     digest_of,
+)
+from bot.compiler.measuring_code import (
     measured_by,
+    remember_digest_in,
+    tree_digest,
 )
 from bot.core import policy as lasting
 from bot.core.json_text import canonical
@@ -111,29 +115,76 @@ def test_a_key_is_what_a_measurement_depends_on(
 
 
 def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
-    """The printed digest is of a copy of the program in which one line differs: of a reader, or of the metrics."""
+    """A copy of the program differs in one line of a reader, or of the metrics.
+
+    A comment and a docstring change nothing.
+    """
     shutil.copytree(
         ROOT / "bot", tmp_path / "bot", ignore=shutil.ignore_patterns("__pycache__")
     )
     command = [
         sys.executable,
         "-c",
-        "from bot.compiler.cell_cache import measured_by; print(measured_by())",
+        "from bot.compiler.measuring_code import measured_by; print(measured_by())",
     ]
     digests = []
     for name, line in (
         ("readers/assemble", ""),
-        ("readers/assemble", "\n# other\n"),
-        ("core/metrics", "\n# other\n"),
+        ("readers/assemble", "\n# A comment.\n"),
+        ("readers/assemble", '\nOTHER = 1\n"""A text below a name."""\n'),
+        (
+            "readers/assemble",
+            '\ndef other() -> int:\n    """Return 1."""\n    return 1\n',
+        ),
+        ("core/metrics", "\nOTHER = 1\n"),
     ):
         with (tmp_path / f"bot/{name}.py").open("a", encoding="utf-8") as file:
             file.write(line)
         digests.append(
             subprocess.run(
                 command, cwd=tmp_path, capture_output=True, text=True, check=True
-            ).stdout
+            ).stdout.strip()
         )
-    assert len({*digests}) == 3 and digests[0].strip() == measured_by()
+    plain, commented, named, defined, of_metrics = digests
+    assert plain == commented == measured_by()
+    assert len({plain, named, defined, of_metrics}) == 4
+
+
+def test_what_a_file_says_is_its_code_without_comments_docstrings_and_layout() -> None:
+    plain = {"a.py": b"def f(x):\n    return [x, 'text']\n"}
+    documented = {
+        "a.py": b'"""A."""\n\n\ndef f(x):  # why\n    """F."""\n    return [\n        x,\n        "text",\n    ]\n'
+    }
+    assert tree_digest(plain) == tree_digest(documented)
+    others = [
+        {"b.py": plain["a.py"]},
+        {"a.py": b"def f(x):\n    return [x, b'text']\n"},
+        {"a.py": b"def f(x):\n    return [x, 'other']\n"},
+        {"a.py": b"def f(x):\n    return (x, 'text')\n"},
+        {"a.py": b"def f(y):\n    return [y, 'text']\n"},
+        {"a.py": b"def f(x):\n    return [x], 'text'\n"},
+        {"a.py": b"def f(x):\n    return [[x, 'text']]\n"},
+        {"a.py": b"def f(x):\n    return [x, 1]\n"},
+        {"a.py": b"def f(x):\n    return [x, True]\n"},
+        {"a.py": b"def f(x):\n    return [x, 1.0]\n"},
+    ]
+    assert len({tree_digest(plain), *map(tree_digest, others)}) == 11
+
+
+def test_a_cache_remembers_the_digest_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured_by.cache_clear()
+    monkeypatch.setattr(measuring_code, "_caches", [])
+    remember_digest_in(tmp_path)
+    digest = measured_by()
+    [entry] = (tmp_path / "digests").iterdir()
+    assert entry.read_text() == digest
+    for text, expected in (("0" * 64, "0" * 64), ("torn", digest)):
+        entry.write_text(text)
+        measured_by.cache_clear()
+        assert measured_by() == expected
+    measured_by.cache_clear()
 
 
 # Round trips
