@@ -74,6 +74,6 @@ def test_a_comparison_calls_the_functions_in_the_order_of_the_list(
         )
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     of_compare = [name for _, name, what in ROWS if not what.startswith("on GitHub")]
     assert list(called) == of_compare, "\n".join(called)
