@@ -22,7 +22,7 @@ ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 TOOL := PYTHONPATH=tests/support $(BIN)/python tools
 
-.PHONY: example help compare test test-all check lint-workflows lock vendor bench evidence fold-table lab-tables clean
+.PHONY: example help compare test test-all check lint-workflows lock vendor bench evidence dedup-table fold-table lab-tables clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -103,6 +103,12 @@ evidence: $(VENV)/.installed ## write docs/evidence.md again, in hours (PART=cau
 
 example: $(VENV)/.installed ## write docs/example again, and the pictures of its page
 	$(TOOL)/example.py --picture
+
+DEDUP = jax_mlp_train_step_f32 vit_l4_f32_224 bert_l4_f32_s128 bert_l4_f32_dyn tinyllama_l4_f32_dyn
+
+dedup-table: $(VENV)/.installed ## write the table of deduplication in docs/fold.md again
+	$(BIN)/code-size-bot measure --compiler 3.13.0 --config $(CONFIG_full) $(DEDUP:%=--model %) --target vmvx --out $(OUT)/dedup.json
+	$(TOOL)/deduplication_page.py $(OUT)/dedup.json
 
 FOLD = $(BIN)/code-size-bot fold --compiler 3.13.0 --config $(CONFIG_full)
 

@@ -11,6 +11,7 @@ from typing import NoReturn, get_args
 from bot.cli.grammar import Parser
 from bot.cli.options import add_flags, add_globs
 from bot.compiler.file_options import kind_of
+from bot.config.experiments import chosen_experiment
 from bot.config.targets import unfit_for_iree
 from bot.core.asked import COMMANDS, PREFIX, SIDES, Typed, Verb
 from bot.core.near import nearest
@@ -77,6 +78,8 @@ def read_command(line: str) -> Typed:
     words = _words(values)
     if verb == "compare":
         return _compared(words)
+    if verb == "lab":
+        return _experimented(words)
     if words:
         raise UsageError(
             f"unexpected argument {words[0]!r}",
@@ -116,6 +119,31 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         raise UsageError("a quotation mark is not closed", where=PREFIX) from None
+
+
+def _experimented(words: Sequence[str]) -> Typed:
+    """Return the command `lab`, whose experiment is one of the packaged ones."""
+    parser = _CommentParser(f"{PREFIX} lab", add_help=False)
+    parser.add_argument("experiment", type=_experiment_name, metavar="NAME")
+    add_globs(parser)
+    typed, unknown = parser.parse_known_args(words)
+    if unknown:
+        usage, _ = COMMANDS["lab"]
+        parser.error(f"unexpected argument {unknown[0][:60]!r} (write: {usage})")
+    return Typed(
+        "lab",
+        models=tuple(typed.model),
+        targets=tuple(typed.target),
+        experiment=typed.experiment,
+    )
+
+
+def _experiment_name(text: str) -> str:
+    """Return the name of a packaged experiment: a comment can name no file."""
+    try:
+        return chosen_experiment(text[:60]).name
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{error.what} ({error.hint})") from None
 
 
 def _compared(words: Sequence[str]) -> Typed:

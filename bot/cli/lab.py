@@ -45,14 +45,13 @@ def run(arguments: Arguments) -> None:
     from bot.cli.showing import for_log
     from bot.cli.work import place_of_nothing, work_of
     from bot.config.experiments import chosen_experiment, load_experiments
-    from bot.errors import NoVerdict
     from bot.show.blocks import TERMINAL
     from bot.show.escape import clean
-    from bot.show.filters import plural
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
     from bot.study.lab import experimented
+    from bot.study.lab_outcome import require_measured
 
     if arguments.list or arguments.experiment is None:
         known = load_experiments(arguments.experiments)
@@ -83,10 +82,4 @@ def run(arguments: Arguments) -> None:
     arguments.show.answer(
         lambda console: print_blocks(lab_blocks(result, TERMINAL), console), files=files
     )
-    if not result.study.measured:  # then the experiment says nothing
-        reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
-        where, what = (
-            str(out / "lab.json"),
-            f"none of {plural(len(result.cells), 'build')} was measured",
-        )
-        raise NoVerdict(what, where=where, hint=reason[:200])
+    require_measured(result, str(out / "lab.json"))

@@ -10,11 +10,15 @@ import msgspec
 from bot.core.record import Amount, Record, Small
 
 PREFIX = "/code-size"
-Verb = Literal["compare", "rerun", "accept", "help"]
+Verb = Literal["compare", "lab", "rerun", "accept", "help"]
 COMMANDS: Mapping[Verb, tuple[str, str]] = {
     "compare": (
         "compare BASE HEAD [--model GLOB] [--target GLOB] [--flags FLAGS]",
         "compares any two sides, and reports in a new comment",
+    ),
+    "lab": (
+        "lab NAME [--model GLOB] [--target GLOB]",
+        "runs an experiment of the lab, and answers with its tables in a new comment",
     ),
     "rerun": (
         "rerun",
@@ -27,6 +31,8 @@ COMMANDS: Mapping[Verb, tuple[str, str]] = {
     "help": ("help", "shows these commands"),
 }
 """Command → how it is written after the prefix, and what it does."""
+ANSWERED_APART: frozenset[Verb] = frozenset({"compare", "lab"})
+"""The commands whose result is a new comment, and not the report of the pull request."""
 
 SIDES = ("base", "head")
 """Words for the two commits of the pull request, in place of a SPEC."""
@@ -54,6 +60,7 @@ class Typed(Record, frozen=True, omit_defaults=True):
     targets: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     reason: str = ""  # of an acceptance; never empty there
+    experiment: str = ""  # of the lab; never empty there
 
 
 class Asked(Record, frozen=True):

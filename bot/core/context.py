@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from bot.core.asked import Asked, Comment
+from bot.core.asked import ANSWERED_APART, Asked, Comment
 from bot.core.record import Small
 
 Story = Literal["review", "baseline", "post", "command", "nothing"]
@@ -84,10 +84,10 @@ class RunContext(Small, frozen=True):
     def with_command(self, asked: Asked, pull: Pull, why: str) -> RunContext:
         """Return the run that carries out a command: on the pinned merge commit, whatever the event's commit is.
 
-        A command that compares is about no particular head, as a run that a person
-        started.
+        A command with an answer of its own is about no particular head, as a run that a
+        person started.
         """
-        about = None if asked.typed.verb == "compare" else pull
+        about = None if asked.typed.verb in ANSWERED_APART else pull
         return replace(
             self, story="review", why=why, sha=asked.merge_sha, pull=about, asked=asked
         )

@@ -15,6 +15,7 @@ from bot.errors import BotError, InternalError, UsageError
 from bot.github.after_merge import after_merge
 from bot.github.delivering import failure_in_summary
 from bot.github.gate import as_asked, gate
+from bot.github.lab import measure_lab, report_lab
 from bot.github.opening import Services, open_services
 from bot.github.pages import pages
 from bot.github.posting import post
@@ -130,6 +131,9 @@ def _chosen(
     name = asked[0] if wanted == "auto" else wanted
     if name == "gate":
         return _Chosen(name, why, partial(gate, read_command=read_command))
+    if context.asked and context.asked.typed.verb == "lab":
+        run = measure_lab if name == "measure" else report_lab
+        return _Chosen(name, why, run, compiles=name == "measure")
     if name == "measure" and inputs.shard:
         return _Chosen("measure", f"{why}, one shard", part, compiles=True)
     if name == "measure":

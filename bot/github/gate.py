@@ -17,7 +17,8 @@ from github import GithubException
 from github.PullRequest import PullRequest
 from msgspec import structs
 
-from bot.core.asked import SIDES, Asked, Comment, Typed
+from bot.config.experiments import load_experiments
+from bot.core.asked import ANSWERED_APART, SIDES, Asked, Comment, Typed
 from bot.core.context import ActionInputs, Pull, RunContext
 from bot.core.json_text import canonical, decoded
 from bot.core.publication import CommentState, decode
@@ -71,7 +72,7 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
     with _answered(hub, comment):
         typed = read_command(comment.line)
         if typed.verb == "help":
-            _answer(hub, comment, help_answer(comment.id))
+            _answer(hub, comment, help_answer(comment.id, list(load_experiments())))
             return
         asked = _pinned(hub, comment, typed)
         if typed.verb == "accept":
@@ -113,7 +114,7 @@ def as_asked(
     typed = asked.typed
     why = f"{asked.who} asks for {typed.verb}"
     context = context.with_command(asked, about, why)
-    if typed.verb != "compare":
+    if typed.verb not in ANSWERED_APART:
         return context, inputs
     given = replace(
         inputs,

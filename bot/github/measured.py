@@ -28,6 +28,7 @@ from bot.errors import (
     OutputError,
 )
 from bot.explain.texts import Texts
+from bot.github.measured_lab import HandedLab
 from bot.system.files import write_atomically
 
 SCHEMA = "code-size-measured/1"
@@ -70,13 +71,15 @@ class Measured(Record, frozen=True, omit_defaults=True):
     standing: str = ""  # of a push: why nothing was measured; empty where something was
     changed_defaults: TriedDefaults = ()  # of compiler options, where both compilers were there
     failure: Problem | None = None  # why there are no snapshots; None where there are
+    lab: HandedLab | None = None  # of an experiment, whose variants have the snapshots
 
 
 class Handed(NamedTuple):
     """What a measuring job handed over."""
 
     measured: Measured
-    sides: Mapping[str, Snapshot]  # `base` and `head`; of a push `head` alone
+    # `base` and `head`; of a push `head` alone; of an experiment one for each variant
+    sides: Mapping[str, Snapshot]
     texts: Texts  # IR that the report quotes
 
 
@@ -143,19 +146,25 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
     measured = _checked(decode(read_file(directory / FILE), f"artifact {FILE}"))
     if measured.failure:
         raise failure_of(measured.failure)
-    names = (
-        [] if measured.standing else ["base", "head"] if measured.baseline else ["head"]
-    )
     sides = {
         name: snapshot_of(
             read_file(directory / f"{name}.json"), f"artifact {name}.json"
         )
-        for name in names
+        for name in _snapshot_names(measured)
     }
     quoted = (
         read_file(directory / TEXTS) if os.path.lexists(directory / TEXTS) else b"{}"
     )
     return Handed(measured, sides, texts_of(quoted))
+
+
+def _snapshot_names(measured: Measured) -> tuple[str, ...]:
+    """Return the names of the snapshots that were handed over."""
+    if measured.standing:
+        return ()
+    if measured.lab:
+        return measured.lab.names
+    return ("base", "head") if measured.baseline else ("head",)
 
 
 def read_file(path: Path) -> bytes:

@@ -1,8 +1,8 @@
 """The trusted run: the report of a pull request whose own run could not write.
 
 It runs nothing of the pull request, and believes nothing that the run's artifact says
-of itself: of that it takes the snapshots, which are checked, compared and rendered
-here.
+of itself: of that it takes the snapshots and the trials of changed defaults, which are
+checked, compared and rendered here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from bot.config.configuration import Config
 from bot.core.context import WorkflowRun
+from bot.core.defaults import TriedDefaults
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
@@ -129,25 +130,24 @@ def post(services: Services) -> int:
         else ""
     )
     with failure_delivered(services, without_result, words):
-        sides, texts = _snapshots(hub, run, config)
+        sides, texts, changed_defaults = _snapshots(hub, run, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     measured = dataclasses.replace(
         to(about), merge_sha=sides[1].source.sha or "", base_sha=onto
     )
     with failure_delivered(services, lambda: [measured], words):
-        return deliver(
-            _checked(
-                services,
-                hub=hub,
-                about=about,
-                sha=onto,
-                sides=sides,
-                config=config,
-                texts=texts,
-            ),
+        report = _checked(
             services,
-            measured,
+            hub=hub,
+            about=about,
+            sha=onto,
+            sides=sides,
+            config=config,
+            texts=texts,
         )
+        if report.base.compiler.digest:
+            report = replace(report, changed_defaults=changed_defaults)
+        return deliver(report, services, measured)
 
 
 def _checked(
@@ -271,7 +271,8 @@ def _merged_onto(
 
 def _snapshots(
     hub: Hub, run: WorkflowRun, config: Config
-) -> tuple[tuple[Snapshot, Snapshot], Texts]:
+) -> tuple[tuple[Snapshot, Snapshot], Texts, TriedDefaults]:
+    """The two sides, the IR that the report quotes, and the changed defaults of options."""
     run_id, name = run.id, f"code-size-measured-{config.report_id}-{run.workflow}"
     matching = [
         artifact for artifact in artifacts(hub, run_id) if artifact.name == name
@@ -295,10 +296,12 @@ def _snapshots(
         )
     files = read_zip(download(hub, newest.id, LIMIT_BYTES), names=_FILES)
 
-    if MEASURED in files and (
-        failure := decode(files[MEASURED], f"artifact {MEASURED}").failure
-    ):
-        raise failure_of(failure)
+    changed_defaults: TriedDefaults = ()
+    if MEASURED in files:
+        measured = decode(files[MEASURED], f"artifact {MEASURED}")
+        if measured.failure:
+            raise failure_of(measured.failure)
+        changed_defaults = measured.changed_defaults
 
     def read(file: str) -> Snapshot:
         if file not in files:
@@ -308,7 +311,7 @@ def _snapshots(
         return snapshot_of(files[file], f"artifact {file}")
 
     texts = texts_of(files[TEXTS]) if TEXTS in files else no_texts
-    return (read("base.json"), read("head.json")), texts
+    return (read("base.json"), read("head.json")), texts, changed_defaults
 
 
 def trusted_base(

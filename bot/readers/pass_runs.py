@@ -1,6 +1,6 @@
 """The passes that a compiler runs over a program, in order, and the pipeline that runs them again.
 
-Format: what `--mlir-print-ir-tree-dir` writes, as `bot.readers.program_passes` has it.
+Format: as `bot.readers.printed_files` has it.
 From 3.12.0 on the header of a dump has the options of the pass in braces; up to 3.11.0
 it has none.
 """
@@ -8,14 +8,13 @@ it has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 
 from bot.readers.pass_pipeline import module_pipeline
 from bot.readers.passes import LONGEST_LINE_BYTES
-from bot.system.trees import files_below
+from bot.readers.printed_files import printed_files
 
 _HEADER = re.compile(
     r"// -----// IR Dump After (?P<class>\S+?)(?::| \()"
@@ -56,7 +55,7 @@ def pass_runs(directory: Path) -> list[PassRun]:
     function stand for all.
     """
     groups = dict[tuple[tuple[int, ...], tuple[str, ...]], tuple[str, list[PassRun]]]()
-    for order, path in sorted(_dumps(directory)):
+    for order, path in printed_files(directory):
         run = _run_of(path, directory)
         if run is None:
             continue
@@ -69,14 +68,6 @@ def pass_runs(directory: Path) -> list[PassRun]:
             runs.append(run)
     ordered = sorted(groups.items(), key=lambda group: (group[0][0], len(group[0][1])))
     return [run for _, (_, runs) in ordered for run in runs]
-
-
-def _dumps(directory: Path) -> Iterator[tuple[tuple[int, ...], Path]]:
-    for entry in files_below(directory):
-        path = Path(entry.path)
-        if path.suffix == ".mlir":
-            numbers = takewhile(str.isdigit, path.name.split("_"))
-            yield tuple(map(int, numbers)), path
 
 
 def _run_of(path: Path, directory: Path) -> PassRun | None:

@@ -1,8 +1,6 @@
 """The IR of one executable after each pass of its translation, printed into a tree of files.
 
-Format: what `--mlir-print-ir-tree-dir` writes, 3.5.0 to 3.13.0: a file for each run of a pass,
-`6_0_0_9_62_cse.mlir`. Numbers count the dumps of the operation and of those around it
-(FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). The first line names the pass and its
+Format: as `bot.readers.printed_files` has it. The first line names the pass and its
 operation: `// -----// IR Dump After CSEPass: cse ('func.func' operation: @name) //----- //`. Up to
 3.11.0 the name is in brackets, and options are not printed.
 """
@@ -12,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from bot.core.pass_cuts import Step
 from bot.readers.pass_pipeline import module_pipeline
+from bot.readers.printed_files import printed_files
 from bot.system.files import MOST_READ_BYTES, read_bounded
-from bot.system.trees import files_below
 
 _AFTER = r"// -----// IR Dump After \S+"
 _ON = r" \('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\) //----- //"
@@ -120,14 +117,9 @@ def _lowering_end(inside: Sequence[PrintedPass]) -> int:
 
 def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:
     """Return the runs of all passes in their order, and whether options are printed."""
-    numbered = []
-    for entry in files_below(directory):
-        path = Path(entry.path)
-        numbers = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
-        numbered.append((numbers, path))
     found = list[PrintedPass]()
     has_options = False
-    for _, path in sorted(numbered):
+    for _, path in printed_files(directory):
         header = _header(path)
         match = _WITH_OPTIONS.match(header)
         has_options = has_options or match is not None

@@ -1,11 +1,8 @@
 """What a dispatch consists of before it is one: the operations of its places in the model, after each earlier pass.
 
-Format: what `--mlir-print-ir-tree-dir` writes with locations in local scope, 3.5.0 to
-3.13.0: a file for each run of a pass, `3_12_cse.mlir`; numbers count the dumps of the
-operation and of those around it, so that one number is the whole program
-(FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). Places are lines and columns of
-a model without locations of its own: names, as models bring them, stand for many
-operations.
+Format: as `bot.readers.printed_files` has it, with locations in local scope. Places are
+lines and columns of a model without locations of its own: names, as models bring them,
+stand for many operations.
 """
 
 from __future__ import annotations
@@ -15,13 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 
 from bot.core.planned import SIDES
 from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
 from bot.readers.passes import LONGEST_LINE_BYTES, TYPE, header_of, operations_of
-from bot.system.trees import files_below
+from bot.readers.printed_files import printed_files
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
@@ -163,17 +159,10 @@ def joint_places(
 
 def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
     """In the order in which they were printed; with whether it is the whole program."""
-    numbered = []
-    for path in (Path(entry.path) for entry in files_below(directory)):
-        if path.suffix != ".mlir":
-            continue
-        order = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
-        if not any(
-            _INITIALIZER in part for part in path.relative_to(directory).parts[1:-1]
-        ):
-            numbered.append((order, path))
-    for order, path in sorted(numbered):
-        yield path, len(order) == 1
+    for numbers, path in printed_files(directory):
+        folders = path.relative_to(directory).parts[1:-1]
+        if not any(_INITIALIZER in folder for folder in folders):
+            yield path, len(numbers) == 1
 
 
 class _Dump:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.core.asked import COMMANDS, PREFIX
 from bot.errors import BotError
 from bot.show.comment import marker
@@ -15,8 +17,8 @@ def answer_marker(comment_id: int) -> str:
     return marker(f"answer.{comment_id}")
 
 
-def help_answer(comment_id: int) -> str:
-    """Return the answer that lists the commands."""
+def help_answer(comment_id: int, experiments: Sequence[str]) -> str:
+    """Return the answer that lists the commands, and the names of the experiments."""
     rows = [
         f"| {md_code(f'{PREFIX} {usage}')} | {about} |"
         for usage, about in COMMANDS.values()
@@ -25,8 +27,10 @@ def help_answer(comment_id: int) -> str:
         "A side is a release such as `3.13.0`, `latest`, `nightly`, `ref:BRANCH`, or"
         " one of the words `base` and `head` for the commits of this pull request."
     )
+    names = ", ".join(map(md_code, experiments))
+    lab = f"The experiments of the lab are {names}."
     table = ["| command | what it does |", "|:--|:--|", *rows]
-    return "\n".join([answer_marker(comment_id), *table, "", sides, ""])
+    return "\n".join([answer_marker(comment_id), *table, "", sides, "", lab, ""])
 
 
 def mistake_answer(comment_id: int, error: BotError) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 from action_stage import MODEL, Ran, Stage
+from comment_stage import GROWN, Commands
 from fake_github import FakeGitHub
 from github_runner import git
 from json_texts import to_json
@@ -22,6 +23,8 @@ from places import ROOT
 from real_compilers import offered, own_cache
 from replacing import replace
 from strategies import plain_snapshot
+from test_after_merge import GROWN as LARGER
+from test_after_merge import jobs, merge, started
 
 from bot.cli.main import main
 
@@ -115,6 +118,7 @@ LOCAL: Mapping[str, Case] = {
     ),
     "A snapshot has another format": Case("report base.json old.json", SNAPSHOTS),
     "`report` got releases": Case("report 3.11.0 3.13.0"),
+    "No experiment has this name": Case("lab dept"),
     "Nothing could be compared": Case("report base.json head.json", SNAPSHOTS),
     "Shards do not belong together": Case(MERGED, SNAPSHOTS),
     "The output directory cannot be written": Case(
@@ -143,7 +147,24 @@ LOCAL: Mapping[str, Case] = {
         f"measure --compiler {RELEASE} --out head.json", variables=IN_A_JOB
     ),
 }
+EXPERIMENTS = """\
+schema: code-size-experiments/1
+experiments:
+  layers:
+    question: What does a layer cost?
+    columns: [artifact_bytes]
+    models: {a: models/a.mlir}
+    variants: {"1": {layers: 1}, "2": {layers: 2}}
+"""
 COMPILED: Mapping[str, Case] = {
+    "The repeated lines have no end": Case(
+        f"lab layers --compiler {RELEASE} --experiments experiments.yml",
+        {
+            "code-size.yml": CONFIGURATION,
+            "experiments.yml": EXPERIMENTS,
+            "models/a.mlir": f"// repeat\n{ADDITION}",
+        },
+    ),
     "The compiler does not know an option": Case(
         f"measure --compiler {RELEASE} --out head.json --flags=--iree-no-such-option",
         {"code-size.yml": CONFIGURATION, "models/a.mlir": ADDITION},
@@ -205,6 +226,65 @@ def lost_measurement(stage: Stage) -> Ran:
     )
 
 
+def commanded(stage: Stage, line: str) -> Ran:
+    """Run the job that checks the command of a comment."""
+    commands = Commands(stage)
+    stage.main()
+    commands.pull({"models/a.mlir": GROWN})
+    commands.say(f"/code-size {line}")
+    return commands.gate
+
+
+def unknown_command(stage: Stage) -> Ran:
+    return commanded(stage, "comapre base head")
+
+
+def file_as_side(stage: Stage) -> Ran:
+    return commanded(stage, "compare base dist/compiler.whl")
+
+
+def flag_with_file(stage: Stage) -> Ran:
+    return commanded(stage, "compare base head --flags=--iree-link-bitcode=x.bc")
+
+
+def nothing_to_accept(stage: Stage) -> Ran:
+    return commanded(stage, "accept needed for FP8")
+
+
+def conflict(stage: Stage) -> Ran:
+    commands = Commands(stage)
+    stage.main()
+    commands.pull({"models/a.mlir": GROWN})
+    stage.hub.set_pull(1, merge_sha=None)
+    commands.say("/code-size rerun")
+    return commands.gate
+
+
+def changed_report(stage: Stage) -> Ran:
+    commands = Commands(stage)
+    stage.main(states={"changed": "fail"})
+    commands.pull({"models/a.mlir": GROWN})
+    (report,) = commands.say("/code-size rerun")
+    _, payload = commands.written("/code-size accept needed for FP8")
+    (comment,) = (
+        comment for comment in stage.hub.comments(1) if comment["body"] == report
+    )
+    stage.hub.edit_comment(comment["id"], f"{report}\nedited")
+    commands.start(payload)
+    return commands.gate
+
+
+def single_baseline(stage: Stage) -> Ran:
+    assert stage.push(stage.main()).code == 0
+    return stage.dispatch(command="weekly")
+
+
+def without_issues(stage: Stage) -> Ran:
+    started(stage)
+    stage.hub.turn_issues_off()
+    return jobs(stage, merge(stage, LARGER))
+
+
 ON_GITHUB: Mapping[str, Callable[[Stage], Ran]] = {
     "The repository has no configuration": lacking_configuration,
     "GitHub refuses the token": refused_token,
@@ -213,7 +293,18 @@ ON_GITHUB: Mapping[str, Callable[[Stage], Ran]] = {
     "The token has another author": other_author,
     "The merge commit is outdated": outdated_merge,
     "The measuring job left no result": lost_measurement,
+    "The command in a comment is unknown": unknown_command,
+    "A side is not allowed in a comment": file_as_side,
+    "A flag is not allowed in a comment": flag_with_file,
+    "GitHub has no merge commit": conflict,
+    "There is nothing to accept": nothing_to_accept,
+    "The report changed after the command": changed_report,
+    "Only one baseline is stored": single_baseline,
 }
+LOGGED: Mapping[str, Callable[[Stage], Ran]] = {
+    "Issues are turned off": without_issues,
+}
+"""The runs that go on, and whose log has the message."""
 
 
 def quoted() -> dict[str, str]:
@@ -276,7 +367,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_quoted_message_is_made_and_every_made_message_is_quoted() -> None:
-    titles = [*LOCAL, *COMPILED, *ON_GITHUB]
+    titles = [*LOCAL, *COMPILED, *ON_GITHUB, *LOGGED]
     assert len(titles) == len(set(titles)) >= LEAST
     assert sorted(quoted()) == sorted(titles)
     headings = re.findall(r"^### (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -335,3 +426,13 @@ def test_a_run_on_github_ends_with_what_the_page_quotes(
     ran = ON_GITHUB[title](stage)
     assert ran.code > 1
     require_quoted(title, ran.error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", LOGGED)
+def test_the_log_of_a_run_has_what_the_page_quotes(title: str, stage: Stage) -> None:
+    ran = LOGGED[title](stage)
+    assert ran.code == 0 and ran.error == ""
+    lines = [line for line in ran.news.said if line.startswith("cannot ")]
+    assert len(lines) == 1, ran.said
+    require_quoted(title, lines[0])

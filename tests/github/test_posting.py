@@ -92,6 +92,38 @@ def test_the_event_names_the_pull_request_and_not_the_artifact_of_which_the_newe
     )
 
 
+def tried_default(option: str) -> dict[str, Any]:
+    """Return a changed default and its trial, with text as a stranger writes it."""
+    tried = {"status": "proved", "moved_bytes": 100, "restored_bytes": 100}
+    where = {"dispatch": "<b>@everyone</b>", "model": "bert", "target": "vmvx"}
+    return {"option": option, "base": "<b>", "head": "on", "tried": tried | where}
+
+
+def with_defaults(*defaults: dict[str, Any]) -> str:
+    """Return the file that the run of a fork has beside its snapshots."""
+    measured = {"schema": "code-size-measured/1", "changed_defaults": defaults}
+    return json.dumps(measured)
+
+
+def test_the_changed_defaults_of_a_fork_are_in_its_report(stage: Stage) -> None:
+    stage.save(side(BASE))
+    measured = with_defaults(tried_default("--iree-x"))
+    stage.upload(sides(side(BASE), side(MERGE, 2_000_000), measured_json=measured))
+    ran = stage.post()
+    assert (ran.code, ran.error) == (0, "")
+    assert [tried.option for tried in ran.report.changed_defaults] == ["--iree-x"]
+    assert "default of --iree-x" in stage.body and "own workflow run" in stage.body
+    assert "<b>" not in stage.body
+
+
+def test_a_changed_default_that_is_no_option_is_refused(stage: Stage) -> None:
+    measured = with_defaults(tried_default("[click](https://evil.example)"))
+    stage.upload(sides(side(BASE), side(MERGE), measured_json=measured))
+    ran = stage.post()
+    assert ran.code == 2 and "artifact measured.json" in ran.error
+    assert "https://evil.example" not in stage.body
+
+
 @pytest.mark.parametrize("change", [{"head_sha": FOREIGN}, {"state": "closed"}])
 def test_a_report_that_is_about_no_open_pull_request_is_dropped(
     stage: Stage, change: dict[str, str]

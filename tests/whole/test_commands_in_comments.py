@@ -13,10 +13,12 @@ from comment_stage import GROWN, Commands
 from fake_github import FakeGitHub
 from git_server import Access, header_of, serving
 from github_runner import Run, git
+from json_rows import read_json
 from places import FIXTURES
 from real_compilers import own_cache
 from workflow_play import Play
 
+from bot.cli.main import main
 from bot.core.snapshot import from_json
 
 CONTENTS = {"contents": "read"}
@@ -146,3 +148,44 @@ def test_two_releases_are_compared_over_the_models_of_a_pull_request(
         and ran["report"].outputs["comment-url"]
         and commands.hub.check_runs == []
     )
+
+
+@pytest.mark.compiler
+def test_the_lab_answers_with_what_the_same_experiment_gives_at_a_terminal(
+    commands: Commands, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = "3.13.0"
+    keys = {
+        "schema": "code-size-config/1",
+        "compiler": {"head": release},
+        "models": ["models/*.mlir"],
+        "targets": ["vmvx", "llvm-cpu-x86_64"],
+    }
+    suite = {"code-size.yml": yaml.safe_dump(keys), "models/other.mlir": TINY}
+    commands.stage.origin.push_main("The suite", suite)
+    head, _ = commands.pull({"models/tiny.mlir": TINY})
+    cache = own_cache(commands.stage.home / "cache", release)
+    play.cache = cache
+    line = "/code-size lab aggressive-fusion --model tiny --target vmvx"
+    ran = played(play, commands, commands.written(line)[1])
+    assert [job.code for job in ran.values()] == [0, 0, 0], ran["report"].log
+    assert not play.machines["measure"].may_write
+    assert play.machines["measure"].handed == []
+
+    monkeypatch.chdir(play.machines["measure"].workspace)
+    argv = ["lab", "aggressive-fusion", "--compiler", release, "--cache", str(cache)]
+    argv += ["--model", "tiny", "--target", "vmvx", "--config", "code-size.yml"]
+    out = commands.stage.home / "at-a-terminal"
+    assert main([*argv, "--out", str(out)]) == 0
+    ours, answered = (
+        read_json(folder / "lab.json") for folder in (out, ran["report"].report)
+    )
+    for lab in (ours, answered):
+        for cell in lab.cells:
+            cell["metrics"].pop("compile_cpu_ms", None)
+            cell["metrics"].pop("compile_peak_rss_kib", None)
+    assert answered.cells == ours.cells and len(ours.cells) == 2
+    (body,) = commands.stage.comments("<!-- code-size-bot:default.")
+    size = ours.cells[0].metrics["artifact_bytes"]
+    assert f"| `off` | {size:,} | " in body and line in body
+    assert commands.conclusions(head) == []

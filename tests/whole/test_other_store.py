@@ -6,12 +6,15 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from action_stage import MODEL, Ran, Stage
 from fake_github import FakeGitHub
 from git_server import Access, serving
-from github_runner import Run, git, pull_event, push_event
+from github_runner import Run, git, pull_event, push_event, report_zip, run_event
+from places import ROOT
 from workflow_play import Play
 
 CONTENTS = {"contents": "read"}
@@ -200,6 +203,71 @@ def test_a_wrong_token_ends_the_job_that_prepares_and_the_report_says_so(
     (check,) = stage.hub.check_runs
     assert check["conclusion"] != "success" and ran.outputs["verdict"] == "unknown"
     assert "the job that measures was skipped" in ran.log
+
+
+class PostWithBaselines(Play):
+    """The workflow for forks, changed as docs/github.md describes it."""
+
+    @property
+    def workflow(self) -> dict[str, Any]:
+        folder = ROOT / "configs" / "workflows"
+        post, other = (
+            yaml.safe_load((folder / name).read_text(encoding="utf-8"))
+            for name in ("code-size-post.yml", "code-size-other-store.yml")
+        )
+        prepare = other["jobs"]["prepare"]
+        del prepare["if"]
+        steps = post["jobs"]["post"]["steps"]
+        (download,) = (
+            step
+            for step in other["jobs"]["report"]["steps"]
+            if "artifact-ids" in step.get("with", {})
+        )
+        steps.insert(1, download)
+        steps[2]["with"]["baselines"] = download["with"]["path"]
+        jobs = {"prepare": prepare, "post": post["jobs"]["post"]}
+        return {**post, "jobs": jobs}
+
+
+def test_the_report_of_a_fork_has_the_stored_base_of_the_other_repository(
+    stage: Stage, play: Play
+) -> None:
+    sha = main(stage)
+    pushed(play, sha)
+    del play.secrets[SECRET]
+    head, merge = stage.open_pull(GROWN)
+    fork = {"head_repo": "mallory/repo", "merge_sha": merge, "base_sha": sha}
+    stage.hub.add_pull(1, head, **fork)
+    payload = pull_event(1, head, "mallory/repo")
+    place = (payload, merge, "refs/pull/1/merge")
+    assert play.play("pull_request", *place, "measure").code == 0
+    for commit, parents in ((sha, []), (head, [sha]), (merge, [sha, head])):
+        stage.hub.add_commit(commit, parents)
+    stage.hub.set_branch("main", sha)
+    measured = play.machines["measure"].workspace / "code-size-measured"
+    name = "code-size-measured-default-test"
+    stage.hub.add_artifact(500, name, report_zip(measured))
+
+    writable = stage.hub.token(permissions={**WRITER, "actions": "read"})
+    readers = {play.readable: False, writable: False}
+    play.git.access["origin.git"] = Access(readers)
+    posting = PostWithBaselines(
+        home=stage.home / "posting",
+        file="code-size-post.yml",
+        hub=stage.hub,
+        git=play.git,
+        readable=play.readable,
+        writable=writable,
+        secrets={SECRET: STORE_TOKEN},
+    )
+    ended = ("workflow_run", run_event(500, head), sha, "refs/heads/main")
+    ran = posting.play(*ended, "prepare", "post")
+    assert ran.code == 0, posting.runs["prepare"].log + ran.log
+    assert "copied 1 baseline" in posting.runs["prepare"].log
+    assert "stored snapshot" in str(baseline_of(ran)["rule"])
+    assert posting.machines["post"].secrets == set()
+    (body,) = stage.comments()
+    assert "could not be read" not in body and "own workflow run" in body
 
 
 @pytest.mark.parametrize("command", ["measure", "report", "post", "plan", "pages"])

@@ -1,0 +1,172 @@
+"""The command `/code-size lab`: one job measures the experiment, and another one answers.
+
+The job that measures runs compilers and has no token that writes. The job that reports runs
+none: it checks what the first one handed over, and draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from msgspec import structs
+
+from bot.config.experiments import chosen_experiment
+from bot.core.asked import Asked
+from bot.core.lab import Experiment, Lab
+from bot.errors import InputError, NetworkError, UsageError
+from bot.github.delivering import (
+    Destination,
+    Undelivered,
+    failure_delivered,
+    set_outputs,
+)
+from bot.github.measured import Handed, Measured, write_measured
+from bot.github.measured_lab import handed_lab, lab_of
+from bot.github.opening import (
+    Opened,
+    Services,
+    Wanted,
+    judging,
+    judging_rules,
+    named_from_top,
+    opened,
+)
+from bot.github.publishing import publish
+from bot.github.pushes import handed_over, require_commit, require_token
+from bot.github.reporting import asked_notes
+from bot.github.repository import require_open_conversation
+from bot.github.reviewing import failure_handed
+from bot.github.runner import write_summary
+from bot.show.comment import marker, write_snapshot
+from bot.show.lab import write_lab
+from bot.show.lab_comment import lab_comment
+from bot.study.lab import experimented
+from bot.study.lab_outcome import require_measured
+from bot.study.prepare import Work, require_writable
+from bot.system.hub import Hub
+
+
+def measure_lab(services: Services) -> int:
+    """Measure the experiment with the head compiler, and hand it to the job that reports."""
+    asked, experiment = _experiment(services)
+    require_writable(services.out)
+    with (
+        failure_handed(services),
+        failure_delivered(services, lambda: [_destination(services)]),
+        _opened(services, asked) as (head, judge),
+        named_from_top(head.tree),
+    ):
+        lab = experimented(experiment, _work(head, experiment))
+        require_measured(lab, f"lab {experiment.name}")
+        files = write_lab(lab, judge.config.templates, services.out)
+        handed = handed_lab(lab)
+        for file_name, variant in zip(handed.names, lab.study.variants, strict=True):
+            if variant.snapshot:
+                path = services.out / f"{file_name}.json"
+                write_snapshot(path, variant.snapshot)
+        write_measured(services.out, Measured(lab=handed))
+        names = ", ".join(path.name for path in files)
+        services.show.say(f"written to {services.out}: {names}")
+    return 0
+
+
+def report_lab(services: Services) -> int:
+    """Answer with the experiment that the measuring job handed over, or why there is none.
+
+    Raises Undelivered where GitHub refuses the comment: the job summary has the answer.
+    """
+    hub = require_token(services)
+    asked, experiment = _experiment(services)
+    require_writable(services.out)
+    with failure_delivered(services, lambda: [_destination(services)]):
+        require_open_conversation(hub, asked.pull_number)
+        lab = _checked(asked, handed_over(services), experiment)
+        with _opened(services, asked) as (_, judge):
+            _answer(services, hub, asked, lab, judge)
+    return 0
+
+
+def _experiment(services: Services) -> tuple[Asked, Experiment]:
+    """Return the command and its experiment; raises UsageError for another command."""
+    asked = services.context.asked
+    if asked is None:
+        raise UsageError("this event has no command", where="event")
+    return asked, chosen_experiment(asked.typed.experiment)
+
+
+def _destination(services: Services) -> Destination:
+    return Destination.of(services, *judging_rules(services))
+
+
+@contextmanager
+def _opened(services: Services, asked: Asked) -> Iterator[tuple[Opened, Opened]]:
+    """Check out the merge commit, and the commit whose templates draw the answer."""
+    wanted = Wanted(f"merge commit of #{asked.pull_number}", asked.merge_sha)
+    with (
+        opened(services, wanted) as (_, head),
+        judging(services, head, head) as judge,
+    ):
+        yield head, judge
+
+
+def _work(head: Opened, experiment: Experiment) -> Work:
+    """Return the work with the head compiler, where a variant needs it."""
+    if all(variant.spec for variant in experiment.variants):
+        return head.work
+    sought = head.sought
+    for note in sought.notes:
+        head.work.show.say(note)
+    places = sought.places + head.config.places
+    return replace(
+        head.work,
+        config=structs.replace(head.config, places=places),
+        request=replace(head.work.request, specs={"head": sought.spec}),
+    )
+
+
+def _checked(asked: Asked, handed: Handed, experiment: Experiment) -> Lab:
+    """Return the experiment as it was measured.
+
+    Raises InputError for files of another command or of another commit.
+    """
+    measured = handed.measured.lab
+    if measured is None:
+        raise InputError(
+            "is not that of an experiment",
+            where="artifact measured.json",
+            hint="run it again",
+        )
+    for file_name, snapshot in handed.sides.items():
+        require_commit(snapshot, asked.merge_sha, file_name)
+    return lab_of(measured, handed.sides, experiment)
+
+
+def _answer(
+    services: Services, hub: Hub, asked: Asked, lab: Lab, judge: Opened
+) -> None:
+    """Write the files and the job summary, and then the comment."""
+    to = Destination.of(services, judge.config, judge.config_name)
+    templates = judge.config.templates
+    notes = tuple(asked_notes(services))
+    noted = structs.replace(lab, notes=(*notes, *lab.notes))
+    _, summary, _ = write_lab(noted, templates, services.out)
+    if services.summary:
+        write_summary(services.summary, summary.read_text("utf-8"))
+    set_outputs(services, {"report-path": services.report_path})
+    mark = marker(to.config.report_id)
+    body = lab_comment(lab, mark, notes, services.context.run_url, templates)
+    try:
+        url = publish(
+            hub,
+            asked.pull_number,
+            mark,
+            body,
+            create=True,
+            still_current=lambda: True,
+        )
+    except NetworkError as refused:
+        raise Undelivered(refused.line) from None
+    set_outputs(services, {"comment-url": url})
+    services.show.say(f"comment: {url}")

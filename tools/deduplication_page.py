@@ -1,0 +1,63 @@
+"""The measured table of deduplication in docs/fold.md, of a snapshot: `make dedup-table` makes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evidence_page import table, written
+from places import ROOT
+
+from bot.core.deduplication import EXECUTABLES, REGIONS, deduplication_of
+from bot.core.delta import value_of
+from bot.core.snapshot import Cell, Snapshot, from_json
+from bot.show.deduplication import folded_words
+from bot.show.escape import md_code
+from bot.show.filters import UNKNOWN, amount, plural
+
+PART = "deduplication"
+PAGE = ROOT / "docs" / "fold.md"
+HEADERS = (
+    "model",
+    "dispatch regions",
+    "executables",
+    "regions folded",
+    "near-duplicates",
+    "their code, at most",
+)
+
+
+def page_lines(snapshot: Snapshot) -> list[str]:
+    """Return the compiler, the targets, and a row for each build."""
+    targets = dict.fromkeys(cell.key.target for cell in snapshot.cells)
+    names = ", ".join(md_code(target) for target in targets)
+    builds = plural(len(snapshot.cells), "build")
+    rows = [_row(cell) for cell in snapshot.cells]
+    made = f"IREE {snapshot.compiler.version}, {builds} on {names}:"
+    return [made, "", *table(HEADERS, rows)]
+
+
+def _row(cell: Cell) -> list[str]:
+    regions = value_of(cell, REGIONS)
+    executables = value_of(cell, EXECUTABLES)
+    found = deduplication_of(cell, regions, executables, varies=bool(cell.others))
+    near, code_bytes = UNKNOWN, UNKNOWN
+    if found.near is not None:
+        near = amount(found.near.executables, "count")
+        code_bytes = amount(found.near.code_bytes)
+    counts = [amount(regions, "count"), amount(executables, "count")]
+    return [md_code(cell.key.model), *counts, folded_words(cell), near, code_bytes]
+
+
+def main(paths: Sequence[str]) -> None:
+    """Write the part of the page again, of one snapshot."""
+    (path,) = paths
+    snapshot = from_json(Path(path).read_bytes(), path)
+    page = PAGE.read_text(encoding="utf-8")
+    made = written(page, PART, page_lines(snapshot), [PART])
+    PAGE.write_text(made, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
