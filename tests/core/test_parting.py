@@ -57,6 +57,11 @@ CASES = {
         trace(("a", {"x": 10}), ("b", {"x": 15}), ("c", {"x": 20}), ("d", {"x": 40})),
         ("d", {"x": 10}),
     ),
+    "the larger of two passes that only one side prints each": (
+        trace(("a", {"x": 40}), ("fuse", {"x": 36}), ("low", {"l": 60})),
+        trace(("a", {"x": 40}), ("split", {"x": 80}), ("low", {"l": 120})),
+        ("split", {"x": 40}),
+    ),
     "not a pass that moved": (
         trace(
             ("tile", {"x": 4}), ("bufferize", {"x": 4, "m": 2}), ("lower", {"l": 30})
