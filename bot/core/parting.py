@@ -207,9 +207,7 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     least_later = list(accumulate(reversed(shares), min))[::-1]
     for at in range(1, len(shares)):
         row = rows[at]
-        is_seen = row.level != LLVM or (
-            row.name.endswith("Pass") and row.base is not None and row.head is not None
-        )
+        is_seen = row.level != LLVM or _is_seen_of_llvm(row, rows[at - 1])
         is_jump = (
             shares[at - 1] <= MOST_BEFORE * shares[at]
             and shares[at] >= LEAST_SHARE * shares[-1]
@@ -222,6 +220,17 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
         ):
             return at
     return None
+
+
+def _is_seen_of_llvm(row: TraceRow, before: TraceRow) -> bool:
+    """Return whether the difference after a pass of LLVM is what this pass did.
+
+    The counts before LLVM's first pass are those of MLIR, so that the translation is in
+    the difference.
+    """
+    if before.level != LLVM or not row.name.endswith("Pass"):
+        return False
+    return row.base is not None and row.head is not None
 
 
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
