@@ -20,6 +20,7 @@ from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof
 from bot.core.snapshot import Snapshot, from_json, lines, rows_of
 from bot.core.trace import LLVM
 from bot.errors import InputError
+from bot.explain.carrying import OTHER_SOURCE, claim_of
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import NOT_BY_VALUES, root_causes
 
@@ -165,6 +166,15 @@ def test_a_pass_of_llvm_is_not_named_where_its_code_generator_carries_most() -> 
     assert root.what == f"several phases: {parts}"
     traced = "traced: the sides diverge after VectorCombinePass"
     assert delta.untraced == f"{traced}, but no single phase carries the change"
+
+
+def test_another_source_does_not_prove_why_regions_are_formed_otherwise() -> None:
+    """`--iree-opt-level=O3`: "proved: with base's value 100 % …", with neither a value nor a pass."""
+    experiments = ladder((14419, 2193, 2193, 2193, 2193, 2193, 2193))
+    delta, _ = explained(experiments, BASE_KNOBS, BASE_KNOBS)
+    claim = claim_of(replace(delta, cause="fusion"))
+    assert (claim.status, claim.restored_bytes) == (NOT_TRIED, None)
+    assert claim.why == OTHER_SOURCE
 
 
 def test_a_setting_that_makes_a_part_stays_with_its_share() -> None:
