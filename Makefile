@@ -97,7 +97,7 @@ bench: $(VENV)/.installed ## measure the speed over all models, and compare it w
 EVIDENCE_SUITE = $(if $(filter command line,$(origin SUITE)),$(SUITE),full)
 EVIDENCE_WORDS = $(addprefix --part ,$(PART)) --suite $(EVIDENCE_SUITE) $(if $(RELEASES),--releases '$(RELEASES)')
 
-evidence: $(VENV)/.installed ## write docs/evidence.md again, in hours (PART=causes: one part; RELEASES=3.12.0,3.13.0; SUITE=quick)
+evidence: $(VENV)/.installed ## write docs/evidence.md again, in hours (PART=proofs: one part; RELEASES=3.12.0,3.13.0; SUITE=quick)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,evidence]'
 	$(TOOL)/evidence.py $(EVIDENCE_WORDS)
 

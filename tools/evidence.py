@@ -1,4 +1,4 @@
-"""docs/evidence.md, a part at a time: `make evidence` does all of it, `make evidence PART=causes` one part.
+"""docs/evidence.md, a part at a time: `make evidence` does all of it, `make evidence PART=proofs` one part.
 
 A part that was interrupted goes on where it was: cells are in the cache, and what else
 is needed in `--work`. A part that is done begins anew the next time.
@@ -13,8 +13,8 @@ from pathlib import Path
 import against_compiler
 import alarm_evidence
 import printed_commands
+import proof_shares
 import repeat_evidence
-import root_causes
 from evidence_page import written
 from evidence_work import Section, Work, add_options, work_of
 from places import ROOT
@@ -24,7 +24,7 @@ PARTS: Mapping[str, Callable[[Work], Section]] = {
     "same": repeat_evidence.same,
     "commands": printed_commands.commands,
     "flags": printed_commands.flags,
-    "causes": root_causes.causes,
+    "proofs": proof_shares.proofs,
     "compiler": against_compiler.compiler,
     "alarms": alarm_evidence.alarms,
 }

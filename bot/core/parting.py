@@ -207,9 +207,7 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     least_later = list(accumulate(reversed(shares), min))[::-1]
     for at in range(1, len(shares)):
         row = rows[at]
-        is_seen = row.level != LLVM or (
-            row.name.endswith("Pass") and row.base is not None and row.head is not None
-        )
+        is_seen = row.level != LLVM or _is_seen_of_llvm(row, rows[at - 1])
         is_jump = (
             shares[at - 1] <= MOST_BEFORE * shares[at]
             and shares[at] >= LEAST_SHARE * shares[-1]
@@ -222,6 +220,17 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
         ):
             return at
     return None
+
+
+def _is_seen_of_llvm(row: TraceRow, before: TraceRow) -> bool:
+    """Return whether the difference after a pass of LLVM is what this pass did.
+
+    The counts before LLVM's first pass are those of MLIR, so that the translation is in
+    the difference.
+    """
+    if before.level != LLVM or not row.name.endswith("Pass"):
+        return False
+    return row.base is not None and row.head is not None
 
 
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
@@ -260,9 +269,33 @@ def _aligned(
     ).get_opcodes():
         if kind == "equal":
             yield from zip(range(i, i_end), range(j, j_end), strict=True)
+            continue
+        base_alone = [(place, None) for place in range(i, i_end)]
+        head_alone = [(None, place) for place in range(j, j_end)]
+        if _base_comes_first(base, head, i, j):
+            yield from (*base_alone, *head_alone)
         else:
-            yield from ((at, None) for at in range(i, i_end))
-            yield from ((None, at) for at in range(j, j_end))
+            yield from (*head_alone, *base_alone)
+
+
+def _base_comes_first(
+    base: Sequence[PassState],
+    head: Sequence[PassState],
+    base_place: int,
+    head_place: int,
+) -> bool:
+    """Return whether passes that only base prints come before those that only head prints.
+
+    A pass that changes nothing is not printed, so the order is not known. The pass with the larger
+    change comes first, so that swapped sides have the same order.
+    """
+    if base_place == len(base) or head_place == len(head):
+        return True
+    changes = []
+    for side, place in ((base, base_place), (head, head_place)):
+        change_share = _share(side[place - 1], side[place]) if place else 0.0
+        changes.append((change_share, side[place].name))
+    return changes[0] >= changes[1]
 
 
 def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from bot.core.explanation import DispatchDelta, moved_bytes
+from bot.core.explanation import EARLY_CAUSES, DispatchDelta, moved_bytes
 from bot.core.ladder import (
     BACK_END,
     CODE_GENERATOR,
@@ -33,6 +33,7 @@ from bot.core.trace import PROGRAM
 LONE = "only one side has the dispatch"
 FAILED = "an experiment failed"
 TRACED_ONLY = "a trace names the pass"
+OTHER_SOURCE = "its source differs, and a ladder does not show why"
 _MIDDLE_END = "Pass"  # how the name of a pass of LLVM's optimizer ends
 
 
@@ -170,6 +171,13 @@ def claim_of(delta: DispatchDelta) -> Experiment:
             moved_bytes=change_bytes,
             restored_bytes=None,
             why=TRACED_ONLY,
+        )
+    if delta.cause in EARLY_CAUSES:
+        return PhaseProof(
+            status=NOT_TRIED,
+            moved_bytes=change_bytes,
+            restored_bytes=None,
+            why=OTHER_SOURCE,
         )
     if by_phase.phase is None:
         largest = max(by_phase.parts.values(), key=abs, default=0)

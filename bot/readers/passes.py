@@ -66,6 +66,8 @@ _NO_CODE = frozenset(
     }
 )
 """What says something to later passes, and becomes no code."""
+_ADDRESS = "getelementptr"
+"""It is counted without types: `float` and `[4 x i8]` are two ways to write one address."""
 _SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
 """The types at the end of an intrinsic's name: `.v8f32` of `llvm.fmuladd.v8f32`."""
 TYPE = re.compile(
@@ -89,6 +91,9 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
         else item.decode()
     )
     if name in _NO_CODE:
+        return
+    if level == LLVM and name == _ADDRESS:
+        yield name
         return
     type_text = {MLIR: line.rpartition(b" : ")[2], LLVM: line}.get(level, b"")
     types = b" ".join(dict.fromkeys(TYPE.findall(type_text)))

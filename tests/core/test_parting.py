@@ -57,6 +57,26 @@ CASES = {
         trace(("a", {"x": 10}), ("b", {"x": 15}), ("c", {"x": 20}), ("d", {"x": 40})),
         ("d", {"x": 10}),
     ),
+    "the larger of two passes that only one side prints each": (
+        trace(("a", {"x": 40}), ("fuse", {"x": 36}), ("low", {"l": 60})),
+        trace(("a", {"x": 40}), ("split", {"x": 80}), ("low", {"l": 120})),
+        ("split", {"x": 40}),
+    ),
+    "not the first pass of LLVM, whose counts have the translation in them": (
+        trace(
+            ("tile", {"x": 50}),
+            ("lower", {"x": 2_000, "add": 10}),
+            ("EarlyCSEPass", {"y": 90, "add": 10}, LLVM),
+            ("GVNPass", {"y": 80, "add": 10}, LLVM),
+        ),
+        trace(
+            ("tile", {"x": 50}),
+            ("lower", {"x": 2_000, "add": 34}),
+            ("EarlyCSEPass", {"y": 90, "add": 34}, LLVM),
+            ("GVNPass", {"y": 80, "add": 34}, LLVM),
+        ),
+        (SLOWLY, {}),
+    ),
     "not a pass that moved": (
         trace(
             ("tile", {"x": 4}), ("bufferize", {"x": 4, "m": 2}), ("lower", {"l": 30})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compiler_history import FUSION, LOWERING, Clone, explained
+from compiler_history import FUSION, LOWERING, REDUCTION, Clone, explained
 from replacing import replace
 
 from bot.config.configuration import load_config
@@ -84,6 +84,39 @@ def test_a_commit_for_one_target_is_suspected_of_a_change_of_this_target_alone(
         clone, report, passed=LOADING, targets=("llvm-cpu-aarch64", "llvm-cpu-riscv64")
     )
     assert not both.suspects
+
+
+def test_a_commit_is_suspected_whose_diff_alone_speaks_of_the_setting(
+    clone: Clone,
+) -> None:
+    """3.11.0 → 3.12.0, cuda: iree#23991 changed `subgroup_basis`, and only its code has the word."""
+    base = clone.commit("Start", reduction="threadCounts[last] = threadBasis;\n")
+    title = (
+        "[LLVMGPU] Track shared parallel dimensions better in reduction config (#23991)"
+    )
+    message = (
+        f"{title}\n\nThis allows us to map iteration space dimensions between different"
+        " operations instead of assuming everything to be in a certain order."
+    )
+    text = "subgroupCounts[distributeDim] = subgroupBasis;\n"
+    clone.commit(message, reduction=text)
+    head = clone.commit("Use range constructors (#2)", reduction=f"{text}int a;\n")
+    report = report_of(base, head)
+    sides = [
+        replace(side, targets={"cuda": "cuda"}) for side in (report.base, report.head)
+    ]
+    report = replace(report, base=sides[0], head=sides[1])
+    setting = "subgroup_basis 8 → 2, with thread"
+    root = asked(
+        clone, report, cause="strategy", what=setting, passed=None, targets=("cuda",)
+    )
+    assert titles(root.suspects) == [title]
+    assert root.looked_up == LookedUp((REDUCTION,), 2)
+    foreign = "padding 1 → 2"
+    other = asked(
+        clone, report, cause="strategy", what=foreign, passed=None, targets=("cuda",)
+    )
+    assert not other.suspects
 
 
 def test_where_the_sides_differ_in_llvm_its_revisions_are_said(clone: Clone) -> None:

@@ -105,6 +105,15 @@ def test_llvm_s_own_ir_is_counted_with_its_intrinsics() -> None:
     assert state.typed["load <8 x float>"] == 1
 
 
+def test_two_ways_to_write_an_address_are_one_operation() -> None:
+    """LLVM of 3.12.0 writes `[4 x i8]` where that of 3.10.0 writes `float`."""
+    for element in ("float", "[4 x i8]", "i8"):
+        address = f"  %3 = getelementptr {element}, ptr %1, i64 %2\n"
+        body = LLVM_IR.replace("  br label %6\n", address)
+        (state,) = read(f"*** IR Dump After GVNPass on f ***\n{body}").states()
+        assert state.typed["getelementptr"] == 1
+
+
 def test_each_level_begins_anew() -> None:
     texts = (
         f"// -----// IR Dump After P (p) //----- //\n{FUNCTION}",

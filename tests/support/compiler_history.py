@@ -17,6 +17,7 @@ from bot.core.trace import LLVM, DispatchTrace, PassStep
 LOWERING = "compiler/src/iree/compiler/Codegen/LLVMCPU/LLVMCPULowering.cpp"
 CHOICE = "compiler/src/iree/compiler/Codegen/LLVMCPU/KernelDispatch.cpp"
 FUSION = "compiler/src/iree/compiler/DispatchCreation/ElementwiseOpFusion.cpp"
+REDUCTION = "compiler/src/iree/compiler/Codegen/Dialect/GPU/TargetUtils/ReductionConfigUtils.cpp"
 TEST = "compiler/src/iree/compiler/Codegen/LLVMCPU/test/select.mlir"
 _PASSES = {
     "0": (
@@ -66,6 +67,7 @@ class Clone:
                 "choice": CHOICE,
                 "test": TEST,
                 "fusion": FUSION,
+                "reduction": REDUCTION,
             }
             path = self.directory / places[name]
             path.parent.mkdir(parents=True, exist_ok=True)
