@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bot.core.delta import CellDelta
 from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.policy import OPEN, Finding
+from bot.core.run_times import MOST_BUILDS
 from bot.core.snapshot import CellKey
 from bot.show.addresses import cause_address, cell_address
 from bot.show.blocks import (
@@ -385,7 +386,10 @@ def alarm_table(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> T
 
 
 def _with_runs(group: AlarmGroup, runs: RunRows) -> list[Row]:
-    """Return the rows of findings, and behind the last one of each build those of its run."""
+    """Return the rows of findings, and behind the last one of each build those of its run.
+
+    Builds whose findings have no room have the row of their run at the end.
+    """
     pairs = list[tuple[CellKey, Row]]()
     for line in group.lines:
         pairs += zip(line.cells, line.rows, strict=False)
@@ -395,6 +399,9 @@ def _with_runs(group: AlarmGroup, runs: RunRows) -> list[Row]:
         rows.append(row)
         if last[key] == place:
             rows += runs.by_build.get(key, ())
+    unplaced = [key for key in runs.by_build if key not in last]
+    for key in unplaced[:MOST_BUILDS]:
+        rows += runs.by_build[key]
     return rows
 
 

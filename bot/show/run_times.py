@@ -176,7 +176,9 @@ def static_words(backend: str, delta: CellDelta) -> str:
     parts = list[str]()
     for id_ in (registers, *_SPILLS[backend]):
         value = delta.metrics.get(id_)
-        if value is not None and value.sides[0] != value.sides[1]:
+        if value is None or None in value.sides:
+            continue
+        if value.sides[0] != value.sides[1]:
             metric = METRIC_BY_ID[id_]
             parts.append(f"{metric.label} {sides(*value.sides, metric.unit)}")
     base = _occupancy_words(backend, delta.base, registers)

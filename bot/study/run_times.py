@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,9 +103,15 @@ def run_times(
         return RunTimes("", tuple(rows))
     runs = dict[CellKey, BuildRun]()
     with _bench(planned, runtime, work) as bench:
-        for key in runnable[:MOST_BUILDS]:
-            work.show.say(f"{key}: running base's and head's artifacts")
+        started = 0
+        for key in runnable:
+            if started == MOST_BUILDS:
+                break
+            if key.target not in bench.refused:
+                work.show.say(f"{key}: running base's and head's artifacts")
             runs[key] = build_run(key.model, key.target, bench.run(deltas[key]))
+            if key.target not in bench.refused:
+                started += 1
         ran_on = bench.machine
     rows = []
     for key in keys:
@@ -221,12 +227,14 @@ class Bench:
         tracers: side → what compiles its programs.
         runtimes: side → the runtime that runs its artifacts.
         scratch: a folder for artifacts and random inputs.
+        refused: target → why this machine does not run its code.
     """
 
     tracers: Mapping[str, SideTracer]
     runtimes: Mapping[str, Runtime]
     scratch: Path
     work: Work
+    refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def machine(self) -> str:
@@ -242,6 +250,8 @@ class Bench:
             return _unknown(_NO_ARTIFACT.format(side="one side"))
         if delta.base.artifact_digest == delta.head.artifact_digest:
             return Run(equal=True, equal_note=SAME, price_note=SAME)
+        if delta.key.target in self.refused:
+            return _unknown(self.refused[delta.key.target])
         with temporary_directory("build-", self.scratch) as folder:
             files = self._files(delta.base, delta.head, folder)
             if isinstance(files, str):
@@ -283,6 +293,7 @@ class Bench:
                 return f"{side}: {interface}"
             reason = refusal(interface.targets, self.runtimes[side], self.work.cancel)
             if reason:
+                self.refused[cell.key.target] = reason
                 return reason
             programs[side] = program
             interfaces[side] = interface

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -19,8 +20,8 @@ from bot.core.report import Report, report_lines, report_of
 from bot.core.run_times import BuildRun, RunTimes, TimeRatio, build_run, not_run
 from bot.core.snapshot import Cell, CellKey
 from bot.running.runner import price_of
-from bot.show.alarms import alarm_table, alarms
-from bot.show.blocks import Limits, plain
+from bot.show.alarms import AlarmGroup, alarm_table, alarms
+from bot.show.blocks import Limits, Listing, plain
 from bot.show.comment import render_comment, render_summary
 from bot.show.explained import explain
 from bot.show.facts import build_facts
@@ -81,6 +82,13 @@ def failing(*keys: CellKey, **registers: tuple[int, int]) -> Report:
 
 def with_runs(report: Report, *builds: BuildRun) -> Report:
     return replace(report, run_times=RunTimes(MACHINE, builds))
+
+
+def replace_lines(group: AlarmGroup) -> AlarmGroup:
+    """Return the group with the first build of its first line alone."""
+    line = group.lines.items[0]
+    alone = dataclasses.replace(line, cells=line.cells[:1], rows=line.rows[:1])
+    return group._replace(lines=Listing((alone,), len(group.lines.items), "line"))
 
 
 def terminal(report: Report) -> str:
@@ -177,6 +185,20 @@ def test_findings_that_share_rows_have_one_row_of_run_times() -> None:
     assert [plain(cell) for cell in table.texts[-1]][:2] == [
         "run time of 3 builds",
         "0.97 to 1.20, outputs differ in 1 build",
+    ]
+
+
+def test_a_build_whose_findings_have_no_room_keeps_its_run_time() -> None:
+    report = failing(*KEYS)
+    facts = build_facts(with_runs(report, timed(KEYS[8], equal=False)))
+    limits = Limits(40, 100, 2, 2, 6, 10, 0, 4, 1)
+    (group,) = alarms(facts, limits)
+    shown = replace_lines(group)
+    table = alarm_table(shown, limits, run_rows(facts))
+    last = [plain(cell) for cell in table.texts[-1]]
+    assert last[:2] == [
+        "vit on vmvx: run time",
+        "0.97 [0.95, 0.99] faster, outputs differ",
     ]
 
 
