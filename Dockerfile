@@ -1,4 +1,5 @@
-# The image of the action (action.yml): the bot with its models and templates, git and pip. No compiler is in it: the
+# The image of the action (action.yml): the bot with its models and templates, git and pip. It has the packages of the extra
+# `run`, so that the key `run: failing` works. No compiler is in it: the
 # configuration says which ones, and the bot fetches them at run time into the directory of the input `cache`.
 # The digest is the multi-platform index of the tag; the tag is there for the reader.
 FROM python:3.13.13-slim-bookworm@sha256:355bfa66770995d7e9a0da4b3473b44d0cb451f6b56f5615ad9c39e3c4eca03f AS build

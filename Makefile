@@ -71,10 +71,12 @@ lint-workflows: $(VENV)/.installed $(ACTIONLINT) ## run actionlint, zizmor, hado
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config $(filter %/config.yml,$(ISSUE_FORMS))
 	$(BIN)/hadolint Dockerfile
 
+# numpy 2.4 is the last one for Python 3.11, with which the tests install the lock.
 lock: ## write requirements.txt again: packages of the image with hashes (Python 3.13, as in the Dockerfile)
 	$(LOCK_PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check pip-tools==7.6.2
 	CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	  --extra run --upgrade-package 'numpy<2.5' \
 	  --build-deps-for wheel --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	  --output-file requirements.txt pyproject.toml
 

@@ -40,6 +40,8 @@ def arguments(parser: Parser) -> None:
     about = "models, targets and flags of the head side only"
     parser.add_argument("--head-config", type=path, metavar="FILE", help=about)
     add_suspects(parser)
+    about = "run artifacts of failing builds, and show the ratio of run times"
+    parser.add_argument("--run", action="store_true", dest="run_failing", help=about)
     add_format(parser, "the JSON of report.json")
     add_out(parser)
     add_selectors(parser)
@@ -59,6 +61,7 @@ def run(arguments: Arguments) -> int:
     from bot.study.comparison import both_sides, reported
     from bot.study.laddering import laddered
     from bot.study.reproducing import commands_here
+    from bot.study.run_times import run_times
     from bot.study.tracing import traced
 
     request = request_of(arguments, specs)
@@ -77,5 +80,8 @@ def run(arguments: Arguments) -> int:
     report = structs.replace(
         report, changed_defaults=changed_defaults(plans, sides, work)
     )
+    if arguments.run_failing or work.config.run == "failing":
+        ran = run_times(plans, sides, report, work)
+        report = structs.replace(report, run_times=ran)
     arguments.show.reproduce_with(commands_here(plans, report))
     return publish(report, work)

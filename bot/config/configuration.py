@@ -322,6 +322,9 @@ class Configuration(Keys, frozen=True):
         after_merge: What a push does if it exceeds the thresholds of the default branch. check means
             only a check on the pushed commit. issue also opens one issue, which the bot updates and
             closes. It needs the permission issues: write. Default: check.
+        run: failing runs the artifacts of builds that fail the check, base's and head's in pairs, and
+            shows the ratio of their run times. It needs a target that the measuring machine can run.
+            never runs no artifact. Default: never.
         components: Sections of the models: name to one glob or several globs of names inside the
             model. A dot separates the levels of a name. The first matching section wins. A name
             that no section matches belongs to the section of its first levels.
@@ -389,6 +392,7 @@ class Configuration(Keys, frozen=True):
     comment: Annotated[Literal["changes", "always"], examples("changes")] = "changes"
     fail_job: Annotated[bool, examples(False)] = False
     after_merge: Annotated[Literal["check", "issue"], examples("issue")] = "check"
+    run: Annotated[Literal["never", "failing"], examples("failing")] = "never"
     baseline: Annotated[
         BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})
     ] = BaselineChoice()
@@ -429,6 +433,7 @@ class Config(Small, frozen=True):
     comment: Literal["changes", "always"]
     fail_job: bool
     after_merge: Literal["check", "issue"]
+    run: Literal["never", "failing"]
     page_url: str
     baseline: BaselineChoice
     components: tuple[

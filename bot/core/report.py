@@ -15,6 +15,7 @@ from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count, Record, Small, always
+from bot.core.run_times import RunTimes
 from bot.core.snapshot import (
     CellKey,
     CompilerInfo,
@@ -80,6 +81,8 @@ class Report(Small, frozen=True):
     changed_defaults: tuple[
         TriedDefault, ...
     ] = ()  # of compiler options; empty where nobody could ask for them
+    # of the builds that fail the check; None where nobody asked to run artifacts
+    run_times: RunTimes | None = None
     # where `report.html` can be read, an https address, so that the comment links to
     # its cells, dispatches and root causes; empty where it is nowhere but in an
     # artifact
@@ -127,6 +130,7 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "edits": report.edits,
         "notes": (*broke, *first, *report.notes),
         **filled(changed_defaults=report.changed_defaults),
+        **filled(run_times=report.run_times),
     }
     return lines(
         record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas)
@@ -304,6 +308,7 @@ class ReportRow(msgspec.Struct, frozen=True):
     cells: tuple[ReportCellRow, ...]
     root_causes: tuple[RootRow, ...] = ()
     changed_defaults: TriedDefaults = ()
+    run_times: RunTimes | None = None
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:

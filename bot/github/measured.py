@@ -18,6 +18,7 @@ from bot.core.defaults import TriedDefaults
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.record import Record, always
 from bot.core.report import Baseline
+from bot.core.run_times import RunTimes
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import (
     BotError,
@@ -70,6 +71,8 @@ class Measured(Record, frozen=True, omit_defaults=True):
     digest: str = ""
     standing: str = ""  # of a push: why nothing was measured; empty where something was
     changed_defaults: TriedDefaults = ()  # of compiler options, where both compilers were there
+    # of the builds that fail the check; None where nobody asked to run artifacts
+    run_times: RunTimes | None = None
     failure: Problem | None = None  # why there are no snapshots; None where there are
     lab: HandedLab | None = None  # of an experiment, whose variants have the snapshots
 

@@ -262,7 +262,10 @@ def _judged(
         *changed_thresholds(services, left, right),
     )
     final = structs.replace(
-        final, notes=notes, changed_defaults=measured.changed_defaults
+        final,
+        notes=notes,
+        changed_defaults=measured.changed_defaults,
+        run_times=measured.run_times,
     )
     if left.adopts:
         return adopting(final, Adoption(right.config_name))

@@ -11,7 +11,7 @@ measure one shard of the head, for a run that joins them.
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from msgspec import structs
 
 from bot.core.defaults import TriedDefault
 from bot.core.report import Adoption, Baseline, Report
+from bot.core.run_times import RunTimes
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, Interrupted, UsageError
@@ -53,6 +54,7 @@ from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.laddering import laddered
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, doubtful
+from bot.study.run_times import failing_builds, run_times
 from bot.study.tracing import traced, with_largest_traced
 
 
@@ -261,6 +263,7 @@ def _compared(
     sides = work.measured(plans, known)
     sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
     defaults: tuple[TriedDefault, ...] = ()
+    plans_here = list[SidePlan]()
     if "base" in sides:
         tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
         plans_here = list({plan.label: plan for plan in tracing}.values())
@@ -279,6 +282,9 @@ def _compared(
     report = structs.replace(
         report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults
     )
+    if rules.run == "failing" and "base" in sides:
+        ran = _run_times(plans_here, services, head, report, work, sides)
+        report = structs.replace(report, run_times=ran)
     measured = Measured(
         baseline=base_side.baseline,
         notes=base_side.notes,
@@ -286,6 +292,7 @@ def _compared(
         broke=base_side.broke,
         digest=base_side.digest,
         changed_defaults=defaults,
+        run_times=report.run_times,
     )
     if base.adopts:
         report = adopting(report, Adoption(head.config_name))
@@ -294,6 +301,27 @@ def _compared(
             report, Adoption(head.config_name, base_side.no_compiler)
         )
     return Compared(report, measured, texts.found)
+
+
+def _run_times(
+    plans: Sequence[SidePlan],
+    services: Services,
+    head: Opened,
+    report: Report,
+    work: Work,
+    sides: Mapping[str, Snapshot],
+) -> RunTimes:
+    """Run the artifacts of failing builds in this job, which has no token that can write.
+
+    The job that joins the parts of a matrix has head's compiler, too.
+    """
+    ready = list(plans)
+    has_head = any(plan.label == "head" for plan in ready)
+    if services.inputs.parts and not has_head and failing_builds(report):
+        plan, _ = _plan_or_reason("head", head)
+        if plan is not None:
+            ready.append(plan)
+    return run_times(ready, sides, report, work)
 
 
 def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapshot:

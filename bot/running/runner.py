@@ -163,9 +163,7 @@ def refusal(
     if runs_on == "any processor":
         return None
     if runs_on == "its device":
-        return here(
-            f"{target.backend} code needs its device, and does not run on a processor"
-        )
+        return device_refusal(target.backend)
     own = _MACHINES.get(platform.machine().lower(), platform.machine())
     if not target.format.endswith(f"-{own}"):
         return here(f"a {own} processor does not run {target.format}")
@@ -185,6 +183,11 @@ def refusal(
         if missing
         else None
     )
+
+
+def device_refusal(backend: str) -> str:
+    """Return why code for a device is not run."""
+    return here(f"{backend} code needs its device, and does not run on a processor")
 
 
 class Stopped(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bot.core.delta import CellDelta
 from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.policy import OPEN, Finding
+from bot.core.run_times import MOST_BUILDS
 from bot.core.snapshot import CellKey
 from bot.show.addresses import cause_address, cell_address
 from bot.show.blocks import (
@@ -57,6 +58,7 @@ from bot.show.facts import (
 from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped, trimmed
 from bot.show.filters import amount, plural, relative, share, sides, signed
 from bot.show.root_causes import shown_roots
+from bot.show.run_times import NO_ROWS, RunRows
 
 _LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
 _GROUPED_NAMES = 4  # builds named in one row of a table
@@ -359,16 +361,22 @@ def _limit_cell(finding: Finding, *, alone: bool = True) -> Phrase:
     return phrase(Span(words, "number") if is_figure else words)
 
 
-def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
+def alarm_table(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> Table:
     """Return a row for each finding.
 
-    Where these are too many, one for all of a metric, limit and cause.
+    Where these are too many, one for all of a metric, limit and cause. `runs`: rows
+    behind the last finding of their build; one row at the end where findings share
+    rows.
     """
     rows = [row for line in group.lines for row in line.rows]
     stacks: Stacks = _STACKS
     if len(rows) > limits.alarms * _ROWS_PER_ALARM:
         rows = [line.grouped or line.rows[0] for line in group.lines]
         stacks = _GROUPED_STACKS
+        if runs.summary:
+            rows.append(runs.summary)
+    elif runs.by_build:
+        rows = _with_runs(group, runs)
     headers = ["build", "base → head (change)", "limit", "mainly (share of its change)"]
     if group.title == BROKEN:
         headers[1] = "what happened"
@@ -384,6 +392,26 @@ def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
         css="alarms",
         stacks=stacks,
     )
+
+
+def _with_runs(group: AlarmGroup, runs: RunRows) -> list[Row]:
+    """Return the rows of findings, and behind the last one of each build those of its run.
+
+    Builds whose findings have no room have the row of their run at the end.
+    """
+    pairs = list[tuple[CellKey, Row]]()
+    for line in group.lines:
+        pairs += zip(line.cells, line.rows, strict=False)
+    last = {key: place for place, (key, _) in enumerate(pairs)}
+    rows = list[Row]()
+    for place, (key, row) in enumerate(pairs):
+        rows.append(row)
+        if last[key] == place:
+            rows += runs.by_build.get(key, ())
+    unplaced = [key for key in runs.by_build if key not in last]
+    for key in unplaced[:MOST_BUILDS]:
+        rows += runs.by_build[key]
+    return rows
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:

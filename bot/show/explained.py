@@ -60,6 +60,7 @@ from bot.show.facts import STATE_WORDS
 from bot.show.filters import change, plural, sides, signed
 from bot.show.proofs import proof_line, root_proof_words
 from bot.show.renderers import print_blocks
+from bot.show.run_times import run_paragraphs
 from bot.show.why import (
     cause_words,
     component_row,
@@ -124,6 +125,7 @@ def explain(
         ]
         blocks = [
             *_findings(report, key, backend),
+            Sentence(run_paragraphs(report.run_times).get(key, "")),
             *_cell(report, cell=cell, deltas=deltas, backend=backend),
             *defaults,
         ]

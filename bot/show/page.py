@@ -80,6 +80,7 @@ from bot.show.page_room import PageRoom, fitting
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import every_block, page_blocks
 from bot.show.root_causes import example_address
+from bot.show.run_times import run_paragraphs
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 from bot.show.why import (
     NUMBERS,
@@ -290,6 +291,7 @@ def cards(
     for root in facts.roots:
         if address := example_address(facts, root.example):
             linked[root.example.key].add(address)
+    runs = run_paragraphs(facts.report.run_times)
     for at, delta in enumerate(chosen.shown):
         artifact = delta.metrics.get("artifact_bytes")
         base, head = artifact.sides if artifact else (None, None)
@@ -310,6 +312,7 @@ def cards(
                     )
                 )
             )
+        blocks.append(Sentence(runs.get(delta.key, "")))
         room_bytes = room.left_bytes - (len(chosen.shown) - at) * _BARE_BYTES
         others = min(_WHOLE, len(chosen.shown)) - at - 1
         if others > 0:

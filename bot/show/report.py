@@ -73,6 +73,7 @@ from bot.show.headline import headline
 from bot.show.measures import measures_table
 from bot.show.renderers import print_blocks
 from bot.show.root_causes import leading, root_lines, unexplained_words
+from bot.show.run_times import NO_ROWS, RunRows, run_notes, run_rows
 from bot.show.totals import everything
 
 _BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
@@ -359,19 +360,21 @@ def _failing(
     """Yield a table of builds that newly fail to compile, one of findings that fail the check, and acceptances."""
     for group in groups:
         if group.title in (BROKEN, OVER):
-            name = "not-compiling" if group.title == BROKEN else "alarms"
+            is_broken = group.title == BROKEN
+            runs = NO_ROWS if is_broken else run_rows(facts)
             yield section(
                 counted(group.title, group.cells, facts),
-                *_alarm_blocks(group, limits),
-                name=name,
+                *_alarm_blocks(group, limits, runs),
+                *(() if is_broken else run_notes(facts, limits)),
+                name="not-compiling" if is_broken else "alarms",
             )
     yield Sentence(accepted_words(facts, limits), name="accepted")
     yield Sentence(grown_words(facts, limits), name="grown")
 
 
-def _alarm_blocks(group: AlarmGroup, limits: Limits) -> Blocks:
+def _alarm_blocks(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> Blocks:
     """Return the table of a group, and what its footnote means where there is one."""
-    table = alarm_table(group, limits)
+    table = alarm_table(group, limits, runs)
     has_unconfirmed = any(
         plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row
     )

@@ -31,13 +31,20 @@ from bot.core.planned import (
     short_names,
 )
 from bot.core.planned import plan as plan_cells
-from bot.core.policy import here
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes, longest
 from bot.errors import CompilerUnavailable, UsageError
-from bot.running.runner import MISSING, Runner, Runtime, installed, machine, of_release
+from bot.running.runner import (
+    MISSING,
+    Runner,
+    Runtime,
+    device_refusal,
+    installed,
+    machine,
+    of_release,
+)
 from bot.study.lab_models import models_in_scope, models_of
 from bot.study.lab_times import compile_times
 from bot.study.prepare import Work
@@ -403,9 +410,7 @@ class _Bench:
         plan, cell = first
         backend = plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
-            return here(
-                f"{backend} code needs its device, and does not run on a processor"
-            )
+            return device_refusal(backend)
         (setup, _, runtime), flow = (
             self.tools[plan.side.compiler.info.digest],
             self.scratch / "flow.mlir",
