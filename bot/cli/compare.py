@@ -81,7 +81,7 @@ def run(arguments: Arguments) -> int:
         report, changed_defaults=changed_defaults(plans, sides, work)
     )
     if arguments.run_failing or work.config.run == "failing":
-        ran = run_times(plans, sides, report, work)
+        ran = run_times(plans, sides=sides, report=report, work=work)
         report = structs.replace(report, run_times=ran)
     arguments.show.reproduce_with(commands_here(plans, report))
     return publish(report, work)

@@ -53,6 +53,10 @@ PHASE_NAMES = {
 SEVERAL_PHASES = "several phases"
 """How the words of a root cause begin whose change no single phase carries."""
 MOST_REASON = 2_000
+NO_BASE_COMPILER = (
+    "base's IR is from a stored baseline, and this order needs base's compiler"
+)
+"""Why a ladder lacks the other order where base is a stored baseline."""
 
 
 class Rung(Record, frozen=True, omit_defaults=True):
@@ -106,6 +110,8 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     back: Climb | None = (
         None  # the other order: head's IR up to a phase; None where nobody measured it
     )
+    # why the other order cannot be measured; empty where it can
+    back_why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
     # head_same, base_same: whether the dispatch compiled alone has the code of the
     # artifact; None where that is not known
     head_same: bool | None = None
@@ -119,6 +125,8 @@ class Ladder(Record, frozen=True, omit_defaults=True):
             self.climb.optimized is None
         ):
             raise ValueError("both orders divide the back end, or neither does")
+        if self.back is not None and self.back_why:
+            raise ValueError("an order that was measured has no reason against it")
 
     def is_of(
         self, base_code: str | None, base_bytes: int | None, compiler: str

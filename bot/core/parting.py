@@ -272,7 +272,7 @@ def _aligned(
             continue
         base_alone = [(place, None) for place in range(i, i_end)]
         head_alone = [(None, place) for place in range(j, j_end)]
-        if _base_comes_first(base, head, i, j):
+        if _base_comes_first(base, head=head, base_place=i, head_place=j):
             yield from (*base_alone, *head_alone)
         else:
             yield from (*head_alone, *base_alone)

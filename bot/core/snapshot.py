@@ -43,6 +43,7 @@ MEASURED = frozenset({"ok", "over-stack-limit"})
 Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
 UNLISTED = "unlisted"
 """Stands for the files that a build reads where not all of them are known."""
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _INPUTS = rf"\A([0-9a-f]{{64}}|{UNLISTED})\Z"
 Metrics = Mapping[str, "Count | None"]
 
@@ -255,6 +256,8 @@ class Snapshot(Small, frozen=True):
     accepted: Accepted | msgspec.UnsetType = (
         msgspec.UNSET
     )  # of a stored baseline; UNSET if nothing is recorded
+    # SHA-256 (hex) of the file with the IR beside a stored baseline; UNSET if there is none
+    stored_ir: Sha256 | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def planned(self) -> frozenset[CellKey]:
@@ -429,6 +432,7 @@ class SnapshotHead(Record, frozen=True):
     models: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     accepted: Accepted | msgspec.UnsetType = msgspec.UNSET
+    stored_ir: Sha256 | msgspec.UnsetType = msgspec.UNSET
 
 
 class SnapshotRow(SnapshotHead, frozen=True, kw_only=True):

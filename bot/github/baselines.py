@@ -49,6 +49,9 @@ class Base(NamedTuple):
         False  # True where stored baselines were not read, as that takes a token
     )
     digest: str = ""  # of the stored snapshot, where it is the base's own; else empty
+    entry: Entry | None = (
+        None  # the name of the stored snapshot; None for any other one
+    )
 
 
 class Standing(NamedTuple):
@@ -193,7 +196,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
         sha=sha,
         is_wanted=lambda entry: entry.sha != sha,
     )
-    for distance, _, snapshot in islice(ancestors, _MOST_LOADED):
+    for distance, entry, snapshot in islice(ancestors, _MOST_LOADED):
         cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))
         planned = {cell.key: cell for cell in cells}
         alike = (
@@ -220,7 +223,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
                     " model and flags"
                 )
                 notes.append(f"{plural(missing, 'build')} not compared, {why}")
-            return Base(baseline, snapshot, notes=tuple(notes))
+            return Base(baseline, snapshot, notes=tuple(notes), entry=entry)
     return None
 
 

@@ -84,7 +84,7 @@ def report_lab(services: Services) -> int:
         require_open_conversation(hub, asked.pull_number)
         lab = _checked(asked, handed_over(services), experiment)
         with _opened(services, asked) as (_, judge):
-            _answer(services, hub, asked, lab, judge)
+            _answer(services, hub=hub, asked=asked, lab=lab, judge=judge)
     return 0
 
 
@@ -156,13 +156,19 @@ def _answer(
         write_summary(services.summary, summary.read_text("utf-8"))
     set_outputs(services, {"report-path": services.report_path})
     mark = marker(to.config.report_id)
-    body = lab_comment(lab, mark, notes, services.context.run_url, templates)
+    body = lab_comment(
+        lab,
+        mark=mark,
+        notes=notes,
+        run_url=services.context.run_url,
+        templates=templates,
+    )
     try:
         url = publish(
             hub,
-            asked.pull_number,
-            mark,
-            body,
+            number=asked.pull_number,
+            marker=mark,
+            body=body,
             create=True,
             still_current=lambda: True,
         )

@@ -30,10 +30,11 @@ from bot.errors import (
 )
 from bot.explain.texts import Texts
 from bot.github.measured_lab import HandedLab
+from bot.store.ir_files import require_pinned
 from bot.system.files import write_atomically
 
 SCHEMA = "code-size-measured/1"
-FILE, TEXTS = "measured.json", "texts.json"
+FILE, TEXTS, IR = "measured.json", "texts.json", "ir.xz"
 MOST_FILE_BYTES = 32 << 20
 _MOST_NOTES, _MOST_NOTE_CHARACTERS = 20, 500
 _MOST_TEXTS_BYTES = 8 << 20
@@ -84,6 +85,7 @@ class Handed(NamedTuple):
     # `base` and `head`; of a push `head` alone; of an experiment one for each variant
     sides: Mapping[str, Snapshot]
     texts: Texts  # IR that the report quotes
+    ir: bytes = b""  # the file with the IR that a baseline's snapshot names; else empty
 
 
 class Recording:
@@ -109,6 +111,12 @@ def write_measured(
         kept = dict(_within(texts, _MOST_TEXTS_BYTES))
         write_atomically(directory / TEXTS, canonical(kept))
     write_atomically(directory / FILE, canonical(measured))
+
+
+def write_ir(directory: Path, ir: bytes) -> None:
+    """Write the IR that is stored with a baseline, where there is any; raises OutputError."""
+    if ir:
+        write_atomically(directory / IR, ir)
 
 
 def write_failure(directory: Path, error: BotError) -> None:
@@ -158,7 +166,11 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
     quoted = (
         read_file(directory / TEXTS) if os.path.lexists(directory / TEXTS) else b"{}"
     )
-    return Handed(measured, sides, texts_of(quoted))
+    ir = b""
+    if not measured.baseline and "head" in sides and sides["head"].stored_ir:
+        ir = read_file(directory / IR)
+        require_pinned(ir, sides["head"], f"artifact {IR}")
+    return Handed(measured=measured, sides=sides, texts=texts_of(quoted), ir=ir)
 
 
 def _snapshot_names(measured: Measured) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from bot.config.configuration import Config
 from bot.core.report import Baseline, Report
@@ -21,6 +21,7 @@ from bot.github.measured import Handed, read_measured
 from bot.github.opening import Opened, Services, opened
 from bot.github.reviewing import pushed
 from bot.store.entries import Store
+from bot.store.ir_files import ir_file_of
 from bot.study.comparison import reported
 from bot.system.hub import Hub
 
@@ -36,6 +37,9 @@ class Push(NamedTuple):
     before: (
         Standing | None
     )  # the nearest baseline of another commit before it; None without one
+    ir: bytes = (
+        b""  # the file with the IR that the snapshot names; empty where it names none
+    )
 
 
 def require_token(services: Services) -> Hub:
@@ -111,7 +115,7 @@ def pushed_side(
     if not handed.measured.standing:
         snapshot = handed.sides["head"]
         require_commit(snapshot, sha)
-        return Push(snapshot, before)
+        return Push(snapshot, before, handed.ir)
     if before is None or before.entry.digest == digest:
         return None
     standing = next(
@@ -127,7 +131,13 @@ def pushed_side(
     if standing is None:
         return None
     source = structs.replace(standing.snapshot.source, sha=sha)
-    return Push(structs.replace(standing.snapshot, source=source), before)
+    again = structs.replace(standing.snapshot, source=source)
+    try:
+        ir = ir_file_of(store, standing.entry, again)
+    except InputError as error:
+        services.show.say(f"the IR of the older baseline is not stored: {error.line}")
+        return Push(structs.replace(again, stored_ir=UNSET), before)
+    return Push(again, before, ir)
 
 
 def compared_with_before(

@@ -128,7 +128,8 @@ def store(services: Services) -> int:
         )
         write_snapshot(services.out / "head.json", snapshot)
         entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
-        say("stored" if kept.save(entry, snapshot) else "was stored already")
+        is_new = kept.save(entry, snapshot, push.ir)
+        say("stored" if is_new else "was stored already")
         if final is None:
             return 0
         rules = structs.replace(config, fail_job=False)

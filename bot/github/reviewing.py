@@ -23,6 +23,7 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.run_times import RunTimes
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
+from bot.core.stored_ir import BaseIr
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.github.baselines import (
     Base,
@@ -33,7 +34,14 @@ from bot.github.baselines import (
     stored,
 )
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
-from bot.github.measured import Measured, Recording, write_failure, write_measured
+from bot.github.ir_notes import stored_ir_notes
+from bot.github.measured import (
+    Measured,
+    Recording,
+    write_failure,
+    write_ir,
+    write_measured,
+)
 from bot.github.opening import (
     Opened,
     Services,
@@ -49,12 +57,14 @@ from bot.github.repository import locked, missing_pull
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.store.data_branch import LoginRefused
+from bot.store.ir_files import stored_ir_of
 from bot.study.changed_defaults import changed_defaults
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.laddering import laddered
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
 from bot.study.run import SidePlan, doubtful
 from bot.study.run_times import failing_builds, run_times
+from bot.study.storing_ir import with_stored_ir
 from bot.study.tracing import traced, with_largest_traced
 
 
@@ -163,7 +173,9 @@ def baseline(services: Services) -> int:
                 head.work, head, {"base": before.snapshot, "head": snapshot}
             )["head"]
         snapshot = with_largest_traced(plan, snapshot, head.work)
+        snapshot, ir = with_stored_ir(plan, snapshot, head.work)
         write_snapshot(services.out / "head.json", snapshot)
+        write_ir(services.out, ir)
         texts = Recording(head.work.texts)
         if before:  # for the IR that the report of the job that stores will quote
             reported(
@@ -264,10 +276,14 @@ def _compared(
     sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
     defaults: tuple[TriedDefault, ...] = ()
     plans_here = list[SidePlan]()
+    base_ir: BaseIr | None = None
+    ir_notes: tuple[str, ...] = ()
     if "base" in sides:
         tracing = [plan for plan in (*plans, base_side.plan) if plan is not None]
         plans_here = list({plan.label: plan for plan in tracing}.values())
-        sides = traced(plans_here, laddered(plans_here, sides, work), work)
+        base_ir, ir_notes = _base_ir(services, base, base_side)
+        sides = laddered(plans_here, sides=sides, work=work, base_ir=base_ir)
+        sides = traced(plans_here, sides, work)
         defaults = changed_defaults(plans_here, sides, work)
     base_snapshot, like = sides.get("base"), sides["head"]
     if base_snapshot is None:
@@ -278,16 +294,26 @@ def _compared(
     report = reported(
         rules, base=base_snapshot, head=like, baseline=base_side.baseline, texts=texts
     )
-    notes = [*base_side.notes, *report.notes, *changed_thresholds(services, base, head)]
+    if base_ir is not None:
+        ir_notes = stored_ir_notes(report)
+    base_notes = (*base_side.notes, *ir_notes)
+    notes = [*base_notes, *report.notes, *changed_thresholds(services, base, head)]
     report = structs.replace(
         report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults
     )
     if rules.run == "failing" and "base" in sides:
-        ran = _run_times(plans_here, services, head, report, work, sides)
+        ran = _run_times(
+            plans_here,
+            services=services,
+            head=head,
+            report=report,
+            work=work,
+            sides=sides,
+        )
         report = structs.replace(report, run_times=ran)
     measured = Measured(
         baseline=base_side.baseline,
-        notes=base_side.notes,
+        notes=base_notes,
         unread=base_side.unread,
         broke=base_side.broke,
         digest=base_side.digest,
@@ -321,7 +347,24 @@ def _run_times(
         plan, _ = _plan_or_reason("head", head)
         if plan is not None:
             ready.append(plan)
-    return run_times(ready, sides, report, work)
+    return run_times(ready, sides=sides, report=report, work=work)
+
+
+def _base_ir(
+    services: Services, base: Opened, base_side: Base
+) -> tuple[BaseIr | None, tuple[str, ...]]:
+    """Return the IR that is stored beside the base's snapshot, and a note where it cannot be read."""
+    if base_side.snapshot is None or base_side.entry is None:
+        return None, ()
+    try:
+        store = store_of(services, base.config)
+        return stored_ir_of(store, base_side.entry, base_side.snapshot), ()
+    except Interrupted:
+        raise
+    except BotError as error:
+        note = f"the base's stored IR is not used: {error.line}"
+        services.show.say(note)
+        return None, (note,)
 
 
 def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapshot:
@@ -401,7 +444,12 @@ def _base(services: Services, base: Opened) -> Base:
                 baseline = Baseline(
                     f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance
                 )
-                return Base(baseline, standing.snapshot, digest=standing.entry.digest)
+                return Base(
+                    baseline,
+                    standing.snapshot,
+                    digest=standing.entry.digest,
+                    entry=standing.entry,
+                )
             keys = base.config.compiler
             # where neither the event nor the commit says which compiler it is, another
             # run has built it

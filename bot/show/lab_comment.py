@@ -49,15 +49,15 @@ def lab_comment(
     limit = COMMENT_LIMIT - length(f"{mark}\n")
 
     def values_of(tier: _Tier) -> Mapping[str, object]:
-        blocks = tuple(_blocks(lab, tier, notes, run_url))
+        blocks = tuple(_blocks(lab, tier=tier, notes=notes, run_url=run_url))
         return {"answer": "lab", "blocks": blocks}
 
     text = first_fitting(
         ("lab.md.j2", "blocks.md.j2"),
-        _TIERS,
-        values_of,
-        lambda drawn: length(drawn) <= limit,
-        templates,
+        tiers=_TIERS,
+        values=values_of,
+        fits=lambda drawn: length(drawn) <= limit,
+        templates_dir=templates,
     )
     return f"{mark}\n{text}"
 

@@ -55,6 +55,8 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
             f" first, {other} with head first"
         )
         yield Sentence((strong(words),))
+    if ladder.back_why:
+        yield Sentence(f"head first: n/a, {clip(clean(ladder.back_why), _REASON)}")
     for rung, reason in failed_rungs(ladder).items():
         yield Sentence(f"n/a: {_RUNG_WORDS[rung]}: {clip(clean(reason), _REASON)}")
     for side, is_same in (("base", ladder.base_same), ("head", ladder.head_same)):
@@ -96,6 +98,7 @@ def ladder_json(ladder: Ladder | None, why: str) -> Mapping[str, Any]:
             "base": ladder.base,
             "base_first": ladder.climb,
             "head_first": ladder.back,
+            "no_head_first": ladder.back_why,
             "head_same": ladder.head_same,
             "base_same": ladder.base_same,
         },

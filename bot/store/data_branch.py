@@ -23,19 +23,30 @@ from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.entries import (
     FOLDER,
+    MOST_IR_BYTES,
     ORDER,
     UNPACKED_LIMIT_BYTES,
     entry_of,
+    ir_path_of,
     is_whole,
     pack,
     path_of,
     unpack,
 )
-from bot.store.retention import DAY_SECONDS, kept_entries, week_of
+from bot.store.retention import (
+    DAY_SECONDS,
+    IR_DAYS,
+    entries_with_ir,
+    kept_entries,
+    week_of,
+)
 from bot.system.files import temporary_directory, write_atomically
 from bot.system.git import Git, first_line
 
 ATTEMPTS = 30
+_MOST_IR_COPIED = (
+    5  # entries whose IR a copy has: a comparison takes that of the nearest one
+)
 TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
 _ALL = (  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
     "--depth=2147483647"
@@ -48,7 +59,8 @@ AUTHOR = (
 README = f"""# Code size baselines
 
 This branch belongs to code-size-bot. `{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the
-compiler made of the suite at that commit; the digest covers compiler, suite, targets, flags and files.
+compiler made of the suite at that commit; the digest covers compiler, suite, targets, flags and files. `….ir.xz` beside
+it is the compiler's IR of the largest dispatches, for proofs in pull requests.
 
 It shares no history with the code. You may delete it: the next push to the default branch creates it again.
 """
@@ -286,15 +298,23 @@ class DataBranch:
     def load(self, entry: Entry) -> Snapshot:
         """Fetch and read one snapshot; raises InputError, NetworkError."""
         path = path_of(entry)
+        data = self._fetched_file(path, UNPACKED_LIMIT_BYTES)
+        return unpack(data, f"{self._branch}:{path}")
+
+    def load_ir(self, entry: Entry) -> bytes:
+        """Fetch the IR beside one snapshot; raises InputError, NetworkError."""
+        return self._fetched_file(ir_path_of(entry), MOST_IR_BYTES + 1)
+
+    def _fetched_file(self, path: str, limit: int) -> bytes:
+        """Return a file on the branch, up to so many bytes; raises InputError where there is none."""
         where = f"{self._branch}:{path}"
         if self._tip is None:
             self._tip = self._fetched()
         if self._tip is None or not self._names(self._tip, "--", path):
             raise InputError("is not stored", where=where)
-        data = self.repository.data(
-            "cat-file", "blob", f"{self._tip}:{path}", limit=UNPACKED_LIMIT_BYTES
+        return self.repository.data(
+            "cat-file", "blob", f"{self._tip}:{path}", limit=limit
         )
-        return unpack(data, where)
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """By the last commit that wrote each; raises NetworkError."""
@@ -319,14 +339,17 @@ class DataBranch:
     def copy(self, entries: Sequence[Entry], folder: Path) -> None:
         """Write some of `entries()` below a folder, as `bot.store.checkout` reads them.
 
-        Raises NetworkError.
+        The first ones have their IR beside them. Raises NetworkError.
 
         One request fetches all files. A server that does not give them so gives them
         one by one.
         """
         ordered = self.in_order(entries) if entries else ()
         blobs = self._blobs()
-        wanted = [blobs[path_of(entry)] for entry in ordered]
+        paths = [path_of(entry) for entry in ordered]
+        nearest_ir = [ir_path_of(entry) for entry in entries[:_MOST_IR_COPIED]]
+        paths += [path for path in nearest_ir if path in blobs]
+        wanted = [blobs[path] for path in paths]
         if wanted:
             self.repository(
                 "fetch",
@@ -336,8 +359,7 @@ class DataBranch:
                 "origin",
                 *wanted,
             )
-        for entry in ordered:
-            path = path_of(entry)
+        for path in paths:
             data = self.repository.data(
                 "cat-file", "blob", blobs[path], limit=UNPACKED_LIMIT_BYTES
             )
@@ -347,22 +369,26 @@ class DataBranch:
 
     def _blobs(self) -> dict[str, str]:
         """Path on the branch → the id of its file; empty where there is no such branch."""
-        if self._tip is None:
-            return {}
-        listing = self.repository.text(
-            "ls-tree", "-r", self._tip, "--", FOLDER
-        ).splitlines()
-        return {
-            path: row.split()[2]
-            for row, _, path in (line.partition("\t") for line in listing)
-        }
+        return {} if self._tip is None else self._blobs_of(self._tip)
 
-    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Push one snapshot, as often as other writers come first.
+    def _blobs_of(self, commit: str) -> dict[str, str]:
+        """Path in a commit → the id of its file."""
+        listing = self.repository.text("ls-tree", "-r", commit, "--", FOLDER)
+        blobs = {}
+        for line in listing.splitlines():
+            row, _, path = line.partition("\t")
+            blobs[path] = row.split()[2]
+        return blobs
+
+    def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
+        """Push one snapshot with its IR, as often as other writers come first.
 
         Raises NetworkError, ConfigError.
         """
-        path, data = path_of(entry), pack(snapshot)
+        path = path_of(entry)
+        files = {path: pack(snapshot)}
+        if ir:
+            files[ir_path_of(entry)] = ir
         for attempt in range(ATTEMPTS):
             self._tip = self._fetched()
             if (
@@ -372,14 +398,9 @@ class DataBranch:
             ):
                 return False
             parent_seconds = self._seconds_of(self._tip) if self._tip else None
-            parent = self._tip or self._commit(
-                None,
-                path="README.md",
-                data=README.encode(),
-                message="Begin the code size baselines",
-            )
+            parent = self._tip or self._first_commit()
             message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}"
-            commit = self._commit(parent, path=path, data=data, message=message)
+            commit = self._commit(parent, files, message)
             outcome = self.repository(
                 "push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}"
             )
@@ -433,19 +454,31 @@ class DataBranch:
         written = self._written()
         kept = kept_entries(written, self._keep_days, self._now())
         dropped = len(written) - len(kept)
-        if not dropped:
+        blobs = self._blobs_of(HISTORY)
+        with_ir = entries_with_ir(written, self._now())
+        old_ir = {ir_path_of(entry) for entry in kept if entry not in with_ir}
+        old_ir &= blobs.keys()
+        if not dropped and not old_ir:
             return
-        new = self._rewritten(written, kept)
+        for path in old_ir:
+            del blobs[path]
+        new = self._rewritten(written, kept, blobs)
         lease = f"--force-with-lease=refs/heads/{self._branch}:{tip}"
         outcome = self.repository(
             "push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}"
         )
         if outcome.ok:
             self._tip = new
-            self._say(
-                f"dropped {dropped} stored snapshots older than {self._keep_days} days,"
-                " and kept one a week"
-            )
+            if dropped:
+                self._say(
+                    f"dropped {dropped} stored snapshots older than"
+                    f" {self._keep_days} days, and kept one a week"
+                )
+            if old_ir:
+                self._say(
+                    f"dropped the IR of {len(old_ir)} stored snapshots older than"
+                    f" {IR_DAYS} days"
+                )
         else:
             reason = first_line(outcome.output, "remote:", "!")
             self._say(
@@ -469,7 +502,12 @@ class DataBranch:
                     written.setdefault(entry, int(seconds))
         return written
 
-    def _rewritten(self, written: Mapping[Entry, int], kept: Sequence[Entry]) -> str:
+    def _rewritten(
+        self,
+        written: Mapping[Entry, int],
+        kept: Sequence[Entry],
+        blobs: Mapping[str, str],
+    ) -> str:
         """Make a branch of the kept entries, which begins anew and has a commit a day.
 
         The SHA of its tip.
@@ -477,28 +515,19 @@ class DataBranch:
         A commit with two entries of one commit of the code would lose their order, so
         that they are apart.
         """
-        listing = self.repository.text("ls-tree", "-r", HISTORY).splitlines()
-        blobs = {
-            path: row.split()[2]
-            for row, _, path in (line.partition("\t") for line in listing)
-        }
         days: list[list[Entry]] = []
         for entry in kept:
             day = written[entry] // DAY_SECONDS
             is_new = not days or written[days[-1][0]] // DAY_SECONDS != day
-            if is_new or any(day.sha == entry.sha for day in days[-1]):
+            if is_new or any(earlier.sha == entry.sha for earlier in days[-1]):
                 days.append([])
             days[-1].append(entry)
-        tip = self._commit(
-            None,
-            path="README.md",
-            data=README.encode(),
-            message="Begin the code size baselines",
-        )
+        tip = self._first_commit()
         for entries in days:
-            added = [
-                f"100644,{blobs[path_of(entry)]},{path_of(entry)}" for entry in entries
-            ]
+            paths = [path_of(entry) for entry in entries]
+            ir_paths = [ir_path_of(entry) for entry in entries]
+            paths += [path for path in ir_paths if path in blobs]
+            added = [f"100644,{blobs[path]},{path}" for path in paths]
             message = (
                 "Code size of"
                 f" {', '.join(dict.fromkeys(entry.sha[:10] for entry in entries))}"
@@ -508,13 +537,24 @@ class DataBranch:
             )
         return tip
 
-    def _commit(self, parent: str | None, path: str, data: bytes, message: str) -> str:
-        """Make a commit that has one more file than its parent; its SHA."""
+    def _first_commit(self) -> str:
+        files = {"README.md": README.encode()}
+        return self._commit(None, files, "Begin the code size baselines")
+
+    def _commit(
+        self, parent: str | None, files: Mapping[str, bytes], message: str
+    ) -> str:
+        """Make a commit that has these files more than its parent; its SHA."""
         blob = self.repository.directory / "blob"
-        blob.write_bytes(data)
-        added = f"100644,{self.repository.text('hash-object', '-w', '--no-filters', str(blob))},{path}"
+        added = []
+        for path, data in files.items():
+            blob.write_bytes(data)
+            options = ("-w", "--no-filters", str(blob))
+            added.append(
+                f"100644,{self.repository.text('hash-object', *options)},{path}"
+            )
         return self._commit_of(
-            parent, added=[added], message=message, seconds=int(self._now())
+            parent, added=added, message=message, seconds=int(self._now())
         )
 
     def _commit_of(

@@ -14,9 +14,11 @@ from typing import Protocol
 from bot.core.baseline import Entry, kept
 from bot.core.snapshot import Snapshot, from_json, lines, rows_of
 from bot.errors import InputError, UsageError
-from bot.system.files import write_atomically
+from bot.system.files import read_bounded, write_atomically
 
 UNPACKED_LIMIT_BYTES = 64 << 20
+MOST_IR_BYTES = 512 << 10
+"""The most that the IR of one baseline may have, compressed."""
 _MEMORY_LIMIT_BYTES = 128 << 20
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "pb": 0}]
 """`pb` 0: text has no words of four bytes; saves 2 %."""
@@ -42,8 +44,15 @@ class Store(Protocol):
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Several of `entries()`, what was stored last at the end."""
 
-    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Store for good; False where the entry was there already, and can be read: it then stays as it is."""
+    def load_ir(self, entry: Entry) -> bytes:
+        """Return the file with the IR of one of `entries()`; raises InputError where it is not there."""
+
+    def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
+        """Store for good; False where the entry was there already, and can be read: it then stays as it is.
+
+        Args:
+            ir: the file with the IR that the snapshot names; empty where it names none.
+        """
 
 
 def by_commit(
@@ -86,6 +95,11 @@ def path_of(entry: Entry) -> str:
     return f"{folder}/{entry.sha}.{entry.digest}.json.xz"
 
 
+def ir_path_of(entry: Entry) -> str:
+    """Return the path of the IR beside a snapshot: `….ir.xz` in place of `….json.xz`."""
+    return f"{path_of(entry).removesuffix('.json.xz')}.ir.xz"
+
+
 def entry_of(path: str) -> Entry | None:
     """The entry that is stored under this path; None for any other file."""
     match = _PATH.fullmatch(path)
@@ -96,7 +110,12 @@ def entry_of(path: str) -> Entry | None:
 
 def pack(snapshot: Snapshot) -> bytes:
     """What a baseline keeps, as `snapshot.json` under xz; equal snapshots give equal bytes."""
-    return lzma.compress(b"".join(lines(rows_of(kept(snapshot)))), filters=_FILTERS)
+    return compressed(b"".join(lines(rows_of(kept(snapshot)))))
+
+
+def compressed(text: bytes) -> bytes:
+    """Return text under xz; equal texts give equal bytes."""
+    return lzma.compress(text, filters=_FILTERS)
 
 
 def unpack(data: bytes, where: str) -> Snapshot:
@@ -105,21 +124,25 @@ def unpack(data: bytes, where: str) -> Snapshot:
     Raises InputError naming `where` for bytes that are torn, foreign or unpack to over 64 MiB.
     """
     try:
-        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
-        text = unpacker.decompress(data, UNPACKED_LIMIT_BYTES + 1)
-        if len(text) > UNPACKED_LIMIT_BYTES:
-            raise InputError(
-                f"unpacks to more than {UNPACKED_LIMIT_BYTES >> 20} MiB", where=where
-            )
-        if not unpacker.eof:
-            raise InputError("is not a complete xz file", where=where)
-        if unpacker.unused_data:
-            raise InputError("has bytes after its end", where=where)
-        return from_json(text, where)
-    except (lzma.LZMAError, EOFError, MemoryError) as error:
-        raise InputError(f"is not a complete xz file: {error}", where=where) from None
+        return from_json(decompressed(data, where, UNPACKED_LIMIT_BYTES), where)
     except UnicodeDecodeError:
         raise InputError("is not text", where=where) from None
+
+
+def decompressed(data: bytes, where: str, most_bytes: int) -> bytes:
+    """Return what is under xz; raises InputError for torn or foreign bytes, and for more than the limit."""
+    try:
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
+        text = unpacker.decompress(data, most_bytes + 1)
+    except (lzma.LZMAError, EOFError, MemoryError) as error:
+        raise InputError(f"is not a complete xz file: {error}", where=where) from None
+    if len(text) > most_bytes:
+        raise InputError(f"unpacks to more than {most_bytes >> 20} MiB", where=where)
+    if not unpacker.eof:
+        raise InputError("is not a complete xz file", where=where)
+    if unpacker.unused_data:
+        raise InputError("has bytes after its end", where=where)
+    return text
 
 
 # The store off GitHub: a local directory.
@@ -159,10 +182,22 @@ class DirectoryStore:
         }
         return sorted(entries, key=lambda entry: (written.get(entry, 0), entry))
 
-    def save(self, entry: Entry, snapshot: Snapshot) -> bool:
+    def load_ir(self, entry: Entry) -> bytes:
+        """Read the IR beside one snapshot; raises InputError."""
+        path = self.root / ir_path_of(entry)
+        try:
+            return read_bounded(path, "the IR", MOST_IR_BYTES)
+        except OSError as error:
+            raise InputError(
+                f"cannot be read: {error.strerror}", where=str(path)
+            ) from None
+
+    def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
         """Store whole or not at all, in place of one that cannot be read; raises OutputError."""
         path = self.root / path_of(entry)
         if path.exists() and is_whole(self, entry):
             return False
+        if ir:
+            write_atomically(self.root / ir_path_of(entry), ir)
         write_atomically(path, pack(snapshot))
         return True

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from bot.core.baseline import Entry
 
 DAY_SECONDS = 86_400
+IR_DAYS = 14
+"""For so many days a branch keeps the IR of a snapshot, which is fifteen times as large."""
 _MONDAY_DAYS = 3  # the epoch began on a Thursday
 
 
@@ -30,3 +32,12 @@ def kept_entries(
     }
     weekly = set(last_of_week.values())
     return [entry for entry in in_order if written[entry] >= oldest or entry in weekly]
+
+
+def entries_with_ir(written: Mapping[Entry, int], now: float) -> set[Entry]:
+    """Return the entries that keep their IR: those of the last days, and the last one of each report."""
+    oldest = now - IR_DAYS * DAY_SECONDS
+    in_order = sorted(written, key=lambda entry: (written[entry], entry))
+    last_of_report = {entry.report_id: entry for entry in in_order}
+    recent = {entry for entry in in_order if written[entry] >= oldest}
+    return recent | set(last_of_report.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.toolchain import UNTHREADED
-from bot.core.ladder import MOST_REASON, Climb, Ladder, Rung
+from bot.core.ladder import MOST_REASON, NO_BASE_COMPILER, Climb, Ladder, Rung
 from bot.core.snapshot import Dispatch, Failure
 from bot.study.code_generator import generated, linker_flags
 from bot.study.compiling_alone import (
@@ -48,6 +48,23 @@ class _Measured:
     bitcode: bytes | Failure
 
 
+@dataclass(frozen=True, slots=True)
+class FirstSide:
+    """What a ladder takes of the side whose IR comes first: its compiler is not asked again.
+
+    Attributes:
+        texts: phase → the IR of its executable.
+        control: the bitcode in the side's own code generator; None where llvm-cpu does not compile it.
+    """
+
+    name: str
+    texts: Mapping[str, NamedText | Failure]
+    end: Rung  # as `_end` has it
+    is_same: bool | None
+    bitcode: bytes | Failure
+    control: Rung | None
+
+
 def measured_ladder(
     base: LadderSide, head: LadderSide, *, both_orders: bool
 ) -> Ladder | str:
@@ -58,16 +75,46 @@ def measured_ladder(
     if base.row.code is None or head.row.code is None:
         return "the digest of its code is not known"
     lower, upper = _measured(base), _measured(head)
+    first = _first(lower)
     return Ladder(
         head_code=head.row.code,
         base_code=base.row.code,
         base_compiler=base.setup.toolchain.info.digest,
         head=_end(upper),
-        base=_end(lower),
-        climb=_climb(lower, upper),
-        back=_climb(upper, lower) if both_orders else None,
+        base=first.end,
+        climb=_climb(first, upper),
+        back=_climb(_first(upper), lower) if both_orders else None,
         head_same=_is_same(upper),
-        base_same=_is_same(lower),
+        base_same=first.is_same,
+    )
+
+
+def first_side(side: LadderSide) -> FirstSide:
+    """Return what a ladder takes of base, for the time when its compiler is gone."""
+    return _first(_measured(side))
+
+
+def ladder_from(
+    base: Dispatch, base_compiler: str, first: FirstSide, head: LadderSide
+) -> Ladder | str:
+    """Return the ladder of one dispatch, base first, without base's compiler; why there can be none.
+
+    Args:
+        base_compiler: SHA-256 (hex) of the compiler that `first` is of.
+    """
+    if base.code is None or head.row.code is None:
+        return "the digest of its code is not known"
+    upper = _measured(head)
+    return Ladder(
+        head_code=head.row.code,
+        base_code=base.code,
+        base_compiler=base_compiler,
+        head=_end(upper),
+        base=first.end,
+        climb=_climb(first, upper),
+        back_why=NO_BASE_COMPILER,
+        head_same=_is_same(upper),
+        base_same=first.is_same,
     )
 
 
@@ -136,35 +183,66 @@ def _is_same(measured: _Measured) -> bool | None:
     return measured.end.code == measured.side.row.code
 
 
-def _climb(first: _Measured, second: _Measured) -> Climb:
+def _first(measured: _Measured) -> FirstSide:
+    name = measured.side.row.name
+    setup = measured.side.setup
+    texts = dict[str, NamedText | Failure]()
+    for phase, text in measured.texts.items():
+        if isinstance(text, Failure):
+            texts[phase] = text
+            continue
+        generic = printed(setup, text, is_generic=True)
+        if isinstance(generic, Failure):
+            texts[phase] = generic
+        else:
+            texts[phase] = NamedText(name, text, generic)
+    control = None
+    if measured.linker_flags is not None:
+        control = _generated_rung(
+            setup, bitcode=measured.bitcode, flags=measured.linker_flags, name=name
+        )
+    return FirstSide(
+        name=name,
+        texts=texts,
+        end=_end(measured),
+        is_same=_is_same(measured),
+        bitcode=measured.bitcode,
+        control=control,
+    )
+
+
+def _climb(first: FirstSide, second: _Measured) -> Climb:
     """Return the rungs with the first side's IR up to a phase, and the second side's compiler from there on."""
-    is_divided = first.linker_flags is not None and second.linker_flags is not None
+    optimized = control = None
+    if first.control is not None and second.linker_flags is not None:
+        setup = second.side.setup
+        flags = second.linker_flags
+        optimized = _generated_rung(
+            setup, bitcode=first.bitcode, flags=flags, name=first.name
+        )
+        control = first.control
     return Climb(
         source=_foreign_rung(first, second, SOURCES),
         configured=_foreign_rung(first, second, CONFIGURATIONS),
         translated=_foreign_rung(first, second, TARGETS),
-        optimized=_generated_rung(first, second) if is_divided else None,
-        control=_generated_rung(first, first) if is_divided else None,
+        optimized=optimized,
+        control=control,
     )
 
 
-def _foreign_rung(first: _Measured, second: _Measured, phase: str) -> Rung:
-    foreign, own = first.texts[phase], second.texts[phase]
+def _foreign_rung(first: FirstSide, second: _Measured, phase: str) -> Rung:
+    foreign, second_text = first.texts[phase], second.texts[phase]
     if isinstance(foreign, Failure):
         return _rung(foreign)
-    if isinstance(own, Failure):
-        return _rung(own)
-    generic = printed(first.side.setup, foreign, is_generic=True)
-    if isinstance(generic, Failure):
-        return _rung(generic)
+    if isinstance(second_text, Failure):
+        return _rung(second_text)
     side = second.side
-    own_text = NamedText(side.row.name, own)
-    foreign_text = NamedText(first.side.row.name, foreign, generic)
-    if _is_same_ir(side, own_text, foreign_text):
+    receiving = NamedText(side.row.name, second_text)
+    if _is_same_ir(side, receiving, foreign):
         return _rung(second.end)
     return _rung(
         compile_foreign(
-            side.setup, argv=side.argv, own=own_text, foreign=foreign_text, phase=phase
+            side.setup, argv=side.argv, own=receiving, foreign=foreign, phase=phase
         )
     )
 
@@ -178,19 +256,13 @@ def _is_same_ir(side: LadderSide, own: NamedText, foreign: NamedText) -> bool:
     return itself is not None and itself == transplanted(own, foreign, is_generic=True)
 
 
-def _generated_rung(first: _Measured, second: _Measured) -> Rung:
-    """Return the first side's bitcode in the second side's code generator."""
-    if isinstance(first.bitcode, Failure):
-        return _rung(first.bitcode)
-    flags = second.linker_flags or ()
-    return _rung(
-        generated(
-            second.side.setup,
-            bitcode=first.bitcode,
-            flags=flags,
-            entry_point=first.side.row.name,
-        )
-    )
+def _generated_rung(
+    setup: CompileSetup, bitcode: bytes | Failure, flags: Sequence[str], name: str
+) -> Rung:
+    """Return the size of what a side's code generator makes of bitcode."""
+    if isinstance(bitcode, Failure):
+        return _rung(bitcode)
+    return _rung(generated(setup, bitcode=bitcode, flags=flags, entry_point=name))
 
 
 def _rung(code: AloneCode | Failure) -> Rung:

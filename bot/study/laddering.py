@@ -20,20 +20,22 @@ from bot.compiler.cell_cache import cell_key
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
-from bot.core.ladder import Ladder
+from bot.core.ladder import NO_BASE_COMPILER, Ladder
 from bot.core.planned import SIDES
 from bot.core.policy import is_local, judge
 from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.stored_ir import BaseIr
 from bot.core.work import COMPILES_OF_LADDER, compile_work, ladder_work
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.phases import configured_differently
 from bot.explain.root_causes import changed_knobs, root_causes
 from bot.show.filters import plural
-from bot.study.ladder import measured_ladder
+from bot.study.ladder import LadderSide, ladder_from, measured_ladder
 from bot.study.prepare import Work
 from bot.study.proving import LEAST_COMPILES, MOST_COMPILES, proof_of
 from bot.study.run import Resources, SidePlan
+from bot.study.storing_ir import first_side_of, proof_from
 from bot.study.trace_budget import Moved, work_for
 from bot.study.tracing import SideTracer, opened
 
@@ -56,6 +58,9 @@ class Wanted:
     both_orders: bool
     with_proof: (
         bool  # whether head is also compiled with base's configuration, value by value
+    )
+    one_order_why: str = (
+        ""  # why there can be one order alone; empty where there can be both
     )
 
     @property
@@ -198,19 +203,22 @@ def with_ladders(
     wanted: Sequence[Wanted],
     resources: Resources,
     tracers: Mapping[str, SideTracer] | None = None,
+    base_ir: BaseIr | None = None,
 ) -> dict[str, Snapshot]:
     """Return the sides, head with these ladders and no others.
 
     Args:
+        base_ir: takes the place of base's compiler, where that is not here.
         plans: of the sides whose compilers are here; without both, only ladders that are known already count.
         tracers: label → what traces that side, where the caller has these open.
     """
     here = {plan.label: plan for plan in plans}
+    usable = set(here) if base_ir is None else {*here, "base"}
     ladders = _known(here, sides=sides, wanted=wanted, resources=resources)
     missing = [
         one
         for one in wanted
-        if not no_ladder(one.delta, here)
+        if not no_ladder(one.delta, usable)
         and not _is_enough(ladders.get(one.place), one)
     ]
     if missing:
@@ -222,6 +230,7 @@ def with_ladders(
                 tracers=open_tracers,
                 ladders=ladders,
                 resources=resources,
+                base_ir=base_ir,
             )
         measured = {
             one.place: ladders[one.place] for one in missing if one.place in ladders
@@ -288,6 +297,7 @@ def _measure(
     tracers: Mapping[str, SideTracer],
     ladders: _Ladders,
     resources: Resources,
+    base_ir: BaseIr | None,
 ) -> None:
     cells = {
         (side, cell.key): cell
@@ -298,9 +308,16 @@ def _measure(
     def measure(one: Wanted) -> None:
         if one.delta.base is None or one.delta.head is None:
             return
-        base = tracers["base"].ladder_side(cells["base", one.key], one.delta.base)
         head = tracers["head"].ladder_side(cells["head", one.key], one.delta.head)
         ladder = ladders.get(one.place)
+        if base_ir is not None and "base" not in tracers:
+            from_stored = ladder_from_stored(
+                base_ir, wanted=one, head=head, known=ladder
+            )
+            if from_stored is not None:
+                ladders[one.place] = from_stored
+            return
+        base = tracers["base"].ladder_side(cells["base", one.key], one.delta.base)
         if ladder is None or (one.both_orders and ladder.back is None):
             measured = measured_ladder(base, head, both_orders=one.both_orders)
             if not isinstance(measured, Ladder):
@@ -357,7 +374,7 @@ def _as_asked(ladder: Ladder, wanted: Wanted) -> Ladder:
     """Return a ladder without what nobody asked for: what the cache holds must not change a report."""
     back = ladder.back if wanted.both_orders else None
     knobs = ladder.knobs if wanted.with_proof else None
-    return replace(ladder, back=back, knobs=knobs)
+    return replace(ladder, back=back, back_why=wanted.one_order_why, knobs=knobs)
 
 
 def _lasts(ladder: Ladder) -> bool:
@@ -369,14 +386,49 @@ def _lasts(ladder: Ladder) -> bool:
     return not is_passing and not any(map(is_local, reasons))
 
 
+def ladder_from_stored(
+    base_ir: BaseIr, wanted: Wanted, head: LadderSide, known: Ladder | None
+) -> Ladder | None:
+    """Return a ladder of base's stored IR, base first alone; None where no IR of the dispatch is stored.
+
+    Args:
+        known: what there is of the ladder already.
+    """
+    base = wanted.delta.base
+    stored = base_ir.of(wanted.key, base) if base is not None else None
+    if base is None or stored is None:
+        return None
+    ladder: Ladder | str | None = known
+    if ladder is None:
+        ladder = ladder_from(
+            base, base_compiler=base_ir.compiler, first=first_side_of(stored), head=head
+        )
+    if not isinstance(ladder, Ladder):
+        return None
+    if wanted.with_proof and ladder.knobs is None:
+        ladder = replace(ladder, knobs=proof_from(base, stored, head))
+    return ladder
+
+
 def laddered(
-    plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
+    plans: Sequence[SidePlan],
+    sides: Mapping[str, Snapshot],
+    work: Work,
+    base_ir: BaseIr | None = None,
 ) -> dict[str, Snapshot]:
     """Return both sides, head with the ladders of its largest changes.
 
     They may cost a quarter of the work of compiling both sides.
+
+    Args:
+        base_ir: takes the place of base's compiler, where that is not here.
     """
-    if not {plan.label for plan in plans if plan.compiler.is_traced} >= set(SIDES):
+    here = {plan.label for plan in plans if plan.compiler.is_traced}
+    if "base" in here:
+        base_ir = None
+    elif base_ir is not None:
+        here.add("base")
+    if not here >= set(SIDES):
         return dict(sides)
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(
@@ -388,9 +440,12 @@ def laddered(
     roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
-    wanted = within_work(
-        sides, worth_laddering(causes, roots, failing), work_for(sides)
-    )
+    moved = worth_laddering(causes, roots, failing)
+    if base_ir is not None:
+        moved = [pair for pair in moved if _is_stored(base_ir, pair)]
+    wanted = within_work(sides, moved, work_for(sides))
+    if base_ir is not None:
+        wanted = [_in_one_order(ladder) for ladder in wanted]
     if not wanted:
         return dict(sides)
     work.show.say(
@@ -398,4 +453,15 @@ def laddered(
         " compiler's phases"
     )
     with work.resources() as resources:
-        return with_ladders(plans, sides=sides, wanted=wanted, resources=resources)
+        return with_ladders(
+            plans, sides=sides, wanted=wanted, resources=resources, base_ir=base_ir
+        )
+
+
+def _is_stored(base_ir: BaseIr, pair: Moved) -> bool:
+    key, delta = pair
+    return delta.base is not None and base_ir.of(key, delta.base) is not None
+
+
+def _in_one_order(wanted: Wanted) -> Wanted:
+    return replace_field(wanted, both_orders=False, one_order_why=NO_BASE_COMPILER)

@@ -75,18 +75,36 @@ def proof_of(
     Two partial compiles, up to the configuration, come before those that the budget
     counts.
     """
-    why = why_no_experiment(base.row, head.row)
-    moved_bytes = moved_code_bytes(base.row, head.row)
+    if why_no_experiment(base.row, head.row):
+        return proof_between(
+            base.row, base_text="", head=head, most_compiles=most_compiles
+        )
+    return proof_between(
+        base.row,
+        base_text=_configured_text(base),
+        head=head,
+        most_compiles=most_compiles,
+    )
+
+
+def proof_between(
+    base: Dispatch,
+    base_text: str | Failure,
+    head: DispatchSide,
+    most_compiles: int = MOST_COMPILES,
+) -> KnobProof:
+    """Return the proof of a dispatch's configuration, made from base's configured IR and head's source."""
+    why = why_no_experiment(base, head.row)
+    moved_bytes = moved_code_bytes(base, head.row)
     if why:
         return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
     texts = list[str]()
-    for name, side in (("base", base), ("head", head)):
-        text = _configured_text(side)
+    for name, text in (("base", base_text), ("head", _configured_text(head))):
         if isinstance(text, Failure):
             why = f"the configuration is not known on {name}: {text.first_line}"
             return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
         texts.append(text)
-    pair = ConfiguredPair(base.row, head.row, *texts)
+    pair = ConfiguredPair(base, head.row, *texts)
     return prove_configuration(
         head.setup, argv=head.argv, pair=pair, most_compiles=most_compiles
     )

@@ -197,7 +197,7 @@ def _bench(
         side_tracers(list(plans.values()), resources) as tracers,
         temporary_directory("runs-") as scratch,
     ):
-        yield Bench(tracers, runtimes, scratch, work)
+        yield Bench(tracers=tracers, runtimes=runtimes, scratch=scratch, work=work)
 
 
 def _runtime_of(plan: SidePlan, runtime: Runtime, work: Work) -> Runtime:
@@ -257,10 +257,10 @@ class Bench:
             if isinstance(files, str):
                 return _unknown(files)
             runner = Runner(
-                self.runtimes["base"],
-                files.interface,
-                folder / "data",
-                self.work.cancel,
+                runtime=self.runtimes["base"],
+                interface=files.interface,
+                directory=folder / "data",
+                cancel=self.work.cancel,
                 names=_NAMES,
                 runtimes={
                     files.base: self.runtimes["base"],
@@ -273,7 +273,12 @@ class Bench:
             price = runner.price(files.base, files.head)
         if isinstance(price, Price):
             return Run(equality.equal, equality.equal_note, price)
-        return Run(equality.equal, equality.equal_note, None, price)
+        return Run(
+            equal=equality.equal,
+            equal_note=equality.equal_note,
+            price=None,
+            price_note=price,
+        )
 
     def _files(self, base: Cell, head: Cell, folder: Path) -> BuildFiles | str:
         """Compile both artifacts, or return why they cannot be run.
@@ -302,7 +307,7 @@ class Bench:
             return interface
         artifacts = dict[str, Path]()
         for side, cell in (("base", base), ("head", head)):
-            artifact = _artifact(side, programs[side], cell, folder)
+            artifact = _artifact(side, program=programs[side], cell=cell, folder=folder)
             if isinstance(artifact, str):
                 return artifact
             artifacts[side] = artifact
@@ -310,7 +315,9 @@ class Bench:
 
     def _interface(self, program: ProgramSide, folder: Path) -> Interface | str:
         flow = folder / "flow.mlir"
-        failed = flow_of(program.setup, program.argv, program.source, flow)
+        failed = flow_of(
+            program.setup, argv=program.argv, source=program.source, out=flow
+        )
         if failed is not None:
             return failed.first_line
         try:
@@ -338,7 +345,9 @@ def common_interface(base: Interface, head: Interface) -> Interface | str:
 def _artifact(side: str, program: ProgramSide, cell: Cell, folder: Path) -> Path | str:
     """Compile the artifact that was measured, by its own command; why there is none."""
     path = folder / f"{side}.vmfb"
-    failed = artifact_of(program.setup, program.argv, program.source, path)
+    failed = artifact_of(
+        program.setup, argv=program.argv, source=program.source, out=path
+    )
     if failed is not None:
         return f"{side}: {failed.first_line}"
     if hashlib.sha256(path.read_bytes()).hexdigest() != cell.artifact_digest:

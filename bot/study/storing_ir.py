@@ -1,0 +1,195 @@
+"""Stores base's IR of its largest dispatches with a baseline, and puts it in the place of base's compiler later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bot.compiler.schedule import Task, run_all
+from bot.core.ladder import MOST_REASON
+from bot.core.proof import KnobProof
+from bot.core.snapshot import Cell, Dispatch, Failure, Snapshot
+from bot.core.stored_ir import Bitcode, PhaseText, StoredDispatch
+from bot.core.work import compile_work, stored_ir_work
+from bot.show.filters import plural
+from bot.store.ir_files import digest_of_ir, packed_ir
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS
+from bot.study.foreign_ir import NamedText
+from bot.study.ladder import FirstSide, LadderSide, first_side
+from bot.study.prepare import Work
+from bot.study.proving import proof_between
+from bot.study.run import Resources, SidePlan
+from bot.study.trace_budget import work_for
+from bot.study.tracing import SideTracer, side_tracers
+
+TRACES_PER_IR_WORK = 2  # Storing IR may cost half as much as tracing
+_NO_IR = "no IR is stored for this phase"
+
+
+class WithIr(NamedTuple):
+    """A side that others will be compared with when its compiler is gone."""
+
+    snapshot: Snapshot  # names its IR by digest, where it has any
+    ir: bytes  # the file with it; empty where there is none
+
+
+class _Chosen(NamedTuple):
+    """One dispatch whose IR is stored."""
+
+    cell: Cell
+    row: Dispatch
+
+
+def with_stored_ir(plan: SidePlan, snapshot: Snapshot, work: Work) -> WithIr:
+    """Return a side and the IR of its largest dispatches, as far as work and bytes allow."""
+    budget = work_for({plan.label: snapshot}) // TRACES_PER_IR_WORK
+    chosen = _largest(snapshot, budget) if plan.compiler.is_traced else []
+    if not chosen:
+        return WithIr(snapshot, b"")
+    dispatches = plural(len(chosen), "largest dispatch")
+    work.show.say(f"storing the IR of the {dispatches}, for later pull requests")
+    with work.resources() as resources:
+        stored = _stored(plan, chosen, resources)
+    ir = packed_ir(snapshot.compiler.digest, stored)
+    if not ir:
+        return WithIr(snapshot, b"")
+    return WithIr(replace(snapshot, stored_ir=digest_of_ir(ir)), ir)
+
+
+def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
+    """Return the largest dispatches that the work covers; one that does not fit is passed over."""
+    pairs = [
+        _Chosen(cell, row)
+        for cell in snapshot.cells
+        for row in cell.dispatches
+        if row.code_bytes and row.code is not None
+    ]
+    pairs.sort(
+        key=lambda pair: (-(pair.row.code_bytes or 0), pair.cell.key, pair.row.name)
+    )
+    chosen = list[_Chosen]()
+    paid = set()  # cells of which the sources are written
+    for pair in pairs:
+        cost = stored_ir_work(pair.row)
+        if pair.cell.key not in paid:
+            cost += compile_work(pair.cell) // 4
+        if cost > budget:
+            continue
+        budget -= cost
+        paid.add(pair.cell.key)
+        chosen.append(pair)
+    return chosen
+
+
+def _stored(
+    plan: SidePlan, chosen: Sequence[_Chosen], resources: Resources
+) -> list[StoredDispatch]:
+    """Compile each dispatch alone, and return what a ladder needs of it, in the same order."""
+    stored = dict[int, StoredDispatch]()
+
+    def store(number: int, pair: _Chosen, tracer: SideTracer) -> None:
+        side = tracer.ladder_side(pair.cell, pair.row)
+        if not isinstance(side.source, Failure):
+            stored[number] = stored_dispatch(pair.cell, side)
+
+    resources.progress.stage("storing IR", len(chosen), "dispatch")
+    with side_tracers([plan], resources) as tracers:
+        tasks = [
+            Task(
+                -number,
+                f"store the IR of {pair.row.name} of {pair.cell.key}",
+                partial(store, number, pair, tracers[plan.label]),
+            )
+            for number, pair in enumerate(chosen)
+        ]
+        run_all(
+            tasks,
+            jobs=resources.jobs,
+            interrupt=resources.cancel.set,
+            watcher=resources.progress,
+        )
+    return [stored[number] for number in sorted(stored)]
+
+
+def stored_dispatch(cell: Cell, side: LadderSide) -> StoredDispatch:
+    """Return what a ladder needs of one dispatch of base.
+
+    Raises ValueError for a dispatch without the digest of its code.
+    """
+    row = side.row
+    if row.code is None:
+        raise ValueError("a stored dispatch has the digest of its code")
+    first = first_side(side)
+    return StoredDispatch(
+        model=cell.key.model,
+        target=cell.key.target,
+        name=row.name,
+        code=row.code,
+        source=_phase_text(first, SOURCES),
+        configured=_phase_text(first, CONFIGURATIONS),
+        translated=_phase_text(first, TARGETS),
+        end=first.end,
+        end_same=first.is_same,
+        bitcode=_bitcode(first),
+    )
+
+
+def _phase_text(first: FirstSide, phase: str) -> PhaseText:
+    text = first.texts[phase]
+    if isinstance(text, Failure):
+        return PhaseText(why=_reason(text))
+    return PhaseText(text.text, text.generic)
+
+
+def _bitcode(first: FirstSide) -> Bitcode | None:
+    if first.control is None:
+        return None
+    if isinstance(first.bitcode, Failure):
+        return Bitcode(first.control, why=_reason(first.bitcode))
+    if not first.bitcode:
+        return Bitcode(first.control, why="the compiler wrote no bitcode")
+    return Bitcode(first.control, first.bitcode.hex())
+
+
+def _reason(failed: Failure) -> str:
+    return (failed.first_line or failed.stage or _NO_IR)[:MOST_REASON]
+
+
+def first_side_of(stored: StoredDispatch) -> FirstSide:
+    """Return the first side of a ladder from what is stored of it."""
+    bitcode: bytes | Failure = Failure("read", "the target has no bitcode")
+    if stored.bitcode is not None and stored.bitcode.why:
+        bitcode = Failure("read", stored.bitcode.why)
+    elif stored.bitcode is not None:
+        bitcode = bytes.fromhex(stored.bitcode.data)
+    texts = {
+        SOURCES: _named_text(stored, stored.source),
+        CONFIGURATIONS: _named_text(stored, stored.configured),
+        TARGETS: _named_text(stored, stored.translated),
+    }
+    return FirstSide(
+        name=stored.name,
+        texts=texts,
+        end=stored.end,
+        is_same=stored.end_same,
+        bitcode=bitcode,
+        control=stored.bitcode.control if stored.bitcode is not None else None,
+    )
+
+
+def _named_text(stored: StoredDispatch, text: PhaseText) -> NamedText | Failure:
+    if text.why:
+        return Failure("read", text.why)
+    return NamedText(stored.name, text.plain, text.generic)
+
+
+def proof_from(base: Dispatch, stored: StoredDispatch, head: LadderSide) -> KnobProof:
+    """Return the proof of a dispatch's configuration without base's compiler: head alone compiles."""
+    text = stored.configured
+    base_text: str | Failure = text.plain
+    if text.why:
+        base_text = Failure("read", text.why)
+    return proof_between(base, base_text, head)
