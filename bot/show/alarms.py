@@ -290,13 +290,11 @@ def _alarm_text(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Ph
     shown_findings = fair_in_order(
         findings, lambda finding: finding.key.model, limits.alarms
     )
-    builds = [
-        phrase(
-            facts.named(shown.key, cell_address(shown.key)),
-            f" {plain(_values_phrase(shown))}",
-        )
-        for shown in shown_findings
-    ]
+    builds = []
+    for shown_finding in shown_findings:
+        key = shown_finding.key
+        values = plain(_values_phrase(shown_finding))
+        builds.append(phrase(facts.named(key, cell_address(key)), f" {values}"))
     label = facts.label(finding.quantity, finding.key)
     return phrase(
         f"{label}, {plural(len(findings), 'build')}: ",

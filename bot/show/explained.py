@@ -458,9 +458,9 @@ def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
             (name_cell(name), phrase(signed(count, "count")))
             for name, count in operations.items()
         ]
-        most = " most" if len(operations) == PASS_OPERATIONS else ""
+        degree = " most" if len(operations) == PASS_OPERATIONS else ""
         yield section(
-            f"After {delta.passed.name} the sides differ{most} in",
+            f"After {delta.passed.name} the sides differ{degree} in",
             Table(("operation", "change"), listed(rows)),
             name="pass",
         )
@@ -477,10 +477,10 @@ def _trace_command(report: ReportRow, key: CellKey, delta: DispatchDelta) -> str
         "base": report.base.compiler.spec.rpartition(RESOLVED)[2] or "SPEC",
         "head": report.head.compiler.spec.rpartition(RESOLVED)[2] or "SPEC",
     }
-    words = ["code-size-bot trace"]
+    arguments = ["code-size-bot trace"]
     for name, value in options.items():
-        words.append(f"--{name} {shlex.quote(value)}")
-    return " ".join(words)
+        arguments.append(f"--{name} {shlex.quote(value)}")
+    return " ".join(arguments)
 
 
 def _experiments(delta: DispatchDelta) -> Iterator[Block]:
