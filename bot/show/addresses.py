@@ -10,7 +10,9 @@ from urllib.parse import quote
 
 from bot.core.snapshot import Cell, CellKey
 
-_LONGEST, _KEPT, _DIGITS = 160, 80, 16
+_LONGEST = 160
+_KEPT = 80
+_DIGITS = 16
 EntryPoint = tuple[str, str]  # Names of executable and entry point
 
 
@@ -33,7 +35,10 @@ def cell_address(key: CellKey) -> str:
 
 
 def dispatch_address(key: CellKey, executable: str) -> str:
-    """Return the address of an executable's first entry point: nearly all have only one."""
+    """Return the address of an executable's first entry point.
+
+    Nearly all executables have only one entry point.
+    """
     return f"{cell_address(key)}/{segment(executable)}"
 
 
@@ -48,7 +53,7 @@ def cause_address(number: int) -> str:
 
 
 def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
-    """Return the entry points of both sides: head's in order, then those of base only."""
+    """Return the entry points of both sides: head's, then those of base only."""
     points = dict[EntryPoint, None]()
     for cell in (head, base):
         if cell:

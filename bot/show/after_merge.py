@@ -58,8 +58,10 @@ class MainIssue(Small, frozen=True):
 def issue_title(issue: MainIssue) -> str:
     """Return the title: `Code size of main: 2 builds fail the thresholds`."""
     report_id = issue.report.report_id
-    label = "" if report_id == "default" else f" {report_id}"
-    lead = f"Code size{label} of {clip(clean(issue.branch), _BRANCH_CHARACTERS)}"
+    subject = "Code size"
+    if report_id != "default":
+        subject = f"Code size {report_id}"
+    lead = f"{subject} of {clip(clean(issue.branch), _BRANCH_CHARACTERS)}"
     if issue.state.is_resolved:
         return f"{lead}: within the thresholds again"
     builds = {finding.key for finding in issue.report.verdict.failing}
@@ -101,7 +103,7 @@ def _commit(issue: MainIssue, sha: str) -> Span:
 
 
 def _what_happened(issue: MainIssue) -> Phrase:
-    """Return which push broke the thresholds, the good baseline and the newest commit."""
+    """Return the push that broke the thresholds, and the good and newest commits."""
     state = issue.state
     first = _commit(issue, state.first_sha)
     good = _commit(issue, state.good_sha)
@@ -124,7 +126,10 @@ def _what_happened(issue: MainIssue) -> Phrase:
 
 
 def _pulls(issue: MainIssue, limits: Limits) -> Block:
-    """Return the pull requests merged after the good baseline, and which are not known."""
+    """Return the pull requests merged after the good baseline.
+
+    Remarks say which of them are not known.
+    """
     pulls = issue.state.pulls
     unasked = issue.state.unasked
     shown_pulls = pulls[: max(_FEW_PULLS, limits.names)]
@@ -152,6 +157,6 @@ def _pulls(issue: MainIssue, limits: Limits) -> Block:
 
 
 def _pull_line(issue: MainIssue, *, number: int, title: str) -> Line:
-    """Return the number as a link, and the title as code, in which nothing has a meaning."""
+    """Return the number as a link, and the title as code, which is inert."""
     link = Span(f"#{number}", to=f"{issue.home}/pull/{number}")
     return Line(phrase(link, " ", code(title)))

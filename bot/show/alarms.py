@@ -59,7 +59,9 @@ from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped,
 from bot.show.filters import amount, plural, relative, share, sides, signed
 from bot.show.root_causes import shown_roots
 
-_LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
+_LIMIT_CHARS = 48
+_ERROR_CHARS = 200
+_WHAT_CHARS = 90
 _GROUPED_NAMES = 4  # builds named in one row of a table
 _ROWS_PER_ALARM = 3  # so many times more rows than lines of alarms have room in a table
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
@@ -73,19 +75,18 @@ _GROUPED_STACKS = ((Stacked(0), _VALUES, _LIMIT, _CAUSE),)
 _BROKEN_STACKS = ((Stacked(0), _VALUES),)
 UNCONFIRMED = "¹"
 """Stands behind a value of a table that rests on one compile of head."""
-BROKEN, OVER, ACCEPTED, WARNED = TITLES = (
-    "Newly failing",
-    "Fails the check",
-    "Accepted",
-    "Warnings",
-)
+BROKEN = "Newly failing"
+OVER = "Fails the check"
+ACCEPTED = "Accepted"
+WARNED = "Warnings"
+TITLES = (BROKEN, OVER, ACCEPTED, WARNED)
 REASON_LIMIT = 300  # characters of the reason of an acceptance
 _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One line: builds that broke one rule for one root cause, or that newly fail alike."""
+    """One line: builds that broke a rule for one root cause, or newly fail alike."""
 
     mark: str  # the symbol of its worst finding
     level: str  # `fail`, or `warn`, which accepted findings have, too
@@ -181,10 +182,10 @@ def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
 
 
 def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
-    """Return the number of a build's largest root cause, and its share of the total change.
+    """Return the number of a build's largest root cause, and its share.
 
-    Both are 0 where no root cause has a part in the build. The number is 0 where most
-    of the change is not explained.
+    The share is of the build's total change. Both are 0 if no root cause has a part in
+    the build. The number is 0 if most of the change is not explained.
     """
     sizes = facts.causes.get(key, ())
     if not sizes:
@@ -320,7 +321,9 @@ def _mainly(
         name = Span(clean(root.what.partition(", with ")[0], _WHAT_CHARS))
     else:
         name = Span(f"cause {cause}", to=cause_address(cause))
-    shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    shares = high
+    if low != high:
+        shares = f"{low.removesuffix(' %')} to {high}"
     return phrase(name, f" ({shares})")
 
 
@@ -353,7 +356,7 @@ def _state_parts(facts: Facts, finding: Finding) -> list[Words]:
 def _grouped_row(
     facts: Facts, findings: Sequence[Finding], mainly: Phrase, doubt: str
 ) -> Row:
-    """Return one row for findings of one metric, limit and cause: builds and the worst."""
+    """Return one row for findings of one metric, limit and cause."""
     finding = findings[0]
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
     keys = [finding.key for finding in findings]
@@ -381,8 +384,9 @@ def _limit_cell(finding: Finding, *, is_single: bool = True) -> Phrase:
     text = text.removeprefix("; limit").removeprefix(":").strip()
     if not text:
         return _NONE
-    is_figure = text[0].isdigit()
-    return phrase(Span(text, "number") if is_figure else text)
+    if text[0].isdigit():
+        return phrase(Span(text, "number"))
+    return phrase(text)
 
 
 def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
@@ -412,16 +416,17 @@ def alarm_table(group: AlarmGroup, limits: Limits) -> Table:
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
-    """Return the note that an alarm rests on a single compile of head; empty if none does.
+    """Return the note that an alarm rests on a single compile of head.
 
-    Head is not always compiled again, as that costs time.
+    Empty if none does. Head is not always compiled again, as that costs time.
     """
     heads = [facts.deltas[key].head for key in keys]
     count = sum(head is not None and head.compiles == 1 for head in heads)
     if not count:
         return ""
-    subject = "" if count == len(keys) else f"{count:,} of them "
-    return f" · {subject}not confirmed by a second compile"
+    if count == len(keys):
+        return " · not confirmed by a second compile"
+    return f" · {count:,} of them not confirmed by a second compile"
 
 
 def _values_phrase(finding: Finding) -> Phrase:
@@ -440,7 +445,7 @@ def _values_phrase(finding: Finding) -> Phrase:
 
 
 def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
-    """Return a finding as a clause: metric, build (if `named`), both values and limit."""
+    """Return a finding as a clause: metric, build (if `named`), values and limit."""
     build: list[Words] = []
     if named:
         build.append(facts.named(finding.key, cell_address(finding.key)))
@@ -475,7 +480,10 @@ def limit_words(finding: Finding, *, is_single: bool = True) -> str:
 
 
 def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
-    """Return each finding with its rule; one about the state of a build has no metric."""
+    """Return each finding with its rule.
+
+    A finding about the state of a build has no metric.
+    """
     shown_findings = fair_in_order(
         findings, lambda finding: finding.key.model, limits.findings
     )
@@ -538,15 +546,11 @@ def accepted_words(facts: Facts, limits: Limits) -> Phrase:
     cells = cells_phrase(facts, keys, min(MOST_NAMES, limits.names))
     who = code(clean(accepted[0].accepted or "", NAME_LIMIT))
     reason = clean(accepted[0].reason, REASON_LIMIT)
-    because = phrase(". Reason: ", code(reason)) if reason else ()
-    return phrase(
-        "☑️ Accepted by ",
-        who,
-        f" ({plural(len(accepted), 'finding')}: ",
-        cells,
-        ")",
-        *because,
-    )
+    count = plural(len(accepted), "finding")
+    text = phrase("☑️ Accepted by ", who, f" ({count}: ", cells, ")")
+    if reason:
+        text = phrase(text, ". Reason: ", code(reason))
+    return text
 
 
 def grown_words(facts: Facts, limits: Limits) -> Phrase:
@@ -565,8 +569,10 @@ def grown_words(facts: Facts, limits: Limits) -> Phrase:
         return ()
     shown_parts = parts[: limits.findings]
     hidden = len(parts) - len(shown_parts)
-    ending = f"; {hidden} more" if hidden else ""
-    return phrase("Grown since the acceptance: ", joined(shown_parts, "; "), ending)
+    text = phrase("Grown since the acceptance: ", joined(shown_parts, "; "))
+    if hidden:
+        text = phrase(text, f"; {hidden} more")
+    return text
 
 
 def group_lines(group: AlarmGroup) -> List:

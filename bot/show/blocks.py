@@ -64,7 +64,7 @@ class Marked(NamedTuple):
 
 
 def marked(row: Row | Marked) -> Marked:
-    """Return a row in its marked form, without an address and a class if it had no mark."""
+    """Return a row in its marked form; a plain row has no address and no class."""
     return row if isinstance(row, Marked) else Marked(row)
 
 
@@ -114,7 +114,10 @@ def joined(phrases: Iterable[Words], separator: Words) -> Phrase:
 
 
 def sides_phrase(text: str) -> Phrase:
-    """Return base and head as `filters.sides` writes them; a line ends only between the two."""
+    """Return base and head as `filters.sides` writes them.
+
+    A line ends only between the two.
+    """
     base, arrow, head = text.rpartition(" → ")
     if not arrow:
         return phrase(Span(head, "number"))
@@ -140,7 +143,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T_co]):
-    """The shown part of a list of `total` entries; `noun`: one entry, in the singular."""
+    """The shown part of a list of `total` entries.
+
+    `noun`: what an entry is, in the singular.
+    """
 
     items: tuple[T_co, ...] = ()
     total: int = 0
@@ -460,7 +466,7 @@ def section(
 
 
 def more_of(entries: Listing[object]) -> List:
-    """Return how many entries are left out, if the shown ones are drawn by themselves."""
+    """Return how many entries are left out; the shown ones are drawn elsewhere."""
     return List(Listing((), entries.more, entries.noun))
 
 

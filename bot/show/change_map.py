@@ -54,7 +54,10 @@ class Place(Small, frozen=True):
 
 
 def change_map(facts: Facts, least_bytes: int = 0) -> Place:
-    """Return the tree, without the inside of components that moved less than `least_bytes`."""
+    """Return the tree of all changes.
+
+    Components that moved less than `least_bytes` have nothing inside.
+    """
     targets = dict[str, list[Place]]()
     for delta in facts.report.deltas:
         place = _cell(delta, _leaves(facts, delta), least_bytes)

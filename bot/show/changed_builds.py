@@ -1,4 +1,4 @@
-"""Draw the changed builds, the alarming ones first: why each changed, and every metric."""
+"""Draw the changed builds, the alarming ones first: why each changed, and metrics."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ from bot.show.why import (
     why_words,
 )
 
-_NAME, _COMPONENT, _NOTE = 42, 36, 160
+_NAME = 42
+_COMPONENT = 36
+_NOTE = 160
 
 
 def changed_builds(facts: Facts, limits: Limits) -> Fold:
-    """Return the fold of the changed builds, the alarming ones first, with their causes.
+    """Return the fold of the changed builds, the alarming ones first.
 
-    Where there is room, it has every metric, too.
+    It has their causes and, if there is room, every metric.
     """
     keys = _explained_keys(facts)
     shown_keys = fair_in_order(keys, lambda key: key.model, limits.whys)
@@ -63,9 +65,13 @@ def changed_builds(facts: Facts, limits: Limits) -> Fold:
         [_story(facts, key, limits) for key in shown_keys], len(keys), "explained build"
     )
     count = facts.count("changed")
-    title = plural(count, "changed build") if count else plural(stories.total, "build")
+    title = plural(stories.total, "build")
+    if count:
+        title = plural(count, "changed build")
+    if stories:
+        title = f"Why: {title}"
     return Fold(
-        f"Why: {title}" if stories else title,
+        title,
         (
             List(listed(_cause_lines(facts, limits))),
             *stories,
@@ -77,7 +83,7 @@ def changed_builds(facts: Facts, limits: Limits) -> Fold:
 
 
 def _explained_keys(facts: Facts) -> list[CellKey]:
-    """Return the builds on both sides that have an explanation, the alarming ones first."""
+    """Return the explained builds of both sides, the alarming ones first."""
     alarming = [finding.key for finding in facts.report.verdict.news]
     keys = []
     for key in dict.fromkeys([*alarming, *facts.deltas]):
@@ -133,7 +139,7 @@ def _every_metric(facts: Facts, limits: Limits) -> Table:
 
 
 def _metric_mark(facts: Facts, key: CellKey, metric_id: str) -> str:
-    """Return the mark of the build's worst finding about a metric; empty without one."""
+    """Return the mark of a build's worst finding about a metric, or nothing."""
     for finding in facts.findings.get(key, ()):
         if finding.metric == metric_id:
             return f" {MARKS[mark_of(finding)]}"
@@ -172,7 +178,10 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
 
 
 def _dispatch_table(explanation: Explanation, code_label: str, count: int) -> Table:
-    """Return the first `count` dispatches; their causes where these are not all the build's."""
+    """Return the first `count` dispatches.
+
+    They have their causes if a dispatch has another cause than the build.
+    """
     dispatches = explanation.dispatches
     has_causes = any(delta.cause != explanation.cause for delta in dispatches)
     rows = list[Row]()
@@ -205,10 +214,12 @@ def _note_lines(explanation: Explanation, count: int) -> Listing[Phrase]:
     lines = list[Phrase]()
     for note, (delta, *same_note) in islice(groups.items(), min(4, count)):
         passed = passed_words(delta)
-        also = f" and {plural(len(same_note), 'other dispatch')}" if same_note else ""
-        if passed and same_note:
-            passed = f"the first {passed}"
+        also = ""
         ending = f"; {passed}" if passed else ""
+        if same_note:
+            also = f" and {plural(len(same_note), 'other dispatch')}"
+            if passed:
+                ending = f"; the first {passed}"
         lines.append(phrase(code(clean(delta.name, _NAME)), also, f": {note}", ending))
     return listing(lines, len(groups), "note")
 

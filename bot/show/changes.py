@@ -19,7 +19,9 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 from bot.show.filters import plural, signed
 
-_FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
+_FLAG_CHARS = 100
+_FEW = 3
+_FLAGS = 4
 FlagChange = tuple[tuple[str, str], ...]
 """Each flag that went, and the one that replaced it; empty where there is none."""
 _REORDERED: FlagChange = (("", ""),)
@@ -91,12 +93,17 @@ def compiler_name(compiler: CompilerInfo) -> Phrase:
         spec = spec.rpartition(RESOLVED)[0]
     elif not compiler.version and not spec:
         name = "not known"
-    ending = phrase(" (", code(clip(spec, 48)), ")") if spec else ()
-    return phrase(clip(clean(name), 48), *ending)
+    text = phrase(clip(clean(name), 48))
+    if spec:
+        text = phrase(text, " (", code(clip(spec, 48)), ")")
+    return text
 
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
-    """Yield each difference of flags with its builds, which are not named if it is all."""
+    """Yield each difference of flags, with its builds.
+
+    The builds are not named if all of them have the same difference.
+    """
     groups: dict[FlagChange, list[CellKey]] = {}
     for delta in facts.report.deltas:
         change = _flag_change(delta)
@@ -169,7 +176,7 @@ def _flags_in(command: str) -> tuple[str, ...] | None:
 
 
 def _flag_words(change: FlagChange) -> Phrase:
-    """Return ``flag `--cpu=v3` → `v4` ``, or `added` or `removed` after a single flag."""
+    """Return ``flag `--cpu=v3` → `v4` ``, or ``flag `--x` added``."""
     if change == _REORDERED:
         return phrase("flags in another order")
     parts = list[Phrase]()
@@ -201,10 +208,10 @@ def _models(report: Report) -> Iterator[Phrase]:
 
 
 def _edit(edit: ModelEdit | None) -> Phrase:
-    """Return `` (operations: `classifier` +2, `pooler` −1 and 3 more)``, the largest first.
+    """Return `` (operations: `classifier` +2, `pooler` −1 and 3 more)``.
 
-    Empty if a side is not known. Operations are counted by their component. If no
-    component is known, they are counted by their name.
+    The largest change comes first. Empty if a side is not known. Operations are counted
+    by their component. If no component is known, they are counted by their name.
     """
     if edit is None or edit.operations is None or edit.components is None:
         return ()

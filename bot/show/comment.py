@@ -1,4 +1,4 @@
-"""A report where GitHub shows it, each within GitHub's limit: comment, job summary, check run."""
+"""Write a report for GitHub, within its limits: comment, job summary, check run."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ They are counted here as UTF-16 units, which are never fewer than characters.
 SUMMARY_LIMIT_BYTES = 1024 * 1024
 """What GitHub takes as the summary of one step, in UTF-8."""
 CHECK_SUMMARY_LIMIT = 65_535
-"""Characters that GitHub takes as the summary of a check run, counted as UTF-16 units."""
+"""What GitHub takes as the summary of a check run, in UTF-16 units."""
 ANNOTATIONS_LIMIT = 200
 """Nobody reads more annotations than these; GitHub takes 50 a call."""
 
-_WIDTH, _SUMMARY_WIDTH = 128, 165
+_WIDTH = 128
+_SUMMARY_WIDTH = 165
 TIERS = (
     Limits(
         grid_models=40,
@@ -184,12 +185,13 @@ SUMMARY_TIERS = (
     ),
 )
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
+_BROKE_CHARS = 1_000
+_TITLE_CHARS = 255
+_PATH_CHARS = 400
+_MESSAGE_LINES = 20
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
-_FILES, _WHERE = (
-    "report.html and report.json",
-    "the job summary, report.html and report.json",
-)
+_FILES = "report.html and report.json"
+_WHERE = "the job summary, report.html and report.json"
 _CONCLUSIONS: Mapping[str, Conclusion] = {
     "pass": "success",
     "warn": "neutral",
@@ -405,14 +407,21 @@ def overruled_check(
 
 
 def check_name(report_id: str, base_ref: str) -> str:
-    """Return `code size (main)`, with the id before the base branch if there are several.
+    """Return `code size (main)`.
 
-    A check belongs to a commit, which pull requests to several branches can have. What
-    the protection of a branch requires must be about that branch. No id and no branch
-    has a blank in it.
+    The report's id is before the base branch, unless it is `default`. A check belongs
+    to a commit, which pull requests to several branches can have. What the protection
+    of a branch requires must be about that branch. No id and no branch has a blank in
+    it.
     """
-    name = "code size" if report_id == "default" else f"code size {report_id}"
+    name = _check_subject(report_id)
     return f"{name} ({base_ref})" if base_ref else name
+
+
+def _check_subject(report_id: str) -> str:
+    if report_id == "default":
+        return "code size"
+    return f"code size {report_id}"
 
 
 def after_merge_name(report_id: str, branch: str) -> str:
@@ -421,8 +430,7 @@ def after_merge_name(report_id: str, branch: str) -> str:
     It is not the check that the protection of a branch requires. A commit of a merge
     queue becomes the commit of the branch, and has the other check already.
     """
-    name = "code size" if report_id == "default" else f"code size {report_id}"
-    return f"{name} after merge ({branch})"
+    return f"{_check_subject(report_id)} after merge ({branch})"
 
 
 def model_paths(report: Report) -> dict[str, str]:
@@ -455,7 +463,9 @@ def _input_of(command: str) -> str:
     if index >= len(arguments):
         return ""
     path = arguments[index]
-    return path if _is_plain(path) and _is_inside(path) else ""
+    if not _is_plain(path) or not _is_inside(path):
+        return ""
+    return path
 
 
 def _is_plain(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Draw what was compared, and how to reproduce it: both sides, and a build's commands."""
+"""Draw what was compared and how to reproduce it: both sides, and the commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ from bot.show.escape import clean, clip
 from bot.show.facts import VALUE_LIMIT, Facts, notes, worst_first
 from bot.show.filters import plural
 
-_COMMAND_LIMIT, _DIGEST_CHARS, _REVISION_CHARS = 2_000, 16, 10
+_COMMAND_LIMIT = 2_000
+_DIGEST_CHARS = 16
+_REVISION_CHARS = 10
 
 
 def baseline_words(report: Report) -> Phrase:
@@ -121,7 +123,7 @@ def reproduce(facts: Facts, limits: Limits) -> Fold:
 
 
 def _keys_to_reproduce(facts: Facts) -> list[CellKey]:
-    """Return newly failing builds, then those with findings, if both sides measured them."""
+    """Return newly failing builds, then those with findings, without lost ones."""
     lost = {
         delta.key
         for delta in facts.states["unmeasured"]
@@ -149,7 +151,10 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
 
 
 def commands_of(facts: Facts, key: CellKey) -> Code:
-    """Return a build's commands on both sides, with the compilers and the model's place."""
+    """Return a build's commands on both sides.
+
+    With them is what they need: the compilers, and where the model is.
+    """
     report = facts.report
     delta = facts.deltas[key]
     compilers = {

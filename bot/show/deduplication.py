@@ -66,7 +66,10 @@ class _Build:
 
     @property
     def counts(self) -> tuple[int, int, int, int] | None:
-        """Regions and folded regions of base, then of head; None without exact values."""
+        """Regions and folded regions of base, then of head.
+
+        None if one of them has no exact value.
+        """
         base = _exact(self.base)
         head = _exact(self.head)
         if base is None or head is None:
@@ -157,8 +160,10 @@ def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> 
 def _moved_words(change: int, regions_before: int, regions_after: int) -> str:
     if not change:
         return f"as many regions are folded, of {regions_before:,} → {regions_after:,}"
-    noun = "region is" if abs(change) == 1 else "regions are"
     direction = "fewer" if change < 0 else "more"
+    noun = "regions are"
+    if abs(change) == 1:
+        noun = "region is"
     return f"{abs(change):,} {direction} {noun} folded"
 
 
@@ -253,7 +258,9 @@ def folded_words(cell: Cell) -> str:
         return UNKNOWN
     (text,) = share_texts([side])
     counts = f"{amount(side.folded, 'count')} of {amount(side.regions, 'count')}"
-    return counts if text == ABSENT else f"{counts} ({text})"
+    if text == ABSENT:
+        return counts
+    return f"{counts} ({text})"
 
 
 def _deduplication(cell: Cell) -> Deduplication:

@@ -1,4 +1,4 @@
-"""Changed defaults of compiler options in words."""
+"""Write the changed defaults of compiler options in words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _value(value: str | None) -> str:
 
 
 def tried_words(tried: TriedDefault) -> str:
-    """Return one changed default with what its experiment shows, and on which dispatch."""
+    """Return one changed default, with its experiment and the dispatch of that."""
     trial = tried.tried
     if trial.base:
         default = (

@@ -26,7 +26,8 @@ _HEX = re.compile(
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
 _URL = re.compile(
-    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?",
+    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?"
+    r"(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?",
     re.ASCII,
 )
 _LONGEST_URL = 2_000
@@ -51,7 +52,10 @@ def _visible_character(character: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most `limit` characters, without the middle: names differ at both ends."""
+    """Return at most `limit` characters, without the middle.
+
+    Names differ at both ends.
+    """
     if len(text) <= limit:
         return text
     tail = (limit - 1) // 3
@@ -59,14 +63,14 @@ def clip(text: str, limit: int) -> str:
 
 
 def clean(text: str, limit: int = 10_000) -> str:
-    """Return one line without terminal sequences, control, format and bidi characters."""
+    """Return one line without terminal sequences and invisible characters."""
     if text.isprintable() and len(text) <= limit and "  " not in text:
         return text.strip()
     return clip(" ".join(visible(_ANSI.sub("", text)).split()), limit)
 
 
 def clean_block(text: str) -> str:
-    """Return lines without terminal sequences, control, format and bidi characters."""
+    """Return several lines without terminal sequences and invisible characters."""
     plain = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
     return "\n".join(visible(line).rstrip() for line in plain.split("\n"))
 
@@ -97,7 +101,8 @@ def md_code(text: str) -> str:
 def md_cell(text: str) -> str:
     """Return an inline code span for a table, where a pipe ends the cell even in code.
 
-    Parsers disagree about a backslash before an escaped pipe, so that one becomes U+2216.
+    Parsers disagree about a backslash before an escaped pipe, so that one becomes
+    U+2216.
     """
     lookalike = _BACKSLASHES_BEFORE_PIPE.sub(
         lambda run: "\u2216" * len(run.group()), clean(text)
@@ -142,7 +147,7 @@ def md_link(label: str, url: str) -> str:
 
 
 def is_link(url: str) -> bool:
-    """Return True for what is drawn as a link: an https page, or one of this machine."""
+    """Return True for a link that is drawn: an https page, or one of this machine."""
     return _URL.fullmatch(url) is not None and len(url) <= _LONGEST_URL
 
 

@@ -1,4 +1,4 @@
-"""Draw what a report file says about one build or dispatch, for the command `explain`."""
+"""Draw what a report file says about a build or a dispatch, for `explain`."""
 
 from __future__ import annotations
 
@@ -218,7 +218,9 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
     for finding in report.verdict.findings:
         if (finding.model, finding.target) == (key.model, key.target):
             metric = metrics.get(finding.metric or "")
-            label = metric_words(metric, backend) if metric else "state"
+            label = "state"
+            if metric:
+                label = metric_words(metric, backend)
             text = (
                 f"{finding.level}: {label}: {finding.actual}"
                 f" (rule {finding.rule}: {finding.limit})"
@@ -255,7 +257,7 @@ def _cell(
 
 
 def _failures(cell: ReportCellRow) -> Iterator[Block]:
-    """Yield what each failed side's compiler printed, at most `_MESSAGE_LINES` lines."""
+    """Yield the first lines that the compiler of each failed side printed."""
     for side, failure, status in (
         ("base", cell.failure.base, cell.status.base),
         ("head", cell.failure.head, cell.status.head),
@@ -315,7 +317,7 @@ def _reproduction(report: ReportRow, cell: ReportCellRow) -> list[Code]:
 
 def _root_cause(root: RootRow) -> Phrase:
     """Return a root cause with its bytes, and what its experiments say."""
-    tried = ""
+    ending = ""
     if root.proof.members:
         tried = root_proof_words(
             root.proof,
@@ -325,7 +327,8 @@ def _root_cause(root: RootRow) -> Phrase:
             dispatches=root.dispatches,
             total=root.bytes,
         )
-    ending = f"; {clean(tried)}" if tried else ""
+        if tried:
+            ending = f"; {clean(tried)}"
     return phrase(
         strong(cause_words(root.cause)),
         f": {clean(root.what)}: {signed(root.bytes.net_bytes)}{ending}",
@@ -374,7 +377,9 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
     A list, and not a table, as names are long and terminals are narrow.
     """
     lines = [dispatch_line(delta) for delta in deltas]
-    count = f", {plural(len(deltas), 'dispatch')}" if len(deltas) > 1 else ""
+    count = ""
+    if len(deltas) > 1:
+        count = f", {plural(len(deltas), 'dispatch')}"
     note = f": {lines[0].note}" if lines[0].note else ""
     yield Sentence(phrase(strong(lines[0].cause), count, note))
     items: list[Line] = []
@@ -398,7 +403,9 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
 
 
 def _label(label: str, backend: str) -> str:
-    return code_words(label, backend) if label == "code" else label
+    if label == "code":
+        return code_words(label, backend)
+    return label
 
 
 def _dispatch(

@@ -1,4 +1,4 @@
-"""Index a report for the views: builds by state, findings by build, names and phrases."""
+"""Index a report for the views: builds by state, findings by build, and names."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ class Facts:
     def level(self, key: CellKey) -> str:
         """Return `fail`, `warn` or nothing: what the build does to the verdict."""
         mark = self.mark(key)
-        return "warn" if mark == "accepted" else mark
+        if mark == "accepted":
+            return "warn"
+        return mark
 
     def names(self, key: CellKey) -> tuple[Phrase, Phrase]:
         """Return model and target of a build for two columns of a table."""
@@ -169,7 +171,10 @@ def build_facts(report: Report) -> Facts:
 
 
 def is_explained(root: RootCause) -> bool:
-    """Return whether a root cause says what changed, and not only that the code is different."""
+    """Return whether a root cause says what changed.
+
+    One that says only that the code is different is not explained.
+    """
     if root.cause is None:
         return False
     return root.cause != "codegen" or root.passed is not None or bool(root.parts)
@@ -224,9 +229,9 @@ def builds(facts: Facts, count: int) -> str:
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
-    """Return the finding about the whole artifact for one about a part, if it is as bad.
+    """Return the finding about the whole artifact that covers one about a part.
 
-    Otherwise return the finding itself.
+    It has to be as bad. Otherwise return the finding itself.
     """
     if finding.metric not in ARTIFACT_PARTS:
         return finding
@@ -245,7 +250,9 @@ def mark_of(finding: Finding) -> str:
     """
     if finding.known:
         return "known"
-    return finding.level if finding.accepted is None else "accepted"
+    if finding.accepted is not None:
+        return "accepted"
+    return finding.level
 
 
 def worst_first(news: Iterable[Finding]) -> list[Finding]:
@@ -320,7 +327,9 @@ def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
 
 def _model_link(model: str, targets: Sequence[str]) -> Span:
     """Return a model's name, which leads to its build if it has only one target."""
-    address = cell_address(CellKey(model, targets[0])) if len(targets) == 1 else ""
+    address = ""
+    if len(targets) == 1:
+        address = cell_address(CellKey(model, targets[0]))
     return code(clip(model, NAME_LIMIT), address)
 
 

@@ -1,4 +1,4 @@
-"""Draw builds without a usable artifact: what the compiler said, and what was not measured."""
+"""Draw builds without a usable artifact: what the compiler said, and missing builds."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ from bot.show.facts import Facts, cells_phrase, counted
 from bot.show.filters import amount, plural
 
 MOST_NAMES = 12  # The most builds that a line names
-_LINE_CHARS, _LINES_WORTH_READING = 200, 400
+_LINE_CHARS = 200
+_LINES_WORTH_READING = 400
 _REASON_CHARS = 300
 # The folder where a compiler ran is private, and readers elsewhere have no use for it.
 # The last part of the path is enough.
 _ABSOLUTE_PATH = re.compile(
-    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
+    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])"
+    r"|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
 )
 _FIGURES = re.compile(r"\d+")
 _SHARED_MEMORY = re.compile(
@@ -55,7 +57,10 @@ _STAGES = {
 
 
 def trimmed(message: str, lines: int) -> tuple[str, int]:
-    """Return the first lines of a message without absolute paths, and how many follow."""
+    """Return the first lines of a message, and how many follow.
+
+    Absolute paths are cut to their last part.
+    """
     text = clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS])
     full_lines = [line for line in text.split("\n") if line.strip()]
     first_lines = [
@@ -102,7 +107,10 @@ def _likeness(delta: CellDelta, lines: int) -> tuple[object, ...]:
 
 
 def failure_words(*cells: Cell | None) -> Phrase:
-    """Return what happened to builds that failed alike: `does not compile (exit code 1)`."""
+    """Return what happened to builds that failed alike.
+
+    `does not compile (exit code 1)`.
+    """
     failures = [cell.failure for cell in cells if cell and cell.failure]
     if not failures:
         return phrase("failed without a message")
@@ -129,7 +137,9 @@ def failure_words(*cells: Cell | None) -> Phrase:
 def _range(figures: Sequence[int]) -> str:
     low = min(figures)
     high = max(figures)
-    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+    if low == high:
+        return amount(high)
+    return f"{amount(low)} to {amount(high)}"
 
 
 def _shared_memory_limit(failure: Failure) -> int | None:
@@ -142,10 +152,10 @@ def _shared_memory_limit(failure: Failure) -> int | None:
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """Return the builds without a measurement, by reason; whole targets are named as such.
+    """Return the builds without a measurement, by reason.
 
-    A build that no compiler can measure is not among them: `code-size-bot targets`
-    shows its reason.
+    Whole targets are named as such. A build that no compiler can measure is not among
+    them: `code-size-bot targets` shows its reason.
     """
     missing = [delta for delta in facts.states["unmeasured"] if not delta.excused]
     groups = by(missing, lambda delta: delta.reason)

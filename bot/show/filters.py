@@ -22,7 +22,9 @@ def amount(value: Value, unit: str = "bytes") -> str:
     """
     if isinstance(value, Spread):
         return f"{value.low:,}..{value.high:,}{SUFFIX[unit]}"
-    return UNKNOWN if value is None else f"{value:,}{SUFFIX[unit]}"
+    if value is None:
+        return UNKNOWN
+    return f"{value:,}{SUFFIX[unit]}"
 
 
 def human(size_bytes: int | None) -> str:
@@ -47,8 +49,10 @@ def signed(change: Value, unit: str = "bytes") -> str:
     if isinstance(change, Spread):
         low, high = (f"{end:+,}" if end else "0" for end in change)
         return f"{low}..{high}{SUFFIX[unit]}".replace("-", MINUS)
+    if change is None:
+        return UNKNOWN
     if not change:
-        return UNKNOWN if change is None else "±0"
+        return "±0"
     return f"{change:+,}{SUFFIX[unit]}".replace("-", MINUS)
 
 
@@ -57,8 +61,10 @@ def percent(ratio: float | None) -> str:
 
     A change is never `+0.0 %`, but `+0.004 %`. Less than all is never `−100.0 %`.
     """
+    if ratio is None:
+        return "–"
     if not ratio:
-        return "–" if ratio is None else "0 %"
+        return "0 %"
     size = abs(ratio) * 100
     if -1 < ratio < 0:
         size = min(size, 99.9)
@@ -111,7 +117,9 @@ def relative(base: Value, head: Value) -> str:
     if head is None or not ends(base)[0]:
         return "–"
     first, last = map(percent, _ratios(base, head))
-    return last if first == last else f"{first.removesuffix(' %')}..{last}"
+    if first == last:
+        return last
+    return f"{first.removesuffix(' %')}..{last}"
 
 
 def _ratios(base: int | Spread, head: int | Spread) -> tuple[float, float]:
@@ -122,7 +130,10 @@ def _ratios(base: int | Spread, head: int | Spread) -> tuple[float, float]:
 
 
 def sides(base: Value, head: Value, unit: str = "bytes") -> str:
-    """Return both values, the unit once: `50,438 → 83,990 B`; one value if they are equal."""
+    """Return both values, the unit once: `50,438 → 83,990 B`.
+
+    One value if they are equal.
+    """
     if base == head:
         return amount(head, unit)
     if head is None:
@@ -131,12 +142,16 @@ def sides(base: Value, head: Value, unit: str = "bytes") -> str:
 
 
 def change(base: Value, head: Value, unit: str = "bytes") -> str:
-    """Return difference and percent: `+33,552 B (+66.5 %)`; `n/a` if a side is not known."""
+    """Return difference and percent in one: `+33,552 B (+66.5 %)`.
+
+    `n/a` if a side is not known.
+    """
     moved = difference(base, head)
     if base == head and isinstance(base, Spread):
         return "the same range"
-    text = signed(moved, unit)
-    return f"{text} ({relative(base, head)})" if moved else text
+    if not moved:
+        return signed(moved, unit)
+    return f"{signed(moved, unit)} ({relative(base, head)})"
 
 
 def grew_and_shrank(net_bytes: int, moved_bytes: int) -> str:
@@ -169,7 +184,9 @@ def grid_relative(base: Value, head: Value) -> str:
     if base is None or head is None or not ends(base)[0]:
         return grid_percent(None)
     first, last = map(grid_percent, _ratios(base, head))
-    return last if first == last else f"{first}..{last}"
+    if first == last:
+        return last
+    return f"{first}..{last}"
 
 
 def superscript(number: int) -> str:

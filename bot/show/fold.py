@@ -184,8 +184,12 @@ def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
     yield from _regions_words(audit, bool(folded))
     if folded:
         yield _rule_words(audit)
-    ending = " The command of each folded build is in fold.json." if folded else ""
-    yield phrase(_compiler_words(audit), ending)
+    compiler = _compiler_words(audit)
+    if folded:
+        compiler = phrase(
+            compiler, " The command of each folded build is in fold.json."
+        )
+    yield compiler
 
 
 def _outputs_words(cells: Sequence[FoldCell]) -> Phrase:
@@ -255,7 +259,9 @@ def _audit_code(text: str) -> Span:
 
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
     if not summed:
-        result = "every fold changed the outputs" if is_wrong else "nothing was folded"
+        result = "nothing was folded"
+        if is_wrong:
+            result = "every fold changed the outputs"
         return phrase(strong(f"Fold audit: {result} in {plural(count, 'build')}"), ".")
     sizes = _sum_over(summed, [cell.artifact_bytes for cell in summed], "bytes")
     counts = _sum_over(summed, [cell.executables for cell in summed], "count")
@@ -312,7 +318,7 @@ def _away(regions: int | None, executables: int | None) -> str:
 
 
 def _model_table(audit: FoldAudit, limit: int) -> Table:
-    """Return the share of each model's regions that is folded away, today and folded."""
+    """Return the share of each model's regions that is folded away."""
     rows = []
     for model in audit.models[:limit]:
         rows.append(
@@ -399,7 +405,7 @@ def _row(facts: _AuditNames, cell: FoldCell, footnotes: Footnotes) -> Row:
 
 
 def _change_text(cell: FoldCell, footnotes: Footnotes) -> str:
-    """Return the relative change of the artifact, with a note about a resumed compile."""
+    """Return the artifact's relative change, with a note about a resumed compile."""
     sizes = cell.artifact_bytes
     text = "±0"
     if sizes.change is None:

@@ -1,4 +1,4 @@
-"""Draw growth with the number of layers: fitted exponents, and warnings of high ones."""
+"""Draw growth with the number of layers: fitted exponents, and warnings."""
 
 from __future__ import annotations
 
@@ -59,13 +59,17 @@ def _answer(rows: Sequence[DepthGrowth]) -> Phrase:
 def exponent_text(exponent: float) -> str:
     """Return two digits after the point: `0.98`, `−0.12`, and never `−0.00`."""
     text = f"{abs(exponent):.2f}"
-    return f"{MINUS}{text}" if exponent < 0 and float(text) else text
+    if exponent < 0 and float(text):
+        return f"{MINUS}{text}"
+    return text
 
 
 def _fit(growth: Growth) -> str:
     """Return an exponent with its interval: `0.98 [0.91, 1.05]`."""
-    interval = "" if growth.interval is None else f" [{_interval(growth)}]"
-    return f"{exponent_text(growth.exponent)}{interval}"
+    exponent = exponent_text(growth.exponent)
+    if growth.interval is None:
+        return exponent
+    return f"{exponent} [{_interval(growth)}]"
 
 
 def _interval(growth: Growth) -> str:

@@ -15,7 +15,8 @@ from bot.show.filters import amount, change, plural
 from bot.show.totals import Total, everything
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
-_REASONS, _REASON_CHARS = 2, 120
+_REASONS = 2
+_REASON_CHARS = 120
 _ALARMS = {  # a state has its own words
     "newly-broken": "",
     "fail": "fail the check",
@@ -36,7 +37,9 @@ def headline(facts: Facts) -> Phrase:
     alarming = list(_alarm_counts(facts))
     parts = [*alarming, _partly(facts)]
     status = report.verdict.status
-    icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
+    icon = _ICONS[status]
+    if report.broke and status == "pass":
+        icon = "⚪"
     subject = "Code size:"
     net = _net_words(facts, total)
     if status == "unknown":
@@ -97,7 +100,10 @@ def _alarm_counts(facts: Facts) -> Iterator[str]:
 
 
 def _alarm_kind(facts: Facts, delta: CellDelta) -> str:
-    """Return the key of `_ALARMS` that a build counts in; another word if it is no alarm."""
+    """Return the key of `_ALARMS` that a build counts in.
+
+    Any other text for a build without an alarm.
+    """
     worst = facts.worst(delta.key)
     kind = mark_of(worst) if worst else ""
     if delta.state == "newly-broken" and kind != "accepted":
@@ -117,7 +123,9 @@ def _quiet(facts: Facts, total: Total) -> str:
     if is_still and not facts.count("changed", "fixed", "new", "removed"):
         is_equal = all(delta.identical for delta in facts.states["same"])
         is_doubtful = facts.report.broke or _missing(facts) or total.unsure
-        return "nothing changed" if is_equal and not is_doubtful else "no change seen"
+        if is_equal and not is_doubtful:
+            return "nothing changed"
+        return "no change seen"
     if total.larger and total.smaller:
         return "changed within the rules"
     if total.larger:
