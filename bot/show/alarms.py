@@ -254,7 +254,7 @@ def _alarm(
     cause 1 (69 to 95 %)``.
     """
     finding = findings[0]
-    keys = tuple(finding.key for finding in findings)
+    keys = _keys(findings)
     text = _alarm_text(facts, findings, limits)
     mainly = _mainly(facts, cause=cause, keys=keys, limits=limits)
     if mainly:
@@ -279,15 +279,18 @@ def _alarm(
     )
 
 
+def _keys(findings: Sequence[Finding]) -> tuple[CellKey, ...]:
+    return tuple(finding.key for finding in findings)
+
+
 def _alarm_text(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Phrase:
     """Return findings of one metric in words, with as many builds as have room."""
     finding = findings[0]
     if len(findings) == 1:
         return finding_words(facts, finding)
     if finding.metric is None:
-        keys = [finding.key for finding in findings]
         state = facts.state_words[facts.deltas[finding.key].state]
-        return phrase(cells_phrase(facts, keys, MOST_NAMES), f": {state}")
+        return phrase(cells_phrase(facts, _keys(findings), MOST_NAMES), f": {state}")
     shown_findings = fair_in_order(
         findings, lambda finding: finding.key.model, limits.alarms
     )
@@ -359,7 +362,7 @@ def _grouped_row(
     """Return one row for findings of one metric, limit and cause."""
     finding = findings[0]
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
-    keys = [finding.key for finding in findings]
+    keys = _keys(findings)
     builds_phrase = phrase(mark, cells_phrase(facts, keys, _GROUPED_NAMES))
     if finding.metric is None:
         state = facts.state_words[facts.deltas[finding.key].state]
@@ -528,7 +531,7 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
         finding = findings[0]
         label = facts.label(finding.quantity, finding.key)
         limit = limit_words(finding, is_single=False)
-        cells = cells_phrase(facts, [finding.key for finding in findings], names)
+        cells = cells_phrase(facts, _keys(findings), names)
         lines.append(phrase(f"◽ {label}{limit}: ", cells))
     return first(lines, limits.findings, "known finding")
 
