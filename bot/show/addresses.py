@@ -1,4 +1,4 @@
-"""Where each thing is on a page: a link to it is its address, in all pages alike."""
+"""Give each thing on a page its address, which links to it use, too."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from urllib.parse import quote
 
 from bot.core.snapshot import Cell, CellKey
 
-_LONGEST, _KEPT, _DIGITS = 160, 80, 16
+_LONGEST = 160
+_KEPT = 80
+_DIGITS = 16
 EntryPoint = tuple[str, str]  # Names of executable and entry point
 
 
-@lru_cache(
-    maxsize=1 << 14
-)  # a model's name stands in the address of each of its dispatches
+@lru_cache(maxsize=1 << 14)
 def segment(name: str) -> str:
-    """The name as a part of an address; the end of a very long one is a digest."""
+    """Return the name as a part of an address; the end of a very long one is a digest.
+
+    The results are remembered, as the address of each dispatch has its model's name.
+    """
     text = quote(name, safe="", errors="surrogatepass")
     if len(text) <= _LONGEST:
         return text
@@ -27,45 +30,53 @@ def segment(name: str) -> str:
 
 
 def cell_address(key: CellKey) -> str:
-    """The address of a cell on the page: `MODEL/TARGET`."""
+    """Return the address of a build on the page: `MODEL/TARGET`."""
     return f"{segment(key.model)}/{segment(key.target)}"
 
 
 def dispatch_address(key: CellKey, executable: str) -> str:
-    """The address of the first entry point of an executable: nearly all have one alone."""
+    """Return the address of an executable's first entry point.
+
+    Nearly all executables have only one entry point.
+    """
     return f"{cell_address(key)}/{segment(executable)}"
 
 
 def component_address(key: CellKey, name: str) -> str:
-    """The address of a component of the model in a cell."""
+    """Return the address of a component of the model in a build."""
     return f"{cell_address(key)}/component={segment(name)}"
 
 
 def cause_address(number: int) -> str:
-    """The address of a root cause, by the number that the report gives it (from 1)."""
+    """Return the address of a root cause, by its number in the report (from 1)."""
     return f"cause-{number}"
 
 
 def entry_points(base: Cell | None, head: Cell | None) -> dict[EntryPoint, None]:
-    """The entry points of both sides: head's in order, then what only base has."""
-    found = (
-        (dispatch.executable, dispatch.name)
-        for cell in (head, base)
-        if cell
-        for dispatch in cell.dispatches
-    )
-    return dict.fromkeys(found)
+    """Return the entry points of both sides: head's, then those of base only."""
+    points = dict[EntryPoint, None]()
+    for cell in (head, base):
+        if cell:
+            for dispatch in cell.dispatches:
+                points[dispatch.executable, dispatch.name] = None
+    return points
 
 
 def dispatch_addresses(
     key: CellKey, points: Iterable[EntryPoint]
 ) -> dict[EntryPoint, str]:
-    """Entry point → its address: that of the executable, and after it the name of a second one in it."""
-    cell, seen, made = cell_address(key), Counter[str](), dict[EntryPoint, str]()
+    """Return entry point → its address, which is that of the executable.
+
+    The second entry point of an executable and those after it have their name behind
+    it.
+    """
+    cell = cell_address(key)
+    counts = Counter[str]()
+    addresses = dict[EntryPoint, str]()
     for executable, name in points:
-        short = f"{cell}/{segment(executable)}"
-        made[executable, name] = (
-            f"{short}/{segment(name)}" if seen[executable] else short
-        )
-        seen[executable] += 1
-    return made
+        address = f"{cell}/{segment(executable)}"
+        if counts[executable]:
+            address = f"{address}/{segment(name)}"
+        addresses[executable, name] = address
+        counts[executable] += 1
+    return addresses

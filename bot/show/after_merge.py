@@ -1,4 +1,7 @@
-"""The issue about a main branch that exceeds its thresholds: the comparison with the last good baseline, and merges."""
+"""Draw the issue about a branch that exceeds its thresholds.
+
+It has the comparison with the last good baseline, and the merged pull requests.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +57,11 @@ class MainIssue(Small, frozen=True):
 
 def issue_title(issue: MainIssue) -> str:
     """Return the title: `Code size of main: 2 builds fail the thresholds`."""
-    named = "" if issue.report.report_id == "default" else f" {issue.report.report_id}"
-    lead = f"Code size{named} of {clip(clean(issue.branch), _BRANCH_CHARACTERS)}"
+    report_id = issue.report.report_id
+    subject = "Code size"
+    if report_id != "default":
+        subject = f"Code size {report_id}"
+    lead = f"{subject} of {clip(clean(issue.branch), _BRANCH_CHARACTERS)}"
     if issue.state.is_resolved:
         return f"{lead}: within the thresholds again"
     builds = {finding.key for finding in issue.report.verdict.failing}
@@ -97,31 +103,38 @@ def _commit(issue: MainIssue, sha: str) -> Span:
 
 
 def _what_happened(issue: MainIssue) -> Phrase:
-    """Which push broke the thresholds, which baseline was good, and which commit is the newest."""
+    """Return the push that broke the thresholds, and the good and newest commits."""
     state = issue.state
-    good, first, newest = (
-        _commit(issue, sha)
-        for sha in (state.good_sha, state.first_sha, state.newest_sha)
-    )
+    first = _commit(issue, state.first_sha)
+    good = _commit(issue, state.good_sha)
+    newest = _commit(issue, state.newest_sha)
     broke = phrase(
         "The push of ", first, " made ", code(issue.branch), " exceed its thresholds. "
     )
-    said = phrase(broke, "The last good baseline is that of ", good, ".")
+    summary = phrase(broke, "The last good baseline is that of ", good, ".")
     if state.is_resolved:
         return phrase(
-            strong("Resolved:"), " ", newest, " is within the thresholds again. ", said
+            strong("Resolved:"),
+            " ",
+            newest,
+            " is within the thresholds again. ",
+            summary,
         )
     if state.newest_sha != state.first_sha:
-        return phrase(said, " The numbers are those of ", newest, ".")
-    return said
+        return phrase(summary, " The numbers are those of ", newest, ".")
+    return summary
 
 
 def _pulls(issue: MainIssue, limits: Limits) -> Block:
-    """The merged pull requests between the good baseline and the pushes that failed, and what is not known of them."""
-    pulls, unasked = issue.state.pulls, issue.state.unasked
-    most = max(_FEW_PULLS, limits.names)
+    """Return the pull requests merged after the good baseline.
+
+    Remarks say which of them are not known.
+    """
+    pulls = issue.state.pulls
+    unasked = issue.state.unasked
+    shown_pulls = pulls[: max(_FEW_PULLS, limits.names)]
     lines = [
-        _pull_line(issue, number=pull.number, title=pull.title) for pull in pulls[:most]
+        _pull_line(issue, number=pull.number, title=pull.title) for pull in shown_pulls
     ]
     remarks = list[Phrase]()
     if issue.no_pulls:
@@ -144,6 +157,6 @@ def _pulls(issue: MainIssue, limits: Limits) -> Block:
 
 
 def _pull_line(issue: MainIssue, *, number: int, title: str) -> Line:
-    """The number as a link, and the title as code, in which nothing has a meaning."""
+    """Return the number as a link, and the title as code, which is inert."""
     link = Span(f"#{number}", to=f"{issue.home}/pull/{number}")
     return Line(phrase(link, " ", code(title)))

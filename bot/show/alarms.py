@@ -1,12 +1,12 @@
-"""What alarms: findings by metric and root cause, newly broken builds by what refused them.
+"""Draw the alarms: findings by metric and root cause, newly failing builds by message.
 
-And every finding.
+Below them is every finding.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from bot.core.delta import CellDelta
 from bot.core.metrics import ARTIFACT_PARTS
 from bot.core.policy import OPEN, Finding
 from bot.core.run_times import MOST_BUILDS
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import Cell, CellKey
 from bot.show.addresses import cause_address, cell_address
 from bot.show.blocks import (
     ABSENT,
@@ -30,6 +30,7 @@ from bot.show.blocks import (
     Stacked,
     Stacks,
     Table,
+    Words,
     by,
     code,
     fair_in_order,
@@ -60,7 +61,9 @@ from bot.show.filters import amount, plural, relative, share, sides, signed
 from bot.show.root_causes import shown_roots
 from bot.show.run_times import NO_ROWS, RunRows
 
-_LIMIT_CHARS, _ERROR_CHARS, _WHAT_CHARS = 48, 200, 90
+_LIMIT_CHARS = 48
+_ERROR_CHARS = 200
+_WHAT_CHARS = 90
 _GROUPED_NAMES = 4  # builds named in one row of a table
 _ROWS_PER_ALARM = 3  # so many times more rows than lines of alarms have room in a table
 _UNIT = re.compile(r"(?<=\d)(?=[A-Za-z%])")
@@ -74,33 +77,31 @@ _GROUPED_STACKS = ((Stacked(0), _VALUES, _LIMIT, _CAUSE),)
 _BROKEN_STACKS = ((Stacked(0), _VALUES),)
 UNCONFIRMED = "¹"
 """Stands behind a value of a table that rests on one compile of head."""
-BROKEN, OVER, ACCEPTED, WARNED = TITLES = (
-    "Newly failing",
-    "Fails the check",
-    "Accepted",
-    "Warnings",
-)
+BROKEN = "Newly failing"
+OVER = "Fails the check"
+ACCEPTED = "Accepted"
+WARNED = "Warnings"
+TITLES = (BROKEN, OVER, ACCEPTED, WARNED)
 REASON_LIMIT = 300  # characters of the reason of an acceptance
 _TITLE_OF = {"fail": OVER, "accepted": ACCEPTED, "warn": WARNED}
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One line: cells that broke a rule of one metric for one root cause, or that are newly broken alike."""
+    """One line: builds that broke a rule for one root cause, or newly fail alike."""
 
-    mark: str  # the symbol of the worst of it
-    level: str  # `fail`, or `warn`, as what is accepted does to the verdict, too
-    said: Phrase
+    mark: str  # the symbol of its worst finding
+    level: str  # `fail`, or `warn`, which accepted findings have, too
+    text: Phrase
     cells: tuple[CellKey, ...]
-    title: str  # what it stands below, one of TITLES
-    rows: tuple[
-        Row, ...
-    ]  # as a table: one for each finding, one for builds that fail to compile alike
-    grouped: Row = ()  # one for all of them; empty where there is one alone
+    title: str  # its heading, one of TITLES
+    # as a table: one for each finding, one for builds that fail to compile alike
+    rows: tuple[Row, ...]
+    grouped: Row = ()  # one row for all findings; empty where there is only one
 
 
 class AlarmGroup(NamedTuple):
-    """The first alarms below one title, and how many cells all of them are about."""
+    """The first alarms below one title, and how many builds all of them are about."""
 
     title: str
     lines: Listing[Alarm]
@@ -108,76 +109,85 @@ class AlarmGroup(NamedTuple):
 
 
 def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
-    """Newly broken cells, then what is over a limit, then what was accepted, then warnings: the worst of each first."""
-    broken = [
-        _newly_broken(facts, group)
-        for group in grouped(facts, "newly-broken", 1)
-        if _is_judged(facts, group)
-    ]
+    """Return newly failing builds, failures, accepted findings, and warnings.
+
+    The worst of each come first.
+    """
     lines = [
-        *broken,
-        *(
-            _alarm(facts, findings=findings, cause=cause, limits=limits)
-            for cause, findings in groups_of_findings(facts)
-        ),
+        _newly_broken(facts, deltas)
+        for deltas in grouped(facts, "newly-broken", 1)
+        if _is_judged(facts, deltas)
     ]
-    groups = {
-        title: [line for line in lines if line.title == title] for title in TITLES
-    }
-    return tuple(
-        AlarmGroup(
-            title,
-            first(group, limits.alarms, "line"),
-            len({key for line in group for key in line.cells}),
-        )
-        for title, group in groups.items()
-        if group
-    )
+    for cause, findings in groups_of_findings(facts):
+        lines.append(_alarm(facts, findings=findings, cause=cause, limits=limits))
+    groups = []
+    for title in TITLES:
+        titled_lines = [line for line in lines if line.title == title]
+        if titled_lines:
+            keys = {key for line in titled_lines for key in line.cells}
+            shown_lines = first(titled_lines, limits.alarms, "line")
+            groups.append(AlarmGroup(title, shown_lines, len(keys)))
+    return tuple(groups)
 
 
 def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
-    """Findings of one level, metric and root cause together, the worst first: the cause's number, or 0, and they."""
+    """Return groups of findings of one level, metric and root cause, the worst first.
+
+    Each group has the number of its cause, or 0.
+    """
     groups: dict[tuple[object, ...], tuple[int, list[Finding]]] = {}
-    for part in _wholes_and_parts(facts)[0]:
-        cause = cause_of(facts, part.key)[0] if part.metric == "artifact_bytes" else 0
-        state = facts.deltas[part.key].state if part.metric is None else ""
-        level = (mark_of(part), part.metric, part.kind, part.limit, part.is_open, state)
-        groups.setdefault((*level, cause), (cause, []))[1].append(part)
+    for finding in _wholes_and_parts(facts)[0]:
+        cause = 0
+        state = ""
+        if finding.metric == "artifact_bytes":
+            cause = cause_of(facts, finding.key)[0]
+        elif finding.metric is None:
+            state = facts.deltas[finding.key].state
+        level = (
+            mark_of(finding),
+            finding.metric,
+            finding.kind,
+            finding.limit,
+            finding.is_open,
+            state,
+        )
+        groups.setdefault((*level, cause), (cause, []))[1].append(finding)
     return list(groups.values())
 
 
 def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
-    """The findings of this change that are told, the worst first.
+    """Return this change's findings, the worst first, and findings that these cover.
 
-    And those for which another one stands.
-
-    That is of a part of an artifact the finding about all of it, where that is as bad.
-    Newly broken cells have lines of their own, and how many were not measured is in the
-    first sentence.
+    A finding about a part of an artifact is covered by one about the whole artifact
+    that is as bad. Neither list has newly failing builds, which have lines of their
+    own, nor builds that were not measured, which the first sentence counts.
     """
     news = []
-    for one in worst_first(facts.report.verdict.news):
-        delta = facts.deltas[one.key]
-        told = delta.state == "newly-broken" and _is_judged(facts, [delta])
-        if not told and not is_lost(delta, one):
-            news.append(one)
-    wholes = {
+    for finding in worst_first(facts.report.verdict.news):
+        delta = facts.deltas[finding.key]
+        has_line = delta.state == "newly-broken" and _is_judged(facts, [delta])
+        if not has_line and not is_lost(delta, finding):
+            news.append(finding)
+    whole_marks = {
         (finding.key, mark_of(finding))
         for finding in news
         if finding.metric == "artifact_bytes"
     }
-    stood_for = by(
-        news,
-        lambda one: one.metric in ARTIFACT_PARTS and (one.key, mark_of(one)) in wholes,
-    )
-    return stood_for.get(False, []), stood_for.get(True, [])
+    wholes, parts = [], []
+    for finding in news:
+        is_part = finding.metric in ARTIFACT_PARTS
+        if is_part and (finding.key, mark_of(finding)) in whole_marks:
+            parts.append(finding)
+        else:
+            wholes.append(finding)
+    return wholes, parts
 
 
 def cause_of(facts: Facts, key: CellKey) -> tuple[int, float]:
-    """Return the number of the root cause that holds most of the build's change, and its share of the total change.
+    """Return the number of a build's largest root cause, and its share.
 
-    0 and 0 where no root cause has a part in the build; 0 and a share where most of the
-    change is not explained.
+    The share is of the build's total change. Both are 0 if no root cause has a part in
+    the build. The number is 0 if most of the change is not explained.
     """
     sizes = facts.causes.get(key, ())
     if not sizes:
@@ -194,87 +204,108 @@ def _is_judged(facts: Facts, group: Sequence[CellDelta]) -> bool:
     )
 
 
-def _newly_broken(facts: Facts, group: Sequence[CellDelta]) -> Alarm:
-    """Which cells, what happened to them, and the first line of what the compiler said: one cell's, if it differs."""
-    keys, heads = [delta.key for delta in group], [delta.head for delta in group]
-    failures = [
-        cell.failure
-        for cell in heads
-        if cell and cell.failure and cell.failure.stage != "stack-limit"
-    ]
-    lines = [trimmed(failure.message, 1)[0] for failure in failures]
-    reason = failure_words(*heads)
-    if lines and lines[0]:
-        error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
-        reason = phrase(
-            reason, ": " if len(set(lines)) == 1 else ", for example: ", code(error)
-        )
-    builds_phrase = cells_phrase(facts, keys, MOST_NAMES)
-    doubt = _doubt(facts, keys)
+def _newly_broken(facts: Facts, deltas: Sequence[CellDelta]) -> Alarm:
+    """Return builds that fail alike, with the first line of the compiler's message.
+
+    If the messages differ, the line is that of one build.
+    """
+    keys = [delta.key for delta in deltas]
     marks = {facts.mark(key) for key in keys}
+    if marks == {"accepted"}:
+        mark = "☑️"
+        title = ACCEPTED
+    else:
+        mark = "💥"
+        title = BROKEN
     level = "fail" if "fail" in marks else "warn"
-    mark, title = ("☑️", ACCEPTED) if marks == {"accepted"} else ("💥", BROKEN)
+    builds_phrase = cells_phrase(facts, keys, MOST_NAMES)
+    reason = _broken_reason([delta.head for delta in deltas])
+    doubt = _doubt(facts, keys)
+    marked_builds = phrase(Span(f"{mark} ", kind_of(level)), builds_phrase)
     return Alarm(
         mark=mark,
         level=level,
-        said=phrase(builds_phrase, ": ", reason, doubt),
+        text=phrase(builds_phrase, ": ", reason, doubt),
         cells=tuple(keys),
         title=title,
-        rows=(
-            (
-                phrase(Span(f"{mark} ", kind_of(level)), builds_phrase),
-                phrase(reason, doubt),
-                _NONE,
-                _NONE,
-            ),
-        ),
+        rows=((marked_builds, phrase(reason, doubt), _NONE, _NONE),),
     )
+
+
+def _broken_reason(cells: Sequence[Cell | None]) -> Phrase:
+    """Return what happened to builds, and the first line of the first message."""
+    lines = [
+        trimmed(cell.failure.message, 1)[0]
+        for cell in cells
+        if cell and cell.failure and cell.failure.stage != "stack-limit"
+    ]
+    reason = failure_words(*cells)
+    if not lines or not lines[0]:
+        return reason
+    error = clip(lines[0].removeprefix(_NOWHERE), _ERROR_CHARS)
+    joint = ": " if len(set(lines)) == 1 else ", for example: "
+    return phrase(reason, joint, code(error))
 
 
 def _alarm(
     facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
 ) -> Alarm:
-    """``code size, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), ….
+    """Return the alarm of findings of one metric and cause.
 
-    Limit: … · mainly cause 1 (69 to 95 %)``.
+    ``code size, 4 builds: `m` on `x86_64` 1 → 2 B (+66.5 %), …. Limit: … · mainly
+    cause 1 (69 to 95 %)``.
     """
-    one, keys = findings[0], tuple(finding.key for finding in findings)
-    if len(findings) == 1:
-        said = finding_words(facts, one)
-    elif one.metric is None:
-        said = phrase(
-            cells_phrase(facts, keys, MOST_NAMES),
-            f": {facts.state_words[facts.deltas[one.key].state]}",
-        )
-    else:
-        shown = fair_in_order(
-            findings, lambda finding: finding.key.model, limits.alarms
-        )
-        named = (
-            phrase(facts.named(f.key, cell_address(f.key)), f" {_values(f)}")
-            for f in shown
-        )
-        about = f"{facts.label(one.quantity, one.key)}, {plural(len(keys), 'build')}: "
-        said = phrase(about, some(named, len(findings)), limit_words(one, alone=False))
+    finding = findings[0]
+    keys = _keys(findings)
+    text = _alarm_text(facts, findings, limits)
     mainly = _mainly(facts, cause=cause, keys=keys, limits=limits)
     if mainly:
-        said = phrase(said, " · mainly ", mainly)
-    mark = mark_of(one)
+        text = phrase(text, " · mainly ", mainly)
     doubt = _doubt(facts, keys)
     rows = [
         _finding_row(facts, finding=finding, cause=cause, limits=limits)
         for finding in findings
     ]
+    grouped_row: Row = ()
+    if len(rows) > 1:
+        grouped_row = _grouped_row(facts, findings=findings, mainly=mainly, doubt=doubt)
+    mark = mark_of(finding)
     return Alarm(
         mark=MARKS[mark],
-        level=one.weight,
-        said=phrase(said, doubt),
+        level=finding.weight,
+        text=phrase(text, doubt),
         cells=keys,
         title=_TITLE_OF[mark],
         rows=tuple(rows),
-        grouped=_grouped_row(facts, findings=findings, mainly=mainly, doubt=doubt)
-        if len(rows) > 1
-        else (),
+        grouped=grouped_row,
+    )
+
+
+def _keys(findings: Sequence[Finding]) -> tuple[CellKey, ...]:
+    return tuple(finding.key for finding in findings)
+
+
+def _alarm_text(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Phrase:
+    """Return findings of one metric in words, with as many builds as have room."""
+    finding = findings[0]
+    if len(findings) == 1:
+        return finding_words(facts, finding)
+    if finding.metric is None:
+        state = facts.state_words[facts.deltas[finding.key].state]
+        return phrase(cells_phrase(facts, _keys(findings), MOST_NAMES), f": {state}")
+    shown_findings = fair_in_order(
+        findings, lambda finding: finding.key.model, limits.alarms
+    )
+    builds = []
+    for shown_finding in shown_findings:
+        key = shown_finding.key
+        values = plain(_values_phrase(shown_finding))
+        builds.append(phrase(facts.named(key, cell_address(key)), f" {values}"))
+    label = facts.label(finding.quantity, finding.key)
+    return phrase(
+        f"{label}, {plural(len(findings), 'build')}: ",
+        some(builds, len(findings)),
+        limit_words(finding, is_single=False),
     )
 
 
@@ -287,86 +318,88 @@ def _mainly(
     """
     if not cause:
         return ()
-    low, *_, high = map(
-        share, sorted(cause_of(facts, key)[1] for key in (*keys, keys[0]))
-    )
-    name = Span(f"cause {cause}", to=cause_address(cause))
+    parts = sorted(cause_of(facts, key)[1] for key in keys)
+    low = share(parts[0])
+    high = share(parts[-1])
     if cause > shown_roots(facts, limits):
-        name = Span(
-            clean(facts.roots[cause - 1].what.partition(", with ")[0], _WHAT_CHARS)
-        )
-    shares = high if low == high else f"{low.removesuffix(' %')} to {high}"
+        root = facts.roots[cause - 1]
+        name = Span(clean(root.what.partition(", with ")[0], _WHAT_CHARS))
+    else:
+        name = Span(f"cause {cause}", to=cause_address(cause))
+    shares = high
+    if low != high:
+        shares = f"{low.removesuffix(' %')} to {high}"
     return phrase(name, f" ({shares})")
 
 
 def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> Row:
     """Return build, values, limit and cause of one finding.
 
-    One about a state has words in place of values.
+    A finding about a state has words in place of values.
     """
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
     named = facts.named(finding.key, cell_address(finding.key))
     doubt = _doubt(facts, [finding.key])
     if finding.metric is None:
-        delta = facts.deltas[finding.key]
-        why = (
-            failure_words(delta.head)
-            if delta.head and delta.state in ("newly-broken", "broken")
-            else ()
-        )
-        said = joined(filter(None, (facts.state_words[delta.state], why)), ": ")
-        return phrase(mark, named), phrase(said, doubt), _NONE, _NONE
+        state = joined(_state_parts(facts, finding), ": ")
+        return phrase(mark, named), phrase(state, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
     mainly = _mainly(facts, cause=cause, keys=[finding.key], limits=limits) or _NONE
     values = phrase(_values_phrase(finding), UNCONFIRMED if doubt else "")
     return phrase(mark, named, f": {label}"), values, _limit_cell(finding), mainly
 
 
+def _state_parts(facts: Facts, finding: Finding) -> list[Words]:
+    """Return the words of a build's state, and of its failure if head fails."""
+    delta = facts.deltas[finding.key]
+    parts: list[Words] = [facts.state_words[delta.state]]
+    if delta.head and delta.state in ("newly-broken", "broken"):
+        parts.append(failure_words(delta.head))
+    return [part for part in parts if part]
+
+
 def _grouped_row(
     facts: Facts, findings: Sequence[Finding], mainly: Phrase, doubt: str
 ) -> Row:
-    """Return one row for findings of one metric, limit and cause: the builds, and the range of their growth."""
+    """Return one row for findings of one metric, limit and cause."""
     finding = findings[0]
     mark = Span(f"{MARKS[mark_of(finding)]} ", kind_of(finding.weight))
-    keys = [finding.key for finding in findings]
+    keys = _keys(findings)
     builds_phrase = phrase(mark, cells_phrase(facts, keys, _GROUPED_NAMES))
     if finding.metric is None:
-        said = facts.state_words[facts.deltas[finding.key].state]
-        return builds_phrase, phrase(said, doubt), _NONE, _NONE
+        state = facts.state_words[facts.deltas[finding.key].state]
+        return builds_phrase, phrase(state, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
     worst_build = phrase(facts.named(finding.key), " ", _values_phrase(finding))
     worst = phrase(f"{plural(len(keys), 'build')}, the worst ", worst_build, doubt)
     return (
         phrase(builds_phrase, f": {label}"),
         worst,
-        _limit_cell(finding, alone=False),
+        _limit_cell(finding, is_single=False),
         mainly or _NONE,
     )
 
 
-def _limit_cell(finding: Finding, *, alone: bool = True) -> Phrase:
+def _limit_cell(finding: Finding, *, is_single: bool = True) -> Phrase:
     """Return `54,534 B`.
 
-    Of several builds, or where the rule has no one figure, the words of the rule.
+    For several builds, or where the rule has no single figure, return the rule's words.
     """
-    words = (
-        limit_words(finding, alone=alone)
-        .removeprefix("; limit")
-        .removeprefix(":")
-        .strip()
-    )
-    if not words:
+    text = limit_words(finding, is_single=is_single)
+    text = text.removeprefix("; limit").removeprefix(":").strip()
+    if not text:
         return _NONE
-    is_figure = words[0].isdigit()
-    return phrase(Span(words, "number") if is_figure else words)
+    if text[0].isdigit():
+        return phrase(Span(text, "number"))
+    return phrase(text)
 
 
 def alarm_table(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> Table:
     """Return a row for each finding.
 
-    Where these are too many, one for all of a metric, limit and cause. `runs`: rows
-    behind the last finding of their build; one row at the end where findings share
-    rows.
+    If these are too many, return one row for each metric, limit and cause. `runs` are
+    the rows of runs: each stands behind the last finding of its build, or at the end
+    where findings share rows.
     """
     rows = [row for line in group.lines for row in line.rows]
     stacks: Stacks = _STACKS
@@ -384,10 +417,9 @@ def alarm_table(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> T
     while len(headers) > 2 and all(row[len(headers) - 1] == _NONE for row in rows):
         headers.pop()
         rows = [row[:-1] for row in rows]
-    listed_rows = listing(rows, len(rows) + group.lines.more, "finding")
     return Table(
         tuple(headers),
-        listed_rows,
+        listing(rows, len(rows) + group.lines.more, "finding"),
         numbers_from=len(headers),
         css="alarms",
         stacks=stacks,
@@ -415,18 +447,17 @@ def _with_runs(group: AlarmGroup, runs: RunRows) -> list[Row]:
 
 
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
-    """The note that an alarm rests on a single compile of the head, as repeating costs time.
+    """Return the note that an alarm rests on a single compile of head.
 
-    Empty where none does.
+    Empty if none does. Head is not always compiled again, as that costs time.
     """
     heads = [facts.deltas[key].head for key in keys]
-    once = sum(head is not None and head.compiles == 1 for head in heads)
-    which = "" if once == len(keys) else f"{once:,} of them "
-    return f" · {which}not confirmed by a second compile" if once else ""
-
-
-def _values(finding: Finding) -> str:
-    return plain(_values_phrase(finding))
+    count = sum(head is not None and head.compiles == 1 for head in heads)
+    if not count:
+        return ""
+    if count == len(keys):
+        return " · not confirmed by a second compile"
+    return f" · {count:,} of them not confirmed by a second compile"
 
 
 def _values_phrase(finding: Finding) -> Phrase:
@@ -445,61 +476,64 @@ def _values_phrase(finding: Finding) -> Phrase:
 
 
 def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phrase:
-    """A finding as a clause: what, where (unless not `named`), both values, and the limit."""
-    where, delta = (
-        (facts.named(finding.key, cell_address(finding.key)) if named else ()),
-        facts.deltas[finding.key],
-    )
+    """Return a finding as a clause: metric, build (if `named`), values and limit."""
+    build: list[Words] = []
+    if named:
+        build.append(facts.named(finding.key, cell_address(finding.key)))
     if finding.metric is None:
-        why = (
-            failure_words(delta.head)
-            if delta.head and delta.state in ("newly-broken", "broken")
-            else ()
-        )
-        return joined(filter(None, (where, facts.state_words[delta.state], why)), ": ")
-    about = joined(
-        filter(None, (facts.label(finding.quantity, finding.key), where)), ", "
-    )
-    return phrase(about, f": {_values(finding)}", limit_words(finding))
+        return joined([*build, *_state_parts(facts, finding)], ": ")
+    label = facts.label(finding.quantity, finding.key)
+    values = plain(_values_phrase(finding))
+    return phrase(joined([label, *build], ", "), f": {values}", limit_words(finding))
 
 
-def limit_words(finding: Finding, *, alone: bool = True) -> str:
-    """`; limit 54,534 B`; of several builds, or where it is no figure, as the rule has it."""
+def limit_words(finding: Finding, *, is_single: bool = True) -> str:
+    """Return `; limit 54,534 B`.
+
+    For several builds, or where the rule has no single figure, return the rule's words.
+    """
     if finding.head is None:
         return ""
-    parts = [
-        _UNIT.sub(" ", clean(part))
-        for part in clip(finding.limit, _LIMIT_CHARS).split(" and ")
-    ]
+    clipped = clip(finding.limit, _LIMIT_CHARS)
+    parts = [_UNIT.sub(" ", clean(part)) for part in clipped.split(" and ")]
     if finding.kind == "limit":
         return f"; limit {parts[0]}"
-    if (
-        alone
-        and finding.base is not None
-        and finding.allowed is not None
-        and finding.seen is None
-    ):
-        return (
-            f"; limit {amount(finding.base + finding.allowed, finding.quantity.unit)}"
-        )
-    words = (
-        "no growth" if parts == ["0"] else " and ".join(f"+{part}" for part in parts)
-    )
-    return f"; limit: the larger of {words}" if len(parts) > 1 else f"; limit: {words}"
+    has_figure = is_single and finding.seen is None
+    if has_figure and finding.base is not None and finding.allowed is not None:
+        limit = finding.base + finding.allowed
+        return f"; limit {amount(limit, finding.quantity.unit)}"
+    if parts == ["0"]:
+        return "; limit: no growth"
+    growth = " and ".join(f"+{part}" for part in parts)
+    if len(parts) > 1:
+        return f"; limit: the larger of {growth}"
+    return f"; limit: {growth}"
 
 
 def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
-    """Each finding with its rule; one about the state of a cell has no metric."""
-    rows = list[Row]()
-    for one in fair_in_order(
+    """Return each finding with its rule.
+
+    A finding about the state of a build has no metric.
+    """
+    shown_findings = fair_in_order(
         findings, lambda finding: finding.key.model, limits.findings
-    ):
-        model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
-        label = facts.label(one.quantity, one.key) if one.metric else "state"
-        actual = Span(clip(one.actual, 160), kind_of(one.weight))
-        rule = f"{MARKS[mark_of(one)]} {clip(one.rule, 80)}"
-        limit = name_cell(clip(one.limit, 80))
-        rows.append(((model,), facts.names(one.key)[1], label, (actual,), limit, rule))
+    )
+    rows = list[Row]()
+    for finding in shown_findings:
+        model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
+        label = "state"
+        if finding.metric:
+            label = facts.label(finding.quantity, finding.key)
+        rows.append(
+            (
+                (model,),
+                facts.names(finding.key)[1],
+                label,
+                (Span(clip(finding.actual, 160), kind_of(finding.weight)),),
+                name_cell(clip(finding.limit, 80)),
+                f"{MARKS[mark_of(finding)]} {clip(finding.rule, 80)}",
+            )
+        )
     headers = ("model", "target", "metric", "actual", "limit", "rule")
     return Table(
         headers, listing(rows, len(findings), "finding"), numbers_from=len(headers)
@@ -507,55 +541,54 @@ def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> 
 
 
 def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """What base had and head is no worse in: ``stack allocations.
+    """Return findings that base has, too, and that head does not make worse.
 
-    Limit 32 KiB: `m` on `cuda` ``.
+    ``stack allocations. Limit 32 KiB: `m` on `cuda` ``.
     """
-    known = (
+    known_findings = [
         finding
         for finding in facts.report.verdict.findings
         if finding.known and finding.metric is not None
+    ]
+    groups = by(
+        known_findings, lambda finding: (finding.metric, finding.kind, finding.limit)
     )
-    groups, lines = (
-        by(known, lambda one: (one.metric, one.kind, one.limit)),
-        list[Phrase](),
-    )
-    for group in groups.values():
-        label = facts.label(group[0].quantity, group[0].key)
-        cells = cells_phrase(
-            facts, [one.key for one in group], min(MOST_NAMES, limits.names)
-        )
-        lines.append(phrase(f"◽ {label}{limit_words(group[0], alone=False)}: ", cells))
+    names = min(MOST_NAMES, limits.names)
+    lines = list[Phrase]()
+    for findings in groups.values():
+        finding = findings[0]
+        label = facts.label(finding.quantity, finding.key)
+        limit = limit_words(finding, is_single=False)
+        cells = cells_phrase(facts, _keys(findings), names)
+        lines.append(phrase(f"◽ {label}{limit}: ", cells))
     return first(lines, limits.findings, "known finding")
 
 
 def accepted_words(facts: Facts, limits: Limits) -> Phrase:
-    """Who accepted which findings; empty where there are none."""
-    taken = [
+    """Return who accepted which findings; empty if there are none."""
+    accepted = [
         finding
         for finding in facts.report.verdict.findings
         if finding.accepted is not None
     ]
-    if not taken:
+    if not accepted:
         return ()
-    cells = cells_phrase(
-        facts, sorted({one.key for one in taken}), min(MOST_NAMES, limits.names)
-    )
-    who = code(clean(taken[0].accepted or "", NAME_LIMIT))
-    reason = clean(taken[0].reason, REASON_LIMIT)
-    because = phrase(". Reason: ", code(reason)) if reason else ()
-    return phrase(
-        "☑️ Accepted by ",
-        who,
-        f" ({plural(len(taken), 'finding')}: ",
-        cells,
-        ")",
-        *because,
-    )
+    keys = sorted({finding.key for finding in accepted})
+    cells = cells_phrase(facts, keys, min(MOST_NAMES, limits.names))
+    who = code(clean(accepted[0].accepted or "", NAME_LIMIT))
+    reason = clean(accepted[0].reason, REASON_LIMIT)
+    count = plural(len(accepted), "finding")
+    text = phrase("☑️ Accepted by ", who, f" ({count}: ", cells, ")")
+    if reason:
+        text = phrase(text, ". Reason: ", code(reason))
+    return text
 
 
 def grown_words(facts: Facts, limits: Limits) -> Phrase:
-    """Which failing findings grew since they were accepted, and by how much; empty without any."""
+    """Return which failing findings grew since they were accepted, and by how much.
+
+    Empty if none did.
+    """
     parts = list[Phrase]()
     for finding in facts.report.verdict.findings:
         if finding.grown_since is not None and finding.metric is not None:
@@ -565,78 +598,79 @@ def grown_words(facts: Facts, limits: Limits) -> Phrase:
             parts.append(phrase(cell, f": {label} {growth}"))
     if not parts:
         return ()
-    shown = parts[: limits.findings]
-    more = len(parts) - len(shown)
-    words = [phrase("; " if number else "", part) for number, part in enumerate(shown)]
-    return phrase(
-        "Grown since the acceptance: ", *words, f"; {more} more" if more else ""
-    )
+    shown_parts = parts[: limits.findings]
+    hidden = len(parts) - len(shown_parts)
+    text = phrase("Grown since the acceptance: ", joined(shown_parts, "; "))
+    if hidden:
+        text = phrase(text, f"; {hidden} more")
+    return text
 
 
 def group_lines(group: AlarmGroup) -> List:
-    """Each alarm with its mark."""
+    """Return each alarm with its mark."""
     lines = [
-        phrase(Span(f"{line.mark} ", kind_of(line.level)), line.said)
-        for line in group.lines
+        phrase(Span(f"{alarm.mark} ", kind_of(alarm.level)), alarm.text)
+        for alarm in group.lines
     ]
     return List(listing(lines, group.lines.total, group.lines.noun))
 
 
 def findings(facts: Facts, limits: Limits) -> Fold:
-    """Every finding, by what it has in common, on a page a row each.
+    """Return every finding: on a page one row each, else grouped as the alarms are.
 
-    What base had; what is broken, newly and still.
+    Around them are the builds that fail, newly or already on base.
     """
-    verdict, known, groups = (
-        facts.report.verdict,
-        known_lines(facts, limits),
-        list[Block](),
-    )
-    had = [finding for finding in verdict.findings if finding.known]
-    newly, still = (
-        failed_builds(facts, state, limits) for state in ("newly-broken", "broken")
-    )
+    newly_broken = failed_builds(facts, "newly-broken", limits)
+    still_broken = failed_builds(facts, "broken", limits)
     if limits.every:
-        tables = [
-            Fold(
-                f"{plural(len(each), 'finding')} {words}",
-                (finding_table(facts, each, limits),),
-            )
-            for words, each in (
-                ("of this change", verdict.news),
-                ("that base has too, and head is not worse", had),
-            )
-        ]
-        blocks = (newly, *tables, still)
+        blocks = (newly_broken, *_finding_folds(facts, limits), still_broken)
         return Fold("Findings", blocks, is_open=True, name="findings")
+    groups = list[Block]()
     for group in alarms(facts, replace(limits, alarms=limits.findings)):
         if group.title != BROKEN:
-            groups.append(
-                section(
-                    counted(group.title, group.cells, facts),
-                    group_lines(group),
-                    name="group",
-                )
-            )
-    (wholes, parts), broken = (
-        _wholes_and_parts(facts),
-        {delta.key for delta in facts.states["broken"]},
+            title = counted(group.title, group.cells, facts)
+            groups.append(section(title, group_lines(group), name="group"))
+    on_base = section(
+        "Known: base has them too, and head is not worse",
+        List(known_lines(facts, limits)),
+        name="known",
     )
-    listed = {finding.key for finding in wholes if finding.metric is None}
+    return Fold(
+        phrase(_findings_title(facts)),
+        (newly_broken, *groups, on_base, still_broken),
+        name="findings",
+    )
+
+
+def _finding_folds(facts: Facts, limits: Limits) -> Iterator[Fold]:
+    """Yield the table of this change's findings, then that of the known ones."""
+    verdict = facts.report.verdict
+    known_findings = [finding for finding in verdict.findings if finding.known]
+    for label, findings in (
+        ("of this change", verdict.news),
+        ("that base has too, and head is not worse", known_findings),
+    ):
+        title = f"{plural(len(findings), 'finding')} {label}"
+        yield Fold(title, (finding_table(facts, findings, limits),))
+
+
+def _findings_title(facts: Facts) -> str:
+    """Return `Findings: 4 of this change, 2 that base had`."""
+    wholes, parts = _wholes_and_parts(facts)
+    newly_broken = sum(
+        _is_judged(facts, [delta]) for delta in facts.states["newly-broken"]
+    )
+    known_count = sum(
+        finding.known and finding.metric is not None
+        for finding in facts.report.verdict.findings
+    )
+    counted_keys = {finding.key for finding in wholes if finding.metric is None}
+    broken_keys = {delta.key for delta in facts.states["broken"]}
     counts = {
-        "of this change": (
-            len(wholes)
-            + sum(_is_judged(facts, [delta]) for delta in facts.states["newly-broken"])
-        ),
+        "of this change": len(wholes) + newly_broken,
         "of parts of the same artifacts": len(parts),
-        "that base had": sum(one.metric is not None for one in had),
-        "already failing on base": len(broken - listed),
+        "that base had": known_count,
+        "already failing on base": len(broken_keys - counted_keys),
     }
-    counted_words = ", ".join(
-        f"{count:,} {words}" for words, count in counts.items() if count
-    )
-    title = f"Findings: {counted_words}" if counted_words else "Findings"
-    before = section(
-        "Known: base has them too, and head is not worse", List(known), name="known"
-    )
-    return Fold(phrase(title), (newly, *groups, before, still), name="findings")
+    text = ", ".join(f"{count:,} {label}" for label, count in counts.items() if count)
+    return f"Findings: {text}" if text else "Findings"

@@ -1,4 +1,4 @@
-"""Short answers to commands in a comment: the list of commands, and mistakes."""
+"""Write short answers to commands in a comment: the list of commands, and mistakes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_CHARACTERS = 600
 
 
 def answer_marker(comment_id: int) -> str:
-    """Return the hidden first line of the answer to a comment, by which it is found again."""
+    """Return the hidden first line by which an answer to a comment is found again."""
     return marker(f"answer.{comment_id}")
 
 

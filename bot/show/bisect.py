@@ -1,4 +1,4 @@
-"""A bisection as blocks: each look, what was found and why."""
+"""Draw a bisection: each measured candidate, what was found, and why."""
 
 from __future__ import annotations
 
@@ -13,56 +13,61 @@ _REASON_CHARACTERS = 200
 
 
 def candidate_words(look: Candidate, unit: str) -> str:
-    """`3.12.0: 83,990 B, bad`."""
+    """Return `3.12.0: 83,990 B, bad`."""
+    values = " or ".join(amount(value, unit) for value in look.values)
     parts = [
-        " or ".join(amount(value, unit) for value in look.values),
-        look.judged,
-        look.reason,
+        clean(part, _REASON_CHARACTERS)
+        for part in (values, look.judged, look.reason)
+        if part
     ]
-    return (
-        f"{clean(look.name)}:"
-        f" {', '.join(clean(part, _REASON_CHARACTERS) for part in parts if part)}"
-    )
+    return f"{clean(look.name)}: {', '.join(parts)}"
 
 
 def bisect_blocks(result: Bisection, unit: str) -> Iterator[Block]:
-    """Each look, what was found, why, and what shows it; `unit`: of the metric."""
+    """Yield each measured candidate, what was found, its cause, and the commands.
+
+    `unit`: the unit of the metric.
+    """
     yield Sentence(
         f"{result.metric} of {clean(result.model)} on {clean(result.target)}; bad means"
         f" {result.rule}"
     )
     yield List(listed(candidate_words(look, unit) for look in result.looks))
-    first_bad, last_good = clean(result.first_bad), clean(result.last_good)
+    yield from _found(result)
+    good = result.candidate(result.last_good).values[0]
+    bad = result.candidate(result.first_bad).values[0]
+    whole = signed(result.looks[-1].values[0] - result.looks[0].values[0], unit)
+    yield Sentence(
+        f"{sides(good, bad, unit)}: {change(good, bad, unit)} of {whole}"
+        " from GOOD to BAD"
+    )
+    yield Sentence(f"cause: {_cause(result)}")
+    for note in result.notes:
+        yield Sentence(f"note: {clean(note)}")
+    yield section("Shown by", *(Code(clean(command)) for command in result.commands))
+
+
+def _found(result: Bisection) -> Iterator[Block]:
+    """Yield the first bad candidate, or those that it can be, and the last good one."""
+    first_bad = clean(result.first_bad)
+    last_good = clean(result.last_good)
     looks = (
         f"({len(result.looks)} of {plural(result.candidates, 'candidate')} measured)"
     )
-    if result.could_be:
-        yield Sentence(
-            (
-                strong(
-                    "the first bad candidate is one of:"
-                    f" {', '.join(map(clean, result.could_be))} {looks}"
-                ),
-            )
-        )
-        unclear = f"{first_bad} is bad, and the others have no clear value"
-        yield Sentence(f"{unclear}; the last good candidate is {last_good}")
-    else:
+    if not result.could_be:
         yield Sentence((strong(f"first bad: {first_bad} {looks}"),))
         yield Sentence(f"last good: {last_good}, the candidate before it")
-    good, bad = (
-        result.candidate(name).values for name in (result.last_good, result.first_bad)
-    )
-    whole = signed(result.looks[-1].values[0] - result.looks[0].values[0], unit)
-    yield Sentence(
-        f"{sides(good[0], bad[0], unit)}: {change(good[0], bad[0], unit)} of {whole}"
-        " from GOOD to BAD"
-    )
-    why = f"{result.cause or 'unknown'}{f': {clean(result.why)}' if result.why else ''}"
-    known = result.cause or result.why
-    yield Sentence(
-        "cause:"
-        f" {why if known else f'unknown; the state of the build is {result.state}'}"
-    )
-    yield from (Sentence(f"note: {clean(note)}") for note in result.notes)
-    yield section("Shown by", *(Code(clean(command)) for command in result.commands))
+        return
+    names = ", ".join(map(clean, result.could_be))
+    yield Sentence((strong(f"the first bad candidate is one of: {names} {looks}"),))
+    unclear = f"{first_bad} is bad, and the others have no clear value"
+    yield Sentence(f"{unclear}; the last good candidate is {last_good}")
+
+
+def _cause(result: Bisection) -> str:
+    cause = result.cause or "unknown"
+    if result.why:
+        return f"{cause}: {clean(result.why)}"
+    if result.cause:
+        return cause
+    return f"unknown; the state of the build is {result.state}"

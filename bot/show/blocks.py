@@ -1,9 +1,10 @@
-"""What an answer is made of: phrases, listings of which a part is shown, and the blocks that three renderers draw.
+"""Define what an answer is made of: phrases, listings, and the blocks of the renderers.
 
-A block that is empty is not drawn, and neither is a fold of empty blocks. Its `name` is
-what a user's template of this one block is called by: `lab.answers.md.j2` for `answers`
-of the lab. On a page the name of a fold is its address, too, unless it has an `address`
-of its own.
+A listing has the shown part of a longer list. Three renderers draw the blocks. A block
+that is empty is not drawn, and neither is a fold of empty blocks. A user's template of
+one block has the block's `name` in its own name: `lab.answers.md.j2` for `answers` of
+the lab. On a page the name of a fold is its address, too, unless it has an `address` of
+its own.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 from bot.show.escape import clean, clip
 from bot.show.filters import superscript
 
-ABSENT = (  # Where a side does not have the thing at all; what is there and not known is `n/a`
-    "–"
-)
+ABSENT = "–"
+"""Stands for what a side does not have at all; what is there and not known is `n/a`."""
 NOTE_LIMIT = 300  # Characters of a footnote, or of another reason
 Kind = Literal[
     "text", "code", "strong", "small", "number", "up", "down", "fail", "warn", "break"
@@ -32,9 +32,9 @@ class Span:
 
     `code` is for everything that came from a model, a compiler or a pull request.
 
-    What is `small` is said beside the rest, a `number` is not broken into lines, nor
-    are `up` and `down`, which are numbers that grew and shrank; these and `fail` and
-    `warn` have colours. A `break` begins a new line, and has a blank as its text.
+    `small` is for remarks beside the rest. A `number` is not broken into lines, nor are
+    `up` and `down`, which are numbers that grew and shrank. These and `fail` and `warn`
+    have colours. A `break` begins a new line, and has a blank as its text.
     """
 
     text: str
@@ -64,27 +64,29 @@ class Marked(NamedTuple):
 
 
 def marked(row: Row | Marked) -> Marked:
-    """A row in its marked form, plain where it has no mark."""
+    """Return a row in its marked form; a plain row has no address and no class."""
     return row if isinstance(row, Marked) else Marked(row)
 
 
 def code(text: str, to: str = "") -> Span:
-    """A name or value that is not ours."""
+    """Return a name or value that is not ours."""
     return Span(text, "code", to)
 
 
 def strong(text: str) -> Span:
-    """Words that stand out."""
+    """Return words that stand out."""
     return Span(text, "strong")
 
 
 def kind_of(level: str) -> Kind:
-    """How words of a level are drawn where there are colours."""
-    return "fail" if level == "fail" else "warn" if level == "warn" else "text"
+    """Return how words of a level are drawn where there are colours."""
+    if level == "fail":
+        return "fail"
+    return "warn" if level == "warn" else "text"
 
 
 def name_cell(text: str) -> Phrase:
-    """A name that is not ours."""
+    """Return a name that is not ours, as the cell of a table."""
     return phrase(code(text))
 
 
@@ -102,7 +104,7 @@ def phrase(*parts: str | Span | Iterable[Span]) -> Phrase:
 
 
 def joined(phrases: Iterable[Words], separator: Words) -> Phrase:
-    """The phrases with a separator between them."""
+    """Return the phrases with a separator between them."""
     spans: list[Span] = []
     for part in phrases:
         if spans:
@@ -112,7 +114,10 @@ def joined(phrases: Iterable[Words], separator: Words) -> Phrase:
 
 
 def sides_phrase(text: str) -> Phrase:
-    """Return base and head as `filters.sides` writes them; a line ends only between the two."""
+    """Return base and head as `filters.sides` writes them.
+
+    A line ends only between the two.
+    """
     base, arrow, head = text.rpartition(" → ")
     if not arrow:
         return phrase(Span(head, "number"))
@@ -120,17 +125,15 @@ def sides_phrase(text: str) -> Phrase:
 
 
 def some(phrases: Iterable[Words], total: int) -> Phrase:
-    """The phrases, of `total` in all: `a, b and 3 more`."""
-    shown = [*phrases]
-    return phrase(
-        joined(shown, ", "),
-        f" and {total - len(shown)} more" if total > len(shown) else "",
-    )
+    """Return the phrases, of `total` in all: `a, b and 3 more`."""
+    parts = [*phrases]
+    ending = f" and {total - len(parts)} more" if total > len(parts) else ""
+    return phrase(joined(parts, ", "), ending)
 
 
-def plain(words: Words) -> str:
-    """The words alone, unescaped: for lengths and tests."""
-    return words if isinstance(words, str) else "".join(span.text for span in words)
+def plain(text: Words) -> str:
+    """Return the text without its kinds and links, unescaped: for lengths and tests."""
+    return text if isinstance(text, str) else "".join(span.text for span in text)
 
 
 T = TypeVar("T")
@@ -140,7 +143,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T_co]):
-    """What is shown of a list of `total` entries; `noun`: what one of them is, in the singular."""
+    """The shown part of a list of `total` entries.
+
+    `noun`: what an entry is, in the singular.
+    """
 
     items: tuple[T_co, ...] = ()
     total: int = 0
@@ -148,11 +154,11 @@ class Listing(Generic[T_co]):
 
     @property
     def more(self) -> int:
-        """How many items are left out."""
+        """The number of items that are left out."""
         return max(0, self.total - len(self.items))
 
     def __bool__(self) -> bool:
-        """True where the whole list has anything, shown or not."""
+        """Return True if the whole list has anything, shown or not."""
         return self.total > 0
 
     def __iter__(self) -> Iterator[T_co]:
@@ -161,23 +167,23 @@ class Listing(Generic[T_co]):
 
 
 def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
-    """A selection of a longer list."""
+    """Return a selection of a longer list."""
     return Listing(tuple(items), total, noun)
 
 
 def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
-    """The first `limit` entries."""
+    """Return the first `limit` entries."""
     return Listing(tuple(items[:limit]), len(items), noun)
 
 
 def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
-    """The listing of all items."""
-    every = tuple(items)
-    return Listing(every, len(every), noun)
+    """Return the listing of all items."""
+    entries = tuple(items)
+    return Listing(entries, len(entries), noun)
 
 
 def by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items by what `key` says of them, all in order."""
+    """Return the items grouped by what `key` returns for them, all in order."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -185,10 +191,11 @@ def by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list[T]:
-    """The first `limit` of `items` by turns: every group's first, then every group's second, and so on.
+    """Return the first `limit` of `items` by turns.
 
-    `items`: in order of importance; the order in which the groups take turns follows
-    from it.
+    Every group's first item comes first, then every group's second, and so on. `items`
+    are in order of importance. The order in which the groups take turns follows from
+    it.
     """
     return [items[index] for _, index in _turns(items, group, limit)]
 
@@ -196,23 +203,21 @@ def fair(items: Sequence[T], group: Callable[[T], Hashable], limit: int) -> list
 def fair_in_order(
     items: Sequence[T], group: Callable[[T], Hashable], limit: int
 ) -> list[T]:
-    """The selection of `fair`, in the order of `items`."""
-    return [
-        items[index]
-        for index in sorted(index for _, index in _turns(items, group, limit))
-    ]
+    """Return the selection of `fair`, in the order of `items`."""
+    indexes = sorted(index for _, index in _turns(items, group, limit))
+    return [items[index] for index in indexes]
 
 
 def _turns(
     items: Sequence[T], group: Callable[[T], Hashable], limit: int
 ) -> list[tuple[int, int]]:
-    """Turn and index of the selected items."""
-    seen: Counter[Hashable] = Counter()
+    """Return turn and index of the selected items."""
+    counts: Counter[Hashable] = Counter()
     ranked: list[tuple[int, int]] = []
     for index, item in enumerate(items):
         name = group(item)
-        ranked.append((seen[name], index))
-        seen[name] += 1
+        ranked.append((counts[name], index))
+        counts[name] += 1
     return heapq.nsmallest(limit, ranked)
 
 
@@ -236,7 +241,7 @@ class Limits:
     whys: int = 0
     dispatches: int = 0
     diff_lines: int = 0
-    every: bool = False  # True on a page, where what did not change is told, too
+    every: bool = False  # True on a page, which has what did not change, too
     # False where a root cause is one sentence; each target's part and its largest delta
     # are in a fold
     details: bool = True
@@ -264,35 +269,33 @@ FILE_TIERS = (
     Room(rows=6, lines=4, names=2, columns=6),
 )
 """The room of a Markdown file, from the roomiest to the tightest."""
-PAGE, TERMINAL = (
-    Room(rows=5_000, lines=200, names=200, columns=16, place="page"),
-    Room(rows=40, lines=8, names=6, columns=8, place="terminal"),
-)
+PAGE = Room(rows=5_000, lines=200, names=200, columns=16, place="page")
+TERMINAL = Room(rows=40, lines=8, names=6, columns=8, place="terminal")
 
 
 class Footnotes:
     """Notes by number, each once, in the order in which they come up.
 
-    What is more than `most` has none.
+    Notes after the first `limit` have no number.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most, self._numbers, self._left_out = most, dict[str, int](), set[str]()
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._numbers: dict[str, int] = {}
+        self._left_out: set[str] = set()
 
     def mark(self, note: str) -> str:
-        """The number that points to the note; empty for an empty one."""
+        """Return the number that points to the note; empty for an empty one."""
         text = clip(clean(note), NOTE_LIMIT)
-        if text and text not in self._numbers and len(self._numbers) >= self._most:
+        if not text:
+            return ""
+        if text not in self._numbers and len(self._numbers) >= self._limit:
             self._left_out.add(text)
             return "…"
-        return (
-            superscript(self._numbers.setdefault(text, len(self._numbers) + 1))
-            if text
-            else ""
-        )
+        return superscript(self._numbers.setdefault(text, len(self._numbers) + 1))
 
     def listed(self) -> Listing[Phrase]:
-        """The notes, each behind its number."""
+        """Return the notes, each behind its number."""
         lines = (
             phrase(f"{superscript(number)} {text}")
             for text, number in self._numbers.items()
@@ -307,13 +310,13 @@ class _Drawn:
     content: ClassVar[str]
 
     def __bool__(self) -> bool:
-        """True where there is something to draw."""
+        """Return True if there is something to draw."""
         return bool(getattr(self, self.content))
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence(_Drawn):
-    """One paragraph; `small` for what explains the rest."""
+    """One paragraph; `small` for one that explains the rest."""
 
     said: Words
     small: bool = False
@@ -338,7 +341,10 @@ class Code(_Drawn):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a list: what everybody should read, and below it a detail and one more line, which may be empty."""
+    """One line of a list: what everybody should read, and two lines below it.
+
+    The two lines are a detail and one more, which may be empty.
+    """
 
     said: Words
     detail: Words = ""
@@ -362,12 +368,11 @@ class List(_Drawn):
 
 
 class Stacked(NamedTuple):
-    """A column that shares a cell with the columns before it, where a table has to be narrow."""
+    """A column that shares a cell with the columns before it, in a narrow table."""
 
     column: int
-    joint: Words = (
-        ""  # between it and what stands before it; empty for the first column of a cell
-    )
+    # between it and the column before it; empty for the first column of a cell
+    joint: Words = ""
     lead: str = ""  # before its text, but not before its header
 
 
@@ -378,24 +383,21 @@ Stacks = tuple[tuple[Stacked, ...], ...]  # the columns of each cell
 class Table(_Drawn):
     """One table."""
 
-    headers: tuple[
-        str, ...
-    ]  # as many as a row has cells; numbers begin at column `numbers_from`
+    # as many as a row has cells; numbers begin at column `numbers_from`
+    headers: tuple[str, ...]
     rows: Listing[Row | Marked] = field(default_factory=Listing)
     numbers_from: int = 1
     caption: Words = ""  # what it is of; may be empty
     about: str = ""  # what its words mean, in sentences; may be empty
     small: bool = False  # True for a table that is wide
-    sentences: int | None = (
-        None  # the column that has them, which is no number and needs room
-    )
+    # the column that has sentences, which are not numbers and need room
+    sentences: int | None = None
     # columns beside the names, in the order in which a narrow terminal has room for
     # them; empty for the first number, the last column, and the others from left to
     # right
     wanted: tuple[int, ...] = ()
-    unnumbered: tuple[
-        int, ...
-    ] = ()  # other columns from `numbers_from` on that have no numbers
+    # other columns from `numbers_from` on that have no numbers
+    unnumbered: tuple[int, ...] = ()
     css: str = ""  # its class on a page, by which styles and scripts find it
     # in Markdown, which may be read on a telephone: the columns that share each cell;
     # empty for a cell of each column
@@ -408,16 +410,17 @@ class Table(_Drawn):
     def marks(self) -> tuple[str, ...]:
         """How Markdown aligns the columns."""
         return tuple(
-            "--:" if self.is_number(at) else ":--" for at in range(len(self.headers))
+            "--:" if self.is_number(column) else ":--"
+            for column in range(len(self.headers))
         )
 
     @property
     def texts(self) -> tuple[Row, ...]:
-        """What is shown of the rows, without how a page draws them."""
+        """The texts of the shown rows, without the marks for a page."""
         return tuple(marked(row).texts for row in self.rows)
 
     def is_number(self, column: int) -> bool:
-        """True for a column of numbers, which stand at its right edge."""
+        """Return True for a column of numbers, which are aligned to the right."""
         return column >= self.numbers_from and column not in (
             self.sentences,
             *self.unnumbered,
@@ -426,7 +429,7 @@ class Table(_Drawn):
 
 @dataclass(frozen=True, slots=True)
 class Picture(_Drawn):
-    """What scripts of a page draw, and nothing else shows: tables beside it say the same."""
+    """Data that only scripts of a page draw: tables beside it show the same."""
 
     data: tuple[tuple[str, str], ...]  # title and numbers of each drawing, as JSON
     name: str = ""
@@ -436,7 +439,7 @@ class Picture(_Drawn):
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks below a title: folded away until a reader opens it, or open, which is a section."""
+    """Blocks below a title: folded until a reader opens it, or open as a section."""
 
     # empty for a section without a heading. A title that is a Phrase is drawn as it is;
     # a `str` stands out.
@@ -449,22 +452,22 @@ class Fold:
     kind: ClassVar = "fold"
 
     def __bool__(self) -> bool:
-        """True where any of the blocks is to be drawn."""
+        """Return True if any of the blocks is to be drawn."""
         return any(self.blocks)
 
 
 def section(
     title: Words, *blocks: Block, name: str = "", address: str = "", css: str = ""
 ) -> Fold:
-    """Blocks below a title that are always open."""
+    """Return blocks below a title that are always open."""
     return Fold(
         title=title, blocks=blocks, is_open=True, name=name, address=address, css=css
     )
 
 
-def more_of(shown: Listing[object]) -> List:
-    """How many entries are left out, where what is shown is drawn by itself."""
-    return List(Listing((), shown.more, shown.noun))
+def more_of(entries: Listing[object]) -> List:
+    """Return how many entries are left out; the shown ones are drawn elsewhere."""
+    return List(Listing((), entries.more, entries.noun))
 
 
 Block = Sentence | Code | List | Table | Picture | Fold

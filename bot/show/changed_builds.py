@@ -1,11 +1,12 @@
-"""The changed builds, the alarming first: why each changed, and every metric."""
+"""Draw the changed builds, the alarming ones first: why each changed, and metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
-from bot.core.delta import exact_changes
-from bot.core.explanation import UNATTRIBUTED
+from bot.core.delta import CellDelta, exact_changes
+from bot.core.explanation import UNATTRIBUTED, Explanation
 from bot.core.metrics import METRICS, code_words
 from bot.core.snapshot import CellKey
 from bot.show.blocks import (
@@ -15,6 +16,7 @@ from bot.show.blocks import (
     Limits,
     Line,
     List,
+    Listing,
     Phrase,
     Row,
     Sentence,
@@ -47,41 +49,31 @@ from bot.show.why import (
     why_words,
 )
 
-_NAME, _COMPONENT, _NOTE = 42, 36, 160
+_NAME = 42
+_COMPONENT = 36
+_NOTE = 160
 
 
 def changed_builds(facts: Facts, limits: Limits) -> Fold:
-    """The fold of the changed builds, the alarming first: why.
+    """Return the fold of the changed builds, the alarming ones first.
 
-    And every metric, where there is room.
+    It has their causes and, if there is room, every metric.
     """
-    count = facts.count("changed")
-    roots = [] if limits.details else facts.roots[: shown_roots(facts, limits)]
-    details = [
-        (number, root_details(facts, root)) for number, root in enumerate(roots, 1)
-    ]
-    causes = [
-        Line(phrase(f"Cause {number}: ", detail))
-        for number, detail in details
-        if detail
-    ]
-    explained = facts.report.explanations
-    known = {
-        d.key
-        for d in facts.report.deltas
-        if d.key in explained and d.state in ("changed", "same")
-    }
-    alarming = [finding.key for finding in facts.report.verdict.news]
-    keys = [key for key in dict.fromkeys([*alarming, *facts.deltas]) if key in known]
-    shown = fair_in_order(keys, lambda key: key.model, limits.whys)
+    keys = _explained_keys(facts)
+    shown_keys = fair_in_order(keys, lambda key: key.model, limits.whys)
     stories = listing(
-        [_story(facts, key, limits) for key in shown], len(keys), "explained build"
+        [_story(facts, key, limits) for key in shown_keys], len(keys), "explained build"
     )
-    title = plural(count, "changed build") if count else plural(stories.total, "build")
+    count = facts.count("changed")
+    title = plural(stories.total, "build")
+    if count:
+        title = plural(count, "changed build")
+    if stories:
+        title = f"Why: {title}"
     return Fold(
-        f"Why: {title}" if stories else title,
+        title,
         (
-            List(listed(causes)),
+            List(listed(_cause_lines(facts, limits))),
             *stories,
             more_of(stories),
             Fold("Every metric", (_every_metric(facts, limits),), name="metrics"),
@@ -90,33 +82,54 @@ def changed_builds(facts: Facts, limits: Limits) -> Fold:
     )
 
 
+def _explained_keys(facts: Facts) -> list[CellKey]:
+    """Return the explained builds of both sides, the alarming ones first."""
+    alarming = [finding.key for finding in facts.report.verdict.news]
+    keys = []
+    for key in dict.fromkeys([*alarming, *facts.deltas]):
+        delta = facts.deltas.get(key)
+        if delta is None or key not in facts.report.explanations:
+            continue
+        if delta.state in ("changed", "same"):
+            keys.append(key)
+    return keys
+
+
+def _cause_lines(facts: Facts, limits: Limits) -> Iterator[Line]:
+    """Yield the details of the root causes, unless these are shown with each cause."""
+    if limits.details:
+        return
+    roots = facts.roots[: shown_roots(facts, limits)]
+    for number, root in enumerate(roots, 1):
+        detail = root_details(facts, root)
+        if detail:
+            yield Line(phrase(f"Cause {number}: ", detail))
+
+
 def _every_metric(facts: Facts, limits: Limits) -> Table:
-    """The changed metrics of the changed builds; models take turns where there are too many."""
-    pairs = [
-        (delta, id_)
-        for delta in facts.states["changed"]
-        for id_ in [value.id for value in exact_changes(delta.metrics.values())]
-        or [METRICS[0].id]
-    ]
+    """Return the changed metrics of the changed builds.
+
+    Models take turns where there are too many.
+    """
+    pairs: list[tuple[CellDelta, str]] = []
+    for delta in facts.states["changed"]:
+        changed_ids = [value.id for value in exact_changes(delta.metrics.values())]
+        pairs += [(delta, metric_id) for metric_id in changed_ids or [METRICS[0].id]]
     rows = list[Row]()
-    for delta, id_ in fair_in_order(
+    for delta, metric_id in fair_in_order(
         pairs, lambda pair: pair[0].key.model, limits.changed
     ):
-        metric, both = delta.metrics[id_].quantity, delta.metrics[id_].sides
-        mark = next(
+        metric = delta.metrics[metric_id].quantity
+        base, head = delta.metrics[metric_id].sides
+        mark = _metric_mark(facts, delta.key, metric_id)
+        rows.append(
             (
-                f" {MARKS[mark_of(one)]}"
-                for one in facts.findings.get(delta.key, ())
-                if one.metric == id_
-            ),
-            "",
+                *facts.names(delta.key),
+                phrase(facts.label(metric, delta.key)),
+                phrase(sides(base, head, metric.unit)),
+                phrase(f"{change(base, head, metric.unit)}{mark}"),
+            )
         )
-        words = (
-            facts.label(metric, delta.key),
-            sides(*both, metric.unit),
-            f"{change(*both, metric.unit)}{mark}",
-        )
-        rows.append((*facts.names(delta.key), *map(phrase, words)))
     headers = ("model", "target", "metric", "base → head", "change")
     return Table(
         headers,
@@ -125,91 +138,35 @@ def _every_metric(facts: Facts, limits: Limits) -> Table:
     )
 
 
+def _metric_mark(facts: Facts, key: CellKey, metric_id: str) -> str:
+    """Return the mark of a build's worst finding about a metric, or nothing."""
+    for finding in facts.findings.get(key, ()):
+        if finding.metric == metric_id:
+            return f" {MARKS[mark_of(finding)]}"
+    return ""
+
+
 def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
-    """Why one cell changed: its sentence, its dispatches, what differs in them, and what moved."""
-    why, head, most = (
-        facts.report.explanations[key],
-        facts.deltas[key].head,
-        limits.dispatches,
-    )
-    size = code_words("code", facts.backends.get(key.target, ""))
-    causes = ("cause",) * any(delta.cause != why.cause for delta in why.dispatches)
-    headers = ("dispatch", *causes, "component", size, "stack frame")
-    rows = list[Row]()
-    for line in map(dispatch_line, why.dispatches[:most]):
-        numbers = (line.numbers[label].text for label in ("code", "stack frame"))
-        about = (*(line.cause for _ in causes), _component(line.component, _COMPONENT))
-        rows.append((name_cell(clip(line.name, _NAME)), *about, *numbers))
-    notes, lines = (
-        by(why.dispatches if most else (), lambda delta: clean(delta.note, _NOTE)),
-        list[Phrase](),
-    )
-    for told in (
-        "",
-        clean(why.why, _NOTE),
-    ):  # what differs, once; not what the cell's `why` said already
-        notes.pop(told, None)
-    for note, (one, *others) in islice(notes.items(), min(4, most)):
-        more, passed = (
-            (f" and {plural(len(others), 'other dispatch')}" if others else ""),
-            passed_words(one),
-        )
-        alone = "the first " if passed and others else ""
-        lines.append(
-            phrase(
-                code(clean(one.name, _NAME)),
-                more,
-                f": {note}",
-                f"; {alone}{passed}" if passed else "",
-            )
-        )
-    pieces: list[Block] = []
-    for name, text, more_lines in diffs(
-        why.dispatches, 1 + limits.details, limits.diff_lines
-    ):
-        hidden = (
-            f"and {plural(more_lines, 'more line')}, in report.json"
-            if more_lines
-            else ""
-        )
-        title = phrase("The smallest piece of ", code(name), " that differs:")
-        pieces += [
-            Sentence(title, small=True),
-            Code(text, language="diff"),
-            Sentence(hidden, small=True),
-        ]
-    moved = [component_row(delta) for delta in why.components[: min(8, most)]]
-    components = [(_component(name, 2 * _COMPONENT), *sizes) for name, *sizes in moved]
-    parts = (
-        "component",
-        "dispatch sites",
-        f"{size}, base → head",
-        "stack frame, base → head",
-    )
-    families = List(family_lines(head.families if head else (), most))
-    causes_said = by_cause(why)
-    said = (
-        phrase(why_words(why), "."),
-        rest(why),
-        f"By cause: {causes_said}." if causes_said else "",
+    """Return why one build changed: its causes, dispatches, diffs and components."""
+    explanation = facts.report.explanations[key]
+    head = facts.deltas[key].head
+    count = limits.dispatches
+    code_label = code_words("code", facts.backends.get(key.target, ""))
+    families = List(family_lines(head.families if head else (), count))
+    causes = by_cause(explanation)
+    sentences = (
+        phrase(why_words(explanation), "."),
+        rest(explanation),
+        f"By cause: {causes}." if causes else "",
     )
     return Fold(
-        phrase(facts.named(key), f": {cause_words(why.cause)}"),
+        phrase(facts.named(key), f": {cause_words(explanation.cause)}"),
         (
-            Sentence(joined(filter(None, said), " ")),
-            Table(
-                headers,
-                listing(rows, len(why.dispatches), "dispatch"),
-                len(headers) - 2,
-                small=True,
-            ),
-            List(listing(lines, len(notes), "note")),
-            *pieces,
-            Table(
-                parts,
-                listing(components, len(why.components), "changed component"),
-                small=True,
-            ),
+            Sentence(joined(filter(None, sentences), " ")),
+            _dispatch_table(explanation, code_label, count),
+            List(_note_lines(explanation, count)),
+            *_diff_blocks(explanation, limits),
+            _component_table(explanation, code_label, count),
             section(
                 "What deduplication left behind",
                 *([families] * limits.details),
@@ -220,5 +177,84 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
     )
 
 
-def _component(name: str, most: int) -> Words:
-    return name if name == UNATTRIBUTED else name_cell(clip(name, most))
+def _dispatch_table(explanation: Explanation, code_label: str, count: int) -> Table:
+    """Return the first `count` dispatches.
+
+    They have their causes if a dispatch has another cause than the build.
+    """
+    dispatches = explanation.dispatches
+    has_causes = any(delta.cause != explanation.cause for delta in dispatches)
+    rows = list[Row]()
+    for line in map(dispatch_line, dispatches[:count]):
+        row: list[Words] = [name_cell(clip(line.name, _NAME))]
+        if has_causes:
+            row.append(line.cause)
+        row.append(_component(line.component, _COMPONENT))
+        row += [line.numbers[label].text for label in ("code", "stack frame")]
+        rows.append(tuple(row))
+    causes = ("cause",) if has_causes else ()
+    headers = ("dispatch", *causes, "component", code_label, "stack frame")
+    return Table(
+        headers,
+        listing(rows, len(dispatches), "dispatch"),
+        len(headers) - 2,
+        small=True,
+    )
+
+
+def _note_lines(explanation: Explanation, count: int) -> Listing[Phrase]:
+    """Return what differs in the dispatches, each note once, at most four of them.
+
+    The reason that the build itself gives is not repeated.
+    """
+    dispatches = explanation.dispatches if count else ()
+    groups = by(dispatches, lambda delta: clean(delta.note, _NOTE))
+    groups.pop("", None)
+    groups.pop(clean(explanation.why, _NOTE), None)
+    lines = list[Phrase]()
+    for note, (delta, *same_note) in islice(groups.items(), min(4, count)):
+        passed = passed_words(delta)
+        also = ""
+        ending = f"; {passed}" if passed else ""
+        if same_note:
+            also = f" and {plural(len(same_note), 'other dispatch')}"
+            if passed:
+                ending = f"; the first {passed}"
+        lines.append(phrase(code(clean(delta.name, _NAME)), also, f": {note}", ending))
+    return listing(lines, len(groups), "note")
+
+
+def _diff_blocks(explanation: Explanation, limits: Limits) -> Iterator[Block]:
+    """Yield the smallest pieces of dispatches that differ."""
+    count = 1 + limits.details
+    for name, text, more_lines in diffs(
+        explanation.dispatches, count, limits.diff_lines
+    ):
+        yield Sentence(
+            phrase("The smallest piece of ", code(name), " that differs:"), small=True
+        )
+        yield Code(text, language="diff")
+        hidden = ""
+        if more_lines:
+            hidden = f"and {plural(more_lines, 'more line')}, in report.json"
+        yield Sentence(hidden, small=True)
+
+
+def _component_table(explanation: Explanation, code_label: str, count: int) -> Table:
+    """Return the components that changed, at most eight of them."""
+    rows = list[Row]()
+    for component in explanation.components[: min(8, count)]:
+        name, *sizes = component_row(component)
+        rows.append((_component(name, 2 * _COMPONENT), *sizes))
+    headers = (
+        "component",
+        "dispatch sites",
+        f"{code_label}, base → head",
+        "stack frame, base → head",
+    )
+    components = listing(rows, len(explanation.components), "changed component")
+    return Table(headers, components, small=True)
+
+
+def _component(name: str, limit: int) -> Words:
+    return name if name == UNATTRIBUTED else name_cell(clip(name, limit))

@@ -1,4 +1,4 @@
-"""What is not the same on both sides, as its author would say it: compilers, flags, models."""
+"""Say what differs between the sides: compilers, flags, models and other inputs."""
 
 from __future__ import annotations
 
@@ -19,37 +19,39 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
 from bot.show.filters import plural, signed
 
-_FLAG_CHARS, _FEW, _FLAGS = 100, 3, 4
-FlagChange = tuple[
-    tuple[str, str], ...
-]  # Each flag that went and what came for it; empty where there is no such one
+_FLAG_CHARS = 100
+_FEW = 3
+_FLAGS = 4
+FlagChange = tuple[tuple[str, str], ...]
+"""Each flag that went, and the one that replaced it; empty where there is none."""
 _REORDERED: FlagChange = (("", ""),)
 _QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
-"""What makes words otherwise than at white space, as a shell knows it; nearly no command has any, and shlex is slow."""
+"""What a shell reads differently from `str.split`.
+
+Nearly no command has any of it, and shlex is slow.
+"""
 
 
 def changes(facts: Facts) -> tuple[Phrase, ...]:
-    """What is not the same on both sides, a phrase each; empty where all is."""
+    """Return a phrase for each difference between the sides; empty without any."""
     report = facts.report
     parts = list[Phrase]()
     if report.base.compiler.digest != report.head.compiler.digest:
-        left, right = (
-            compiler_name(report.base.compiler),
-            compiler_name(report.head.compiler),
-        )
-        parts.append(
-            phrase(
-                "compiler ",
-                left,
-                *(" → ", right) if left != right else (", another build on head",),
-            )
-        )
+        base_name = compiler_name(report.base.compiler)
+        head_name = compiler_name(report.head.compiler)
+        if base_name == head_name:
+            parts.append(phrase("compiler ", base_name, ", another build on head"))
+        else:
+            parts.append(phrase("compiler ", base_name, " → ", head_name))
     parts += [*_flags(facts), *_models(report), *_inputs(report)]
     return (*parts, *_came_and_went("target", report.base.targets, report.head.targets))
 
 
 def _inputs(report: Report) -> Iterator[Phrase]:
-    """Files that builds read beside their model: those that changed, and that not all are known."""
+    """Yield the changed files that builds read beside their model.
+
+    Then yield for how many builds not all of these files are known.
+    """
     unknown = 0
     models = set[str]()
     for delta in report.deltas:
@@ -62,9 +64,11 @@ def _inputs(report: Report) -> Iterator[Phrase]:
             models.add(delta.key.model)
     if models:
         names = sorted(models)
-        more = f" and {plural(len(names) - 1, 'other model')}" if len(names) > 1 else ""
+        ending = ""
+        if len(names) > 1:
+            ending = f" and {plural(len(names) - 1, 'other model')}"
         yield phrase(
-            "files read beside the model ", code(clip(names[0], NAME_LIMIT)), more
+            "files read beside the model ", code(clip(names[0], NAME_LIMIT)), ending
         )
     if unknown:
         yield phrase(
@@ -74,62 +78,73 @@ def _inputs(report: Report) -> Iterator[Phrase]:
 
 
 def compiler_name(compiler: CompilerInfo) -> Phrase:
-    """A release as the user gave it, `IREE 3.13.0`; of any other SPEC the version, and the SPEC.
+    """Return a release as the user gave it, `IREE 3.13.0`.
 
-    `latest` and `nightly` come with the release that they were.
+    For any other SPEC, return the version and the SPEC. `latest` and `nightly` come
+    with the release that they were.
     """
-    name, spec, release = (
-        titled(compiler.version),
-        compiler.spec,
-        release_in(compiler.spec),
-    )
-    if " " in compiler.version:  # it says itself what it is
+    name = titled(compiler.version)
+    spec = compiler.spec
+    release = release_in(compiler.spec)
+    if " " in compiler.version:  # such a version is a name already
         spec = ""
     elif release:
-        name, spec = titled(release), spec.rpartition(RESOLVED)[0]
+        name = titled(release)
+        spec = spec.rpartition(RESOLVED)[0]
     elif not compiler.version and not spec:
         name = "not known"
-    return phrase(
-        clip(clean(name), 48),
-        *(phrase(" (", code(clip(spec, 48)), ")") if spec else ()),
-    )
+    text = phrase(clip(clean(name), 48))
+    if spec:
+        text = phrase(text, " (", code(clip(spec, 48)), ")")
+    return text
 
 
 def _flags(facts: Facts) -> Iterator[Phrase]:
-    """Each difference of flags, and of which cells; nothing of where it is all of them."""
+    """Yield each difference of flags, with its builds.
+
+    The builds are not named if all of them have the same difference.
+    """
     groups: dict[FlagChange, list[CellKey]] = {}
     for delta in facts.report.deltas:
-        if (change := _flag_change(delta)) is not None:
+        change = _flag_change(delta)
+        if change is not None:
             groups.setdefault(change, []).append(delta.key)
     different = [(change, keys) for change, keys in groups.items() if change]
     for change, keys in different[:_FLAGS]:
-        where = (
-            phrase(" for ", cells_phrase(facts, keys, _FEW)) if len(groups) > 1 else ()
-        )
+        where: Phrase = ()
+        if len(groups) > 1:
+            where = phrase(" for ", cells_phrase(facts, keys, _FEW))
         yield phrase(_flag_words(change), where)
     if len(different) > _FLAGS:
         yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
 
 
 def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """None where a side's command is not known, or cannot be read.
+    """Return the flags that went and came; None if a side's command cannot be read.
 
-    A value comes for another where the option is there once on each side: of several
-    nobody knows which is for which.
+    A value replaces another one if its option occurs once on each side. If an option
+    occurs several times, nobody knows which value replaces which.
     """
-    base, head = _flags_of(delta.base), _flags_of(delta.head)
-    if base is None or head is None or base == head:
-        return None if None in (base, head) else ()
-    went, came = Counter(base) - Counter(head), Counter(head) - Counter(base)
-    left, right = (Counter(map(_option, flags)) for flags in (base, head))
-    new = {
-        name: flag for flag in came if left[name := _option(flag)] == right[name] == 1
-    }
-    alone = [("", flag) for flag in came.elements() if _option(flag) not in new]
-    return (
-        *((old, new.get(_option(old), "")) for old in went.elements()),
-        *alone,
-    ) or _REORDERED
+    base_flags = _flags_of(delta.base)
+    head_flags = _flags_of(delta.head)
+    if base_flags is None or head_flags is None:
+        return None
+    if base_flags == head_flags:
+        return ()
+    went = Counter(base_flags) - Counter(head_flags)
+    came = Counter(head_flags) - Counter(base_flags)
+    base_options = Counter(map(_option, base_flags))
+    head_options = Counter(map(_option, head_flags))
+    new_flags = {}
+    for flag in came:
+        option = _option(flag)
+        if base_options[option] == head_options[option] == 1:
+            new_flags[option] = flag
+    pairs = [(flag, new_flags.get(_option(flag), "")) for flag in went.elements()]
+    for flag in came.elements():
+        if _option(flag) not in new_flags:
+            pairs.append(("", flag))
+    return tuple(pairs) or _REORDERED
 
 
 def _option(flag: str) -> str:
@@ -137,11 +152,10 @@ def _option(flag: str) -> str:
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
-    """The flags of a cell's command.
+    """Return the flags of a build's command.
 
-    The limit that is lifted where the stack gate refused a cell is the bot's own.
-
-    None where there is no command, or none that can be read.
+    Where the stack gate refused a build, the bot itself added the flag that lifts the
+    limit, so this flag is left out. None without a command that can be read.
     """
     flags = _flags_in(cell.command) if cell else None
     if flags is None or not is_over(cell):
@@ -151,42 +165,36 @@ def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1)
 def _flags_in(command: str) -> tuple[str, ...] | None:
-    """Remembered, as both sides of a cell have most often the same command."""
+    """Return the flags in a command; remembered, as both sides often have the same."""
     try:
-        words = shlex.split(command) if _QUOTED.search(command) else command.split()
+        arguments = shlex.split(command) if _QUOTED.search(command) else command.split()
     except ValueError:
         return None
-    return tuple(word for word in words if word.startswith("--")) if words else None
+    if not arguments:
+        return None
+    return tuple(argument for argument in arguments if argument.startswith("--"))
 
 
 def _flag_words(change: FlagChange) -> Phrase:
-    """``flag `--cpu=v3` → `v4` ``; what came or went alone is named as such."""
+    """Return ``flag `--cpu=v3` → `v4` ``, or ``flag `--x` added``."""
     if change == _REORDERED:
         return phrase("flags in another order")
     parts = list[Phrase]()
     for old, new in change:
-        words = (
-            (" → ", code(clip(new.partition("=")[2] or new, _FLAG_CHARS)))
-            if old and new
-            else ()
-        )
-        parts.append(
-            phrase(
-                code(clip(old or new, _FLAG_CHARS)),
-                *(words or (" added" if new else " removed",)),
-            )
-        )
-    return phrase(
-        "flag " if len(parts) == 1 else "flags ", some(parts[:_FLAGS], len(parts))
-    )
+        flag = code(clip(old or new, _FLAG_CHARS))
+        if old and new:
+            value = clip(new.partition("=")[2] or new, _FLAG_CHARS)
+            parts.append(phrase(flag, " → ", code(value)))
+        else:
+            parts.append(phrase(flag, " added" if new else " removed"))
+    noun = "flag " if len(parts) == 1 else "flags "
+    return phrase(noun, some(parts[:_FLAGS], len(parts)))
 
 
 def _models(report: Report) -> Iterator[Phrase]:
-    base, head, edits = (
-        report.base.models,
-        report.head.models,
-        {edit.model: edit for edit in report.edits},
-    )
+    base = report.base.models
+    head = report.head.models
+    edits = {edit.model: edit for edit in report.edits}
     edited = sorted(
         name for name in base.keys() & head.keys() if base[name] != head[name]
     )
@@ -200,40 +208,35 @@ def _models(report: Report) -> Iterator[Phrase]:
 
 
 def _edit(edit: ModelEdit | None) -> Phrase:
-    """`` (operations: `classifier` +2, `pooler` −1 and 3 more)``, the largest first.
+    """Return `` (operations: `classifier` +2, `pooler` −1 and 3 more)``.
 
-    Empty where a side is not known.
-
-    Operations are counted by their component. Where no component is known, they are
-    counted by their name.
+    The largest change comes first. Empty if a side is not known. Operations are counted
+    by their component. If no component is known, they are counted by their name.
     """
     if edit is None or edit.operations is None or edit.components is None:
         return ()
-    named = {
+    counts = {
         name: count for name, count in edit.components.items() if name != UNATTRIBUTED
     }
-    ordered = sorted(
-        (named or edit.operations).items(), key=lambda one: (-abs(one[1]), one[0])
-    )
-    parts = (
+    if not counts:
+        counts = dict(edit.operations)
+    ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
+    parts = [
         phrase(code(clip(name, 48)), f" {signed(count, 'count')}")
         for name, count in ordered[:_FEW]
-    )
-    counts = some(parts, len(ordered)) or "none added or removed"
-    return phrase(" (operations: ", counts, ")")
+    ]
+    operations = some(parts, len(ordered)) or "none added or removed"
+    return phrase(" (operations: ", operations, ")")
 
 
 def _came_and_went(
     noun: str, base: Mapping[str, str], head: Mapping[str, str]
 ) -> Iterator[Phrase]:
-    for names, what in (
+    for names, event in (
         (sorted(head.keys() - base.keys()), "new"),
         (sorted(base.keys() - head.keys()), "removed"),
     ):
-        shown = some(
-            (name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]), len(names)
-        )
         if names:
-            yield phrase(
-                f"{noun if len(names) == 1 else noun + 's'} ", shown, f" {what}"
-            )
+            cells = [name_cell(clip(name, NAME_LIMIT)) for name in names[:_FEW]]
+            nouns = noun if len(names) == 1 else f"{noun}s"
+            yield phrase(f"{nouns} ", some(cells, len(names)), f" {event}")

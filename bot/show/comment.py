@@ -1,4 +1,4 @@
-"""A report where GitHub shows it, each within GitHub's limit: comment, job summary, check run."""
+"""Write a report for GitHub, within its limits: comment, job summary, check run."""
 
 from __future__ import annotations
 
@@ -28,15 +28,19 @@ from bot.show.report import report_blocks
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
-"""Characters that GitHub takes in a comment; counted here as UTF-16 units, never fewer than characters."""
-SUMMARY_LIMIT_BYTES = (
-    1024 * 1024
-)  # What GitHub takes as the summary of one step, in UTF-8
-# Characters that GitHub takes as the summary of a check run; counted as UTF-16 units
-CHECK_SUMMARY_LIMIT = 65_535
-ANNOTATIONS_LIMIT = 200  # More than these nobody reads; GitHub takes 50 a call
+"""Characters that GitHub takes in a comment.
 
-_WIDTH, _SUMMARY_WIDTH = 128, 165
+They are counted here as UTF-16 units, which are never fewer than characters.
+"""
+SUMMARY_LIMIT_BYTES = 1024 * 1024
+"""What GitHub takes as the summary of one step, in UTF-8."""
+CHECK_SUMMARY_LIMIT = 65_535
+"""What GitHub takes as the summary of a check run, in UTF-16 units."""
+ANNOTATIONS_LIMIT = 200
+"""Nobody reads more annotations than these; GitHub takes 50 a call."""
+
+_WIDTH = 128
+_SUMMARY_WIDTH = 165
 TIERS = (
     Limits(
         grid_models=40,
@@ -181,12 +185,13 @@ SUMMARY_TIERS = (
     ),
 )
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_BROKE_CHARS, _TITLE_CHARS, _PATH_CHARS, _MESSAGE_LINES = 1_000, 255, 400, 20
+_BROKE_CHARS = 1_000
+_TITLE_CHARS = 255
+_PATH_CHARS = 400
+_MESSAGE_LINES = 20
 _STATE_LINE = re.compile(r"<!-- code-size-bot-state:[A-Za-z0-9+/=:]+ -->")
-_FILES, _WHERE = (
-    "report.html and report.json",
-    "the job summary, report.html and report.json",
-)
+_FILES = "report.html and report.json"
+_WHERE = "the job summary, report.html and report.json"
 _CONCLUSIONS: Mapping[str, Conclusion] = {
     "pass": "success",
     "warn": "neutral",
@@ -201,9 +206,9 @@ Links = Sequence[tuple[str, str]]  # Label and URL
 
 
 def render_comment(report: Report, templates_dir: Path | None = None) -> str:
-    """The Markdown of the comment, at most `COMMENT_LIMIT` long.
+    """Return the Markdown of the comment, at most `COMMENT_LIMIT` long.
 
-    First the marker, then the state line if there is one.
+    It begins with the marker, then the state line if there is one.
 
     `templates_dir`: the user's templates, searched before the default ones.
 
@@ -233,16 +238,16 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
 
 
 def render_summary(report: Report, templates_dir: Path | None = None) -> str:
-    """The job summary: the comment with more room, in UTF-8.
+    """Return the job summary: the comment with more room, in UTF-8.
 
-    Raises TemplateError as the comment.
+    Raises:
+        TemplateError: as for the comment.
     """
-    limit = SUMMARY_LIMIT_BYTES
     return _fitting(
         "summary.md.j2",
         report=report,
         tiers=SUMMARY_TIERS,
-        limit=limit,
+        limit=SUMMARY_LIMIT_BYTES,
         templates_dir=templates_dir,
         where=_FILES,
         size=utf8_bytes,
@@ -260,9 +265,9 @@ def _fitting(
     check: Callable[[str, str], None] = lambda _text, _file: None,
     **values: Any,
 ) -> str:
-    """The first tier that fits.
+    """Return the text in the first tier that fits.
 
-    A user's template of which none does gives way to the default one.
+    If none fits with a user's template, the default template is used.
     """
     facts = build_facts(report)
 
@@ -281,9 +286,10 @@ def _fitting(
 
 
 def marker(report_id: str) -> str:
-    """The hidden text by which the comment is found again.
+    """Return the hidden text by which the comment is found again.
 
-    Raises InputError for an id that could break out of it.
+    Raises:
+        InputError: the id could break out of the HTML comment.
     """
     if not _REPORT_ID.fullmatch(report_id) or "--" in report_id:
         raise InputError(
@@ -295,31 +301,31 @@ def marker(report_id: str) -> str:
 
 
 def _head(report_id: str, state_line: str) -> Markup:
-    """The hidden lines.
+    """Return the hidden lines.
 
-    A state line is one HTML comment without an end inside, or it is left out.
+    A state line is left out unless it is one HTML comment without an end inside.
     """
-    lines = [
-        marker(report_id),
-        *([state_line] if _STATE_LINE.fullmatch(state_line) else []),
-    ]
-    return Markup("\n".join(lines))  # noqa: S704 - both are matched against what may stand in an HTML comment
+    lines = [marker(report_id)]
+    if _STATE_LINE.fullmatch(state_line):
+        lines.append(state_line)
+    # Both lines are matched against what may be in an HTML comment.
+    return Markup("\n".join(lines))  # noqa: S704
 
 
 def render_broken(
     report_id: str, error: BotError, links: Links, state_line: str = ""
 ) -> str:
-    """The comment of an analysis that broke before there was a report.
+    """Return the comment of an analysis that broke before there was a report.
 
     `error`: what broke; `links`: label and URL; only https is drawn as a link;
-    `state_line`: what the comment remembers, from the comment before.
+    `state_line`: the state in the comment before.
     """
     return _draw_broken(error, links, _head(report_id, state_line))
 
 
 def _draw_broken(error: BotError, links: Links, marker: str = "") -> str:
-    what = clip(clean(error.line), _BROKE_CHARS) or "no reason is known"
-    return draw(load("broken.md.j2", None), what=what, links=links, marker=marker)
+    reason = clip(clean(error.line), _BROKE_CHARS) or "no reason is known"
+    return draw(load("broken.md.j2", None), what=reason, links=links, marker=marker)
 
 
 # The check run of a commit: verdict, summary, and annotations on the lines of the
@@ -333,44 +339,46 @@ def check_run(
     model_paths: Mapping[str, str],
     base_ref: str = "",
 ) -> CheckRun:
-    """The check run of a report, drawn by the packaged templates.
+    """Return the check run of a report, drawn by the packaged templates.
 
-    `base_ref`: the branch that the pull request goes to; `config_path`: of the
-    configuration, relative to the repository; empty where it is not in it;
-    `model_paths`: model → its file, relative to the repository.
+    `config_path`: the configuration, relative to the repository; empty if it is not in
+    it; `model_paths`: model → its file, relative to the repository; `base_ref`: the
+    branch that the pull request goes to.
     """
     facts = build_facts(report)
-    broke = f"the analysis broke: {clean(report.broke)}; " if report.broke else ""
+    title = plain(headline(facts))
+    conclusion = _CONCLUSIONS[report.verdict.status]
+    if report.broke:
+        title = f"the analysis broke: {clean(report.broke)}; {title}"
+        conclusion = "failure"
+    summary = _fitting(
+        "summary.md.j2",
+        report=report,
+        tiers=TIERS,
+        limit=CHECK_SUMMARY_LIMIT,
+        templates_dir=None,
+    )
+    annotations = tuple(_merged(_annotations(facts, config_path, model_paths)))
     return CheckRun(
         name=check_name(report.report_id, base_ref),
-        conclusion="failure" if report.broke else _CONCLUSIONS[report.verdict.status],
-        title=clip(clean(broke + plain(headline(facts))), _TITLE_CHARS),
-        summary=_fitting(
-            "summary.md.j2",
-            report=report,
-            tiers=TIERS,
-            limit=CHECK_SUMMARY_LIMIT,
-            templates_dir=None,
-        ),
-        annotations=tuple(_merged(_annotations(facts, config_path, model_paths)))[
-            :ANNOTATIONS_LIMIT
-        ],
+        conclusion=conclusion,
+        title=clip(clean(title), _TITLE_CHARS),
+        summary=summary,
+        annotations=annotations[:ANNOTATIONS_LIMIT],
     )
 
 
 def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> CheckRun:
-    """The check run of an analysis that broke before there was a report.
+    """Return the check run of an analysis that broke before there was a report.
 
-    `error`: what broke; `url`: of the run; empty where there is none.
+    `error`: what broke; `url`: the address of the run; empty if there is none.
     """
-    title = clip(
-        clean(f"Code size: unknown, the analysis broke: {error.line}"), _TITLE_CHARS
-    )
+    title = f"Code size: unknown, the analysis broke: {error.line}"
     links = [("workflow run", url)] if url else []
     return CheckRun(
         name=check_name(report_id, base_ref),
         conclusion="failure",
-        title=title,
+        title=clip(clean(title), _TITLE_CHARS),
         summary=_draw_broken(error, links),
     )
 
@@ -378,123 +386,146 @@ def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> Ch
 def overruled_check(
     check: CheckRun, number: int, conclusion: Conclusion | None
 ) -> CheckRun:
-    """The check run where another pull request has the same commit and base: a check belongs to the commit, so to both.
+    """Return the check run if another pull request has the same commit and base.
+
+    A check belongs to the commit, so to both pull requests.
 
     `number`: of the other pull request; `conclusion`: its result, which is worse; None
-    where it has none yet, and this one's must not stand for it.
+    if it has none yet, and this one's must not stand for it.
     """
-    says = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
-    why = f"#{number}, which has the same commit and base, {says}"
+    result = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
+    reason = f"#{number}, which has the same commit and base, {result}"
     summary = (
-        f"A check belongs to a commit, and {why}. So this check shows the worst of"
+        f"A check belongs to a commit, and {reason}. So this check shows the worst of"
         f" their results. If #{number} should not count, close it and run this workflow"
         f" again.\n\n{check.summary}"
     )
-    title = clip(f"{why}; by itself: {check.title}", _TITLE_CHARS)
+    title = clip(f"{reason}; by itself: {check.title}", _TITLE_CHARS)
     return structs.replace(
         check, conclusion=conclusion or "failure", title=title, summary=summary
     )
 
 
 def check_name(report_id: str, base_ref: str) -> str:
-    """`code size (main)`, with the id before the base branch where there are several reports.
+    """Return `code size (main)`.
 
-    A check belongs to a commit, which pull requests to several branches can have: what
-    the protection of a branch requires must be about that branch. No id and no branch
-    has a blank in it.
+    The report's id is before the base branch, unless it is `default`. A check belongs
+    to a commit, which pull requests to several branches can have. What the protection
+    of a branch requires must be about that branch. No id and no branch has a blank in
+    it.
     """
-    name = "code size" if report_id == "default" else f"code size {report_id}"
+    name = _check_subject(report_id)
     return f"{name} ({base_ref})" if base_ref else name
 
 
-def after_merge_name(report_id: str, branch: str) -> str:
-    """`code size after merge (main)`: not the check that the protection of a branch requires.
+def _check_subject(report_id: str) -> str:
+    if report_id == "default":
+        return "code size"
+    return f"code size {report_id}"
 
-    A commit of a merge queue becomes the commit of the branch, and has the other check already.
+
+def after_merge_name(report_id: str, branch: str) -> str:
+    """Return `code size after merge (main)`.
+
+    It is not the check that the protection of a branch requires. A commit of a merge
+    queue becomes the commit of the branch, and has the other check already.
     """
-    name = "code size" if report_id == "default" else f"code size {report_id}"
-    return f"{name} after merge ({branch})"
+    return f"{_check_subject(report_id)} after merge ({branch})"
 
 
 def model_paths(report: Report) -> dict[str, str]:
-    """Model → its file, as the commands of head name it.
+    """Return model → its file, as the commands of head name it.
 
     Models from outside of the repository are left out.
     """
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for cell in report.head.cells:
-        if cell.command and cell.key.model not in found:
-            found[cell.key.model] = _input_of(cell.command)
-    return {model: path for model, path in found.items() if path}
+        if cell.command and cell.key.model not in paths:
+            paths[cell.key.model] = _input_of(cell.command)
+    return {model: path for model, path in paths.items() if path}
 
 
 def _input_of(command: str) -> str:
-    """The model in a command, which an untrusted run may have written.
+    """Return the model's path in a command, which an untrusted run may have written.
 
-    Empty where that is not in the repository.
+    Empty if that is not in the repository.
     """
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError:
         return ""
-    at = (
-        1
-        if words[:1] == ["iree-import-onnx"]
-        else words.index("<") + 1
-        if "<" in words
-        else len(words)
-    )
-    path = words[at] if at < len(words) else ""
-    is_plain = (
-        path.isprintable()
-        and "\\" not in path
-        and ":" not in path
-        and len(path) <= _PATH_CHARS
-    )
-    is_inside = not {"", ".", ".."} & set(path.split("/")) and not path.startswith(
-        ("-", "~")
-    )
-    return path if is_plain and is_inside else ""
+    if arguments[:1] == ["iree-import-onnx"]:
+        index = 1
+    elif "<" in arguments:
+        index = arguments.index("<") + 1
+    else:
+        return ""
+    if index >= len(arguments):
+        return ""
+    path = arguments[index]
+    if not _is_plain(path) or not _is_inside(path):
+        return ""
+    return path
+
+
+def _is_plain(path: str) -> bool:
+    """Return True for a short path without odd characters."""
+    if len(path) > _PATH_CHARS or not path.isprintable():
+        return False
+    return "\\" not in path and ":" not in path
+
+
+def _is_inside(path: str) -> bool:
+    """Return True for a relative path that stays in the repository."""
+    has_odd_part = bool({"", ".", ".."} & set(path.split("/")))
+    return not has_odd_part and not path.startswith(("-", "~"))
 
 
 def _annotations(
     facts: Facts, config_path: str, paths: Mapping[str, str]
 ) -> Iterator[Annotation]:
-    """On the model's first line.
+    """Yield annotations on the first line of the models with findings.
 
-    Without a file of the model on the rule's line; none without either.
+    Without a model's file, the annotation is on the rule's line. Without either there
+    is none.
     """
     for finding in facts.report.verdict.news:
-        path, line = paths.get(finding.key.model, ""), 1
+        path = paths.get(finding.key.model, "")
+        line = 1
         if not path:
-            path, line = config_path, finding.line or 0
-        if finding.accepted is None and path and line:
+            path = config_path
+            line = finding.line or 0
+        if finding.accepted is not None or not path or not line:
+            continue
+        if finding.metric:
+            title = f"Code size rule: {finding.rule}"
+        else:
             state = facts.state_words[facts.deltas[finding.key].state]
-            said = (
-                f"Code size rule: {finding.rule}"
-                if finding.metric
-                else f"Code size: {state}"
-            )
-            message = clean(plain(finding_words(facts, finding)))
-            yield Annotation(
-                path=path,
-                line=line,
-                level=_LEVELS[finding.level],
-                title=clip(clean(said), _TITLE_CHARS),
-                message=message,
-            )
+            title = f"Code size: {state}"
+        yield Annotation(
+            path=path,
+            line=line,
+            level=_LEVELS[finding.level],
+            title=clip(clean(title), _TITLE_CHARS),
+            message=clean(plain(finding_words(facts, finding))),
+        )
 
 
 def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
-    """One for every place and title, as bad as the worst of them; they come worst first."""
-    for group in by(annotations, lambda one: (one.path, one.line, one.title)).values():
-        lines = [one.message for one in group[:_MESSAGE_LINES]]
-        more = (
-            [f"and {plural(len(group) - len(lines), 'more finding')}"]
-            if len(group) > len(lines)
-            else []
-        )
-        yield structs.replace(group[0], message="\n".join([*lines, *more]))
+    """Yield one annotation for every place and title, as bad as the worst of them.
+
+    `annotations` come worst first.
+    """
+    groups = by(
+        annotations,
+        lambda annotation: (annotation.path, annotation.line, annotation.title),
+    )
+    for group in groups.values():
+        lines = [annotation.message for annotation in group[:_MESSAGE_LINES]]
+        hidden = len(group) - len(lines)
+        if hidden:
+            lines.append(f"and {plural(hidden, 'more finding')}")
+        yield structs.replace(group[0], message="\n".join(lines))
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
@@ -513,9 +544,9 @@ def write_report(
     out: Path,
     whole: Mapping[str, Path] | None = None,
 ) -> list[Path]:
-    """The six files of the contract.
+    """Write the six files of the contract.
 
-    `whole`: name of a snapshot's file → where it was read from, to be copied.
+    `whole`: name of a snapshot's file → the file that it was read from, to be copied.
     """
     writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
         "base.json": lambda: lines(rows_of(report.base)),

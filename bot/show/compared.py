@@ -1,4 +1,4 @@
-"""What was compared, and how to do it again: both sides, and the commands of a build."""
+"""Draw what was compared and how to reproduce it: both sides, and the commands."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from bot.show.blocks import (
     Sentence,
     Span,
     Table,
+    Words,
     code,
     fair_in_order,
     listed,
@@ -32,21 +33,30 @@ from bot.show.escape import clean, clip
 from bot.show.facts import VALUE_LIMIT, Facts, notes, worst_first
 from bot.show.filters import plural
 
-_COMMAND_LIMIT, _DIGEST_CHARS, _REVISION_CHARS = 2_000, 16, 10
+_COMMAND_LIMIT = 2_000
+_DIGEST_CHARS = 16
+_REVISION_CHARS = 10
 
 
 def baseline_words(report: Report) -> Phrase:
-    """How the base was found.
+    """Return how the base was found.
 
-    And where it is not of the base commit itself, how long before it was measured.
+    If the baseline is not of the base commit, return how many commits before it that
+    was measured.
     """
-    baseline, measured = report.baseline, report.base.source.sha
-    at = phrase(", base commit ", _short(baseline.sha)) if baseline.sha else ()
+    baseline = report.baseline
+    base_commit: Phrase = ()
+    if baseline.sha:
+        base_commit = phrase(", base commit ", _short(baseline.sha))
     age: Phrase = ()
     if baseline.distance:
-        of = phrase(" at ", _short(measured)) if measured else ()
-        age = phrase(f", measured {plural(baseline.distance, 'commit')} before it", of)
-    return phrase("Baseline: ", code(clip(baseline.rule, VALUE_LIMIT)), at, age, ".")
+        distance = plural(baseline.distance, "commit")
+        age = phrase(f", measured {distance} before it")
+        measured_sha = report.base.source.sha
+        if measured_sha:
+            age = phrase(age, " at ", _short(measured_sha))
+    rule = code(clip(baseline.rule, VALUE_LIMIT))
+    return phrase("Baseline: ", rule, base_commit, age, ".")
 
 
 def _short(sha: str) -> Span:
@@ -56,7 +66,7 @@ def _short(sha: str) -> Span:
 def compared(facts: Facts, limits: Limits) -> Fold:
     """Return both sides, the baseline and the notes."""
     report = facts.report
-    what = (
+    facts_of_side = (
         "compiler version",
         "compiler revision",
         "compiler SHA-256",
@@ -66,14 +76,14 @@ def compared(facts: Facts, limits: Limits) -> Fold:
         "flags",
     )
     rows = [
-        (phrase(name), *both)
-        for name, *both in zip(
-            what, *map(_side, (report.base, report.head)), strict=True
+        (phrase(name), base, head)
+        for name, base, head in zip(
+            facts_of_side, _side(report.base), _side(report.head), strict=True
         )
     ]
-    remarks: Listing[str] = (
-        Listing() if limits.every else notes(report, limits)
-    )  # a page has them above
+    remarks = notes(report, limits)
+    if limits.every:  # a page has the notes above
+        remarks = Listing()
     defaults = [
         clip(clean(line), VALUE_LIMIT) for line in tried_lines(report.changed_defaults)
     ]
@@ -90,27 +100,38 @@ def compared(facts: Facts, limits: Limits) -> Fold:
 
 
 def reproduce(facts: Facts, limits: Limits) -> Fold:
-    """Return the commands of the builds that have findings, the worst first; models take turns."""
-    report = facts.report
+    """Return the commands of the builds with findings, the worst first.
+
+    Models take turns.
+    """
+    keys = _keys_to_reproduce(facts)
+    shown_keys = fair_in_order(keys, lambda key: key.model, limits.commands)
+    blocks = list[Block]()
+    for key in shown_keys:
+        if len(keys) > 1:
+            blocks.append(Sentence(facts.named(key)))
+        blocks.append(commands_of(facts, key))
+    blocks.append(List(listing((), len(keys) - len(shown_keys), "command")))
+    subject: Words = plural(len(keys), "build")
+    if len(keys) == 1:
+        subject = facts.named(keys[0])
+    return Fold(
+        phrase("Reproduce ", subject),
+        tuple(blocks) if shown_keys else (),
+        name="commands",
+    )
+
+
+def _keys_to_reproduce(facts: Facts) -> list[CellKey]:
+    """Return newly failing builds, then those with findings, without lost ones."""
     lost = {
         delta.key
         for delta in facts.states["unmeasured"]
         if None in (delta.base, delta.head)
     }
     alarming = [delta.key for delta in facts.states["newly-broken"]]
-    alarming += [finding.key for finding in worst_first(report.verdict.news)]
-    keys = [key for key in dict.fromkeys(alarming) if key not in lost]
-    shown = fair_in_order(keys, lambda key: key.model, limits.commands)
-    blocks = list[Block]()
-    for key in shown:
-        if len(keys) > 1:
-            blocks.append(Sentence(facts.named(key)))
-        blocks.append(commands_of(facts, key))
-    blocks.append(List(listing((), len(keys) - len(shown), "command")))
-    what = facts.named(keys[0]) if len(keys) == 1 else plural(len(keys), "build")
-    return Fold(
-        phrase("Reproduce ", what), tuple(blocks) if shown else (), name="commands"
-    )
+    alarming += [finding.key for finding in worst_first(facts.report.verdict.news)]
+    return [key for key in dict.fromkeys(alarming) if key not in lost]
 
 
 def _fact(value: str | None) -> Phrase:
@@ -118,48 +139,53 @@ def _fact(value: str | None) -> Phrase:
 
 
 def _side(side: Snapshot) -> Iterator[Phrase]:
-    compiler, source = side.compiler, side.source
-    yield from map(
-        _fact,
-        (
-            compiler.version,
-            compiler.revision,
-            compiler.digest[:_DIGEST_CHARS],
-            compiler.spec,
-        ),
-    )
+    compiler = side.compiler
+    source = side.source
+    yield _fact(compiler.version)
+    yield _fact(compiler.revision)
+    yield _fact(compiler.digest[:_DIGEST_CHARS])
+    yield _fact(compiler.spec)
     yield phrase(_fact(source.sha), " with uncommitted changes" if source.dirty else "")
-    yield from map(_fact, (source.ref, " ".join(side.flags)))
+    yield _fact(source.ref)
+    yield _fact(" ".join(side.flags))
 
 
 def commands_of(facts: Facts, key: CellKey) -> Code:
-    """Return the commands of a build on both sides, with what they need: the compiler, and where the model is."""
-    report, delta = facts.report, facts.deltas[key]
-    sides = {"base": report.base, "head": report.head}
+    """Return a build's commands on both sides.
+
+    With them is what they need: the compilers, and where the model is.
+    """
+    report = facts.report
+    delta = facts.deltas[key]
+    compilers = {
+        "base": compiler_words(report.base),
+        "head": compiler_words(report.head),
+    }
     commands = {
         "base": delta.base.command if delta.base else "",
         "head": delta.head.command if delta.head else "",
     }
-    too_long = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
     lines = model_source(key.model, report)
-    compilers = {name: compiler_words(side) for name, side in sides.items()}
-    is_one_compiler = len(set(compilers.values())) == 1
+    is_one_compiler = compilers["base"] == compilers["head"]
     if is_one_compiler:
         lines.append(compiler_line(compilers["head"], "base and head"))
     for names, command in by_command(commands).items():
-        if is_one_compiler:
-            lines += [f"# {' and '.join(names)}"] if len(names) == 1 else []
-        else:
-            others = [f"{name}: {compilers[name]}" for name in names[:-1]]
-            lines.append(
-                compiler_line(compilers[names[-1]], "; ".join([names[-1], *others]))
+        if not is_one_compiler:
+            *first_names, last_name = names
+            remark = "; ".join(
+                [last_name, *(f"{name}: {compilers[name]}" for name in first_names)]
             )
-        lines.append(command if len(command) <= _COMMAND_LIMIT else too_long)
+            lines.append(compiler_line(compilers[last_name], remark))
+        elif len(names) == 1:
+            lines.append(f"# {names[0]}")
+        if len(command) > _COMMAND_LIMIT:
+            command = f"# longer than {_COMMAND_LIMIT:,} characters: see report.json"
+        lines.append(command)
     return Code("\n".join(lines))
 
 
 def by_command(commands: Mapping[str, str]) -> dict[tuple[str, ...], str]:
-    """Return the sides that have each command: both where it is the same."""
+    """Return the sides that have each command: both if it is the same."""
     names: dict[str, list[str]] = {}
     for side, command in commands.items():
         names.setdefault(command, []).append(side)
@@ -172,43 +198,41 @@ def by_command(commands: Mapping[str, str]) -> dict[tuple[str, ...], str]:
 def compiler_words(side: Snapshot) -> str:
     """Return the requirement of a side's compiler, as pip takes it.
 
-    Its version where it is not a release.
+    Return its version, or else its SPEC, if it is not a release.
     """
     release = release_in(side.compiler.spec)
     if release:
         return f"{PROJECT}=={release}"
-    return titled(clip(clean(side.compiler.version), 48)) or clip(
-        clean(side.compiler.spec), 48
-    )
+    version = titled(clip(clean(side.compiler.version), 48))
+    return version or clip(clean(side.compiler.spec), 48)
 
 
-def compiler_line(words: str, remark: str) -> str:
-    """Return the line that installs a compiler; a comment where pip cannot."""
-    if words.startswith(f"{PROJECT}=="):
-        return f"pip install {words}  # {remark}"
-    return f"# {remark}: {words}"
+def compiler_line(compiler: str, remark: str) -> str:
+    """Return the line that installs a compiler; a comment if pip cannot."""
+    if compiler.startswith(f"{PROJECT}=="):
+        return f"pip install {compiler}  # {remark}"
+    return f"# {remark}: {compiler}"
 
 
 def model_source(model: str, report: Report) -> list[str]:
-    """Return the lines that bring the model: it is in the packaged suite, or in the repository at a commit."""
+    """Return the lines that bring the model.
+
+    It is in the packaged suite, or in the repository at a commit.
+    """
     digests = {side.models.get(model) for side in (report.base, report.head)}
     packaged = packaged_model(model)
-    if (
-        packaged is not None
-        and hashlib.sha256(packaged.read_bytes()).hexdigest() in digests
-    ):
-        return ["code-size-bot models --export models  # writes models/*.mlir"]
-    commits = {
-        name: side.source.sha
+    if packaged is not None:
+        digest = hashlib.sha256(packaged.read_bytes()).hexdigest()
+        if digest in digests:
+            return ["code-size-bot models --export models  # writes models/*.mlir"]
+    commits = [
+        f"{name} {side.source.sha[:_REVISION_CHARS]}"
         for name, side in (("base", report.base), ("head", report.head))
         if side.source.sha
-    }
+    ]
     if not commits:
         return []
-    return [
-        "# in the repository at"
-        f" {', '.join(f'{name} {sha[:_REVISION_CHARS]}' for name, sha in commits.items())}"
-    ]
+    return [f"# in the repository at {', '.join(commits)}"]
 
 
 def reproduction(
@@ -216,12 +240,12 @@ def reproduction(
 ) -> list[tuple[str, str]]:
     """Return pairs: a comment that names sides and compilers, and their command.
 
-    One pair where both have the same.
+    One pair if both sides have the same command.
     """
     pairs = []
     for names, command in by_command(commands).items():
-        about = "; ".join(
+        compilers = [
             f"{name}: {titled(clip(versions.get(name, ''), 48))}" for name in names
-        )
-        pairs.append((f"# {about}", command))
+        ]
+        pairs.append((f"# {'; '.join(compilers)}", command))
     return pairs

@@ -1,4 +1,4 @@
-"""Deduplication before and after: how many regions of each build it folds."""
+"""Draw deduplication before and after: how many regions of each build it folds."""
 
 from __future__ import annotations
 
@@ -61,20 +61,24 @@ class _Build:
 
     @property
     def is_known(self) -> bool:
-        """True where a side knows how many regions it folds."""
+        """True if a side knows how many regions it folds."""
         return self.base.folded is not None or self.head.folded is not None
 
     @property
     def counts(self) -> tuple[int, int, int, int] | None:
-        """Regions and folded regions of base, then of head; None where one has no exact value."""
-        base, head = (_exact(side) for side in (self.base, self.head))
+        """Regions and folded regions of base, then of head.
+
+        None if one of them has no exact value.
+        """
+        base = _exact(self.base)
+        head = _exact(self.head)
         if base is None or head is None:
             return None
         return (*base, *head)
 
     @property
     def is_changed(self) -> bool:
-        """True where both sides are known and have other numbers."""
+        """True if both sides are known and their numbers differ."""
         counts = self.counts
         return counts is not None and counts[:2] != counts[2:]
 
@@ -91,15 +95,18 @@ def _builds(facts: Facts) -> list[_Build]:
 
 
 def _build(delta: CellDelta) -> _Build:
-    regions, executables = (
-        delta.metrics[metric].sides for metric in (REGIONS, EXECUTABLES)
+    base_regions, head_regions = delta.metrics[REGIONS].sides
+    base_executables, head_executables = delta.metrics[EXECUTABLES].sides
+    varies = delta.unstable
+    return _Build(
+        delta,
+        base=deduplication_of(
+            delta.base, base_regions, base_executables, varies=varies
+        ),
+        head=deduplication_of(
+            delta.head, head_regions, head_executables, varies=varies
+        ),
     )
-    cells = (delta.base, delta.head)
-    base, head = (
-        deduplication_of(cell, formed, left, varies=delta.unstable)
-        for cell, formed, left in zip(cells, regions, executables, strict=True)
-    )
-    return _Build(delta, base, head)
 
 
 # The line of a comment.
@@ -108,16 +115,19 @@ def _build(delta: CellDelta) -> _Build:
 def folded_line(facts: Facts, limits: Limits) -> Sentence:
     """Return ``18 fewer regions are folded: 68 % → 61 % in `m` on every target``.
 
-    Empty where nothing changed.
+    Empty if nothing changed.
     """
     changed = [build for build in _builds(facts) if build.is_changed]
     directions = by(changed, _direction)
-    signs = [sign for sign in (-1, 1, 0) if sign in directions]
-    parts = [_direction_words(facts, directions[sign], limits) for sign in signs]
-    said = (
-        phrase(strong("Deduplication:"), " ", joined(parts, "; "), ".") if parts else ()
-    )
-    return Sentence(said, name="folded")
+    parts = [
+        _direction_words(facts, directions[sign], limits)
+        for sign in (-1, 1, 0)
+        if sign in directions
+    ]
+    if not parts:
+        return Sentence((), name="folded")
+    text = phrase(strong("Deduplication:"), " ", joined(parts, "; "), ".")
+    return Sentence(text, name="folded")
 
 
 def _direction(build: _Build) -> int:
@@ -129,7 +139,8 @@ def _direction(build: _Build) -> int:
 def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> Phrase:
     """Return the words about builds that all change in one direction.
 
-    Targets on which a model has the same counts compile the same program, which counts once.
+    If a model has the same counts on several targets, they compile the same program,
+    which counts once.
     """
     programs = {}
     for build in builds:
@@ -147,21 +158,26 @@ def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> 
 
 
 def _moved_words(change: int, regions_before: int, regions_after: int) -> str:
-    if change:
-        noun = "region is" if abs(change) == 1 else "regions are"
-        return f"{abs(change):,} {'fewer' if change < 0 else 'more'} {noun} folded"
-    return f"as many regions are folded, of {regions_before:,} → {regions_after:,}"
+    if not change:
+        return f"as many regions are folded, of {regions_before:,} → {regions_after:,}"
+    direction = "fewer" if change < 0 else "more"
+    noun = "regions are"
+    if abs(change) == 1:
+        noun = "region is"
+    return f"{abs(change):,} {direction} {noun} folded"
 
 
 # The table.
 
 
 def deduplication_table(facts: Facts, limits: Limits) -> Fold:
-    """Return the fold with a row for each build: first those that changed, then the others."""
+    """Return the fold with a row for each build: first those that changed."""
     builds = sorted(_builds(facts), key=_rank)
     footnotes = Footnotes(limits.failures)
-    shown = fair_in_order(builds, lambda build: build.delta.key.model, limits.changed)
-    rows = [_row(facts, build, footnotes) for build in shown]
+    shown_builds = fair_in_order(
+        builds, lambda build: build.delta.key.model, limits.changed
+    )
+    rows = [_row(facts, build, footnotes) for build in shown_builds]
     table = Table(
         _HEADERS,
         listing(rows, len(builds), "build"),
@@ -176,7 +192,10 @@ def deduplication_table(facts: Facts, limits: Limits) -> Fold:
 
 
 def _rank(build: _Build) -> tuple[int, CellKey]:
-    """Return what sorts builds: the most changed one first, on swapped sides too, then by name."""
+    """Return what sorts builds: the largest change first, then by name.
+
+    Swapped sides give the same order.
+    """
     regions_before, before, regions_after, after = build.counts or (0, 0, 0, 0)
     return -abs(after - before) - abs(regions_after - regions_before), build.delta.key
 
@@ -185,6 +204,8 @@ def _row(facts: Facts, build: _Build, footnotes: Footnotes) -> Row:
     sides = [build.head] if facts.report.adoption else [build.base, build.head]
     text_form = code_words("", facts.backends.get(build.delta.key.target, ""))
     code = _together(_near_code(side, footnotes) for side in sides)
+    if text_form and code[-1] == "B":
+        code = f"{code} of {text_form}"
     return (
         *facts.names(build.delta.key),
         _together(amount(side.regions, "count") for side in sides),
@@ -192,7 +213,7 @@ def _row(facts: Facts, build: _Build, footnotes: Footnotes) -> Row:
         _together(_folded_count(side, footnotes) for side in sides),
         _together(share_texts(sides)),
         _together(_near_count(side, footnotes) for side in sides),
-        f"{code} of {text_form}" if text_form and code[-1] == "B" else code,
+        code,
     )
 
 
@@ -231,22 +252,28 @@ def folded_shares(cells: Sequence[Cell]) -> list[str]:
 
 
 def folded_words(cell: Cell) -> str:
-    """Return `67 of 84 (80 %)`; `n/a` where it is not known."""
+    """Return `67 of 84 (80 %)`; `n/a` if it is not known."""
     side = _deduplication(cell)
     if side.folded is None:
         return UNKNOWN
     (text,) = share_texts([side])
     counts = f"{amount(side.folded, 'count')} of {amount(side.regions, 'count')}"
-    return counts if text == ABSENT else f"{counts} ({text})"
+    if text == ABSENT:
+        return counts
+    return f"{counts} ({text})"
 
 
 def _deduplication(cell: Cell) -> Deduplication:
-    regions, executables = (value_of(cell, metric) for metric in (REGIONS, EXECUTABLES))
+    regions = value_of(cell, REGIONS)
+    executables = value_of(cell, EXECUTABLES)
     return deduplication_of(cell, regions, executables, varies=bool(cell.others))
 
 
 def share_texts(sides: Sequence[Deduplication]) -> list[str]:
-    """Return the share of folded regions of each side, with the digits that tell them apart."""
+    """Return the share of folded regions of each side.
+
+    They have as many digits as it takes to tell them apart.
+    """
     return _share_texts([_share(side.folded, side.regions) for side in sides])
 
 
@@ -256,25 +283,27 @@ Share = tuple[Fraction, Fraction] | str  # its smallest and its largest value, o
 def _share(folded: Value, regions: Value) -> Share:
     if folded is None or regions is None:
         return UNKNOWN
-    least, most = ends(regions)
-    if not least:
+    fewest_regions, most_regions = ends(regions)
+    if not fewest_regions:
         return ABSENT
     low, high = ends(folded)
-    return Fraction(low, most), min(Fraction(high, least), Fraction(1))
+    return Fraction(low, most_regions), min(Fraction(high, fewest_regions), Fraction(1))
 
 
-def _share_texts(known: Sequence[Share]) -> list[str]:
-    every = sorted(
-        {part for share in known if isinstance(share, tuple) for part in share}
-    )
-    texts = dict(zip(every, shares(*every), strict=True))
-    return [_share_text(share, texts) for share in known]
+def _share_texts(folded_parts: Sequence[Share]) -> list[str]:
+    fractions = set[Fraction]()
+    for share in folded_parts:
+        if isinstance(share, tuple):
+            fractions.update(share)
+    ordered = sorted(fractions)
+    texts = dict(zip(ordered, shares(*ordered), strict=True))
+    return [_share_text(share, texts) for share in folded_parts]
 
 
 def _share_text(share: Share, texts: dict[Fraction, str]) -> str:
     if not isinstance(share, tuple):
         return share
     low, high = share
-    return (
-        texts[low] if low == high else f"{texts[low].removesuffix(' %')}..{texts[high]}"
-    )
+    if low == high:
+        return texts[low]
+    return f"{texts[low].removesuffix(' %')}..{texts[high]}"

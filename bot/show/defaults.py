@@ -1,4 +1,4 @@
-"""Changed defaults of compiler options in words."""
+"""Write the changed defaults of compiler options in words."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ _MOST_NAMED = 5
 
 
 def default_words(change: DefaultChange) -> str:
-    """Return `default of --x: auto → none`, or on which side the compiler does not report it."""
-    if change.base is None:
-        return (
-            f"default of {change.option}: not reported by base → {_value(change.head)}"
-        )
-    if change.head is None:
-        return (
-            f"default of {change.option}: {_value(change.base)} → not reported by head"
-        )
-    return f"default of {change.option}: {_value(change.base)} → {_value(change.head)}"
+    """Return `default of --x: auto → none`.
+
+    If only one side's compiler reports the default, return which one does not.
+    """
+    base = "not reported by base"
+    head = "not reported by head"
+    if change.base is not None:
+        base = _value(change.base)
+    if change.base is None or change.head is not None:
+        head = _value(change.head)
+    return f"default of {change.option}: {base} → {head}"
 
 
 def _value(value: str | None) -> str:
@@ -30,42 +31,46 @@ def _value(value: str | None) -> str:
 
 
 def tried_words(tried: TriedDefault) -> str:
-    """Return one changed default with what its experiment says, and of which dispatch."""
+    """Return one changed default, with its experiment and the dispatch of that."""
     trial = tried.tried
-    words = default_words(DefaultChange(tried.option, tried.base, tried.head))
     if trial.base:
-        words = (
+        default = (
             f"default of {tried.option}: {trial.base} (found by experiment) →"
             f" {_value(tried.head)}"
         )
+    else:
+        default = default_words(DefaultChange(tried.option, tried.base, tried.head))
     status = STATUS_WORDS[trial.status]
     if trial.restored_bytes is None or not trial.moved_bytes:
-        return f"{words} · {status}: {trial.why}"
+        return f"{default} · {status}: {trial.why}"
     percent = 100 * trial.restored_bytes // trial.moved_bytes
     where = f"{trial.dispatch} of {trial.model} on {trial.target}"
     return (
-        f"{words} · {status}: base's value undoes {percent} % of the change of {where}"
-        f" ({signed(trial.moved_bytes)})"
+        f"{default} · {status}: base's value undoes {percent} % of the change of"
+        f" {where} ({signed(trial.moved_bytes)})"
     )
 
 
 def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
-    """Yield a line for each default that an experiment says something about, then how many others changed."""
-    others = 0
+    """Yield a line for each default that an experiment says something about.
+
+    The last line has the number of the other defaults that changed.
+    """
+    without_effect = 0
     for tried in defaults:
         if tried.tried.status in (PROVED, PARTLY) or tried.base is not None:
             yield tried_words(tried)
         else:
-            others += 1
-    if others:
+            without_effect += 1
+    if without_effect:
         yield (
-            f"{plural(others, 'default')} that only head reports: no trial showed an"
-            " effect"
+            f"{plural(without_effect, 'default')} that only head reports: no trial"
+            " showed an effect"
         )
 
 
 def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
-    """Yield a line for each changed default, for unreported ones, and for options of one side."""
+    """Yield a line for each changed default, then for options that one side lacks."""
     yield from map(default_words, defaults.changed)
     if not defaults.changed:
         yield "no default that both compilers report changed"
@@ -75,17 +80,18 @@ def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
             f"{plural(len(options), 'default')} reported on one side only:"
             f" {_named(options)}"
         )
-    for side, other, names in (
+    for side, lacking_side, names in (
         ("base", "head", defaults.base_only),
         ("head", "base", defaults.head_only),
     ):
         if names:
             yield (
-                f"{plural(len(names), 'option')} of {side} that {other} does not have:"
-                f" {_named(names)}"
+                f"{plural(len(names), 'option')} of {side} that {lacking_side} does"
+                f" not have: {_named(names)}"
             )
 
 
-def _named(names: list[str] | tuple[str, ...]) -> str:
-    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+def _named(names: Sequence[str]) -> str:
+    text = ", ".join(names[:_MOST_NAMED])
+    hidden = len(names) - _MOST_NAMED
+    return f"{text} and {hidden:,} more" if hidden > 0 else text

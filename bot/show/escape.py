@@ -1,4 +1,4 @@
-"""Escapes: text of models, compilers and pull requests, made harmless for the place where it is shown.
+"""Make text of models, compilers and pull requests harmless where it is shown.
 
 Untrusted text is shown as code wherever that is possible: GitHub makes no mentions,
 issue links, commit links, URLs, emoji or formulas out of code. All functions take any
@@ -26,7 +26,8 @@ _HEX = re.compile(
 _GITHUB_ISSUE = re.compile(r"(?i)\b(gh)-(?=\d)")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])(?=[-=\s]|$)")
 _URL = re.compile(
-    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?",
+    r"(?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?"
+    r"(?:/[A-Za-z0-9._~/%?#=&+,:-]*)?",
     re.ASCII,
 )
 _LONGEST_URL = 2_000
@@ -35,16 +36,26 @@ _REMEMBERED = 1 << 11  # names and labels come again and again
 
 
 def visible(text: str) -> str:
-    """The text with control, format and bidi characters replaced, so that all of it can be seen."""
+    """Return the text with control, format and bidi characters replaced.
+
+    All of it can be seen then.
+    """
     if text.isprintable():
         return text
-    return "".join(
-        c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text
-    )
+    return "".join(map(_visible_character, text))
+
+
+def _visible_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if character.isspace() else "\ufffd"
 
 
 def clip(text: str, limit: int) -> str:
-    """At most `limit` characters, the middle left out: names differ at both ends."""
+    """Return at most `limit` characters, without the middle.
+
+    Names differ at both ends.
+    """
     if len(text) <= limit:
         return text
     tail = (limit - 1) // 3
@@ -52,32 +63,34 @@ def clip(text: str, limit: int) -> str:
 
 
 def clean(text: str, limit: int = 10_000) -> str:
-    """One line without terminal sequences, control, format and bidi characters."""
+    """Return one line without terminal sequences and invisible characters."""
     if text.isprintable() and len(text) <= limit and "  " not in text:
         return text.strip()
     return clip(" ".join(visible(_ANSI.sub("", text)).split()), limit)
 
 
 def clean_block(text: str) -> str:
-    """Several lines, each without terminal sequences, control, format and bidi characters."""
+    """Return several lines without terminal sequences and invisible characters."""
     plain = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
     return "\n".join(visible(line).rstrip() for line in plain.split("\n"))
 
 
 def _unhide(text: str) -> str:
-    return text.replace(
-        "<!--", "<!- -"
-    )  # or a name could pose as the hidden marker of a comment
+    """Return the text without the start of an HTML comment.
+
+    Otherwise a name could pose as the hidden marker of a comment.
+    """
+    return text.replace("<!--", "<!- -")
 
 
-def _backticks(text: str, least: int) -> str:
-    return "`" * max(
-        least, 1 + max((len(run) for run in re.findall("`+", text)), default=0)
-    )
+def _backticks(text: str, minimum: int) -> str:
+    """Return more backticks than there are in any row in the text."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(minimum, 1 + longest)
 
 
 def md_code(text: str) -> str:
-    """An inline code span, outside of tables; `(empty)` for nothing."""
+    """Return an inline code span for outside of tables; `(empty)` for nothing."""
     line = _unhide(clean(text)) or "(empty)"
     ticks = _backticks(line, 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -86,9 +99,10 @@ def md_code(text: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def md_cell(text: str) -> str:
-    """An inline code span inside a table, where a pipe ends the cell even in code.
+    """Return an inline code span for a table, where a pipe ends the cell even in code.
 
-    Parsers disagree about a backslash before an escaped pipe, so that one becomes U+2216.
+    Parsers disagree about a backslash before an escaped pipe, so that one becomes
+    U+2216.
     """
     lookalike = _BACKSLASHES_BEFORE_PIPE.sub(
         lambda run: "\u2216" * len(run.group()), clean(text)
@@ -97,7 +111,7 @@ def md_cell(text: str) -> str:
 
 
 def md_fence(text: str, language: str = "text") -> str:
-    """A fenced code block whose fence no line of the text can close."""
+    """Return a fenced code block whose fence no line of the text can close."""
     block = _unhide(clean_block(text)).strip("\n")
     ticks = _backticks(block, 3)
     return f"{ticks}{language}\n{block}\n{ticks}"
@@ -105,34 +119,40 @@ def md_fence(text: str, language: str = "text") -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def md_text(text: str) -> str:
-    """Running text on one line, without any meaning to Markdown or GitHub; also safe in a table."""
+    """Return one line of text without any meaning to Markdown or GitHub.
+
+    It is also safe in a table.
+    """
     line = _SPECIAL.sub(r"\\\1", clean(text))
     line = _LINKS.sub(rf"\1{_JOINER}", line)
     line = _HEX.sub(lambda run: _JOINER.join(re.findall(".{1,6}", run.group())), line)
     line = _GITHUB_ISSUE.sub(rf"\1{_JOINER}-", line)
-    return _LINE_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", line)
+    return _LINE_START.sub(_escaped_line_start, line)
+
+
+def _escaped_line_start(match: re.Match[str]) -> str:
+    """Return the start of a numbered item, a list item or an underline, escaped."""
+    if match[1]:
+        return f"{match[1]}\\{match[2]}"
+    return f"\\{match[3]}"
 
 
 def md_link(label: str, url: str) -> str:
-    """A link to an https page (or to this machine, in tests).
+    """Return a link to an https page (or to this machine, in tests).
 
-    The label alone where the URL is anything else.
+    For any other URL, return the label alone.
     """
     text = md_text(label)
     return f"[{text}](<{url}>)" if is_link(url) else text
 
 
 def is_link(url: str) -> bool:
-    """True for what is drawn as a link: an https page, or one of this machine."""
+    """Return True for a link that is drawn: an https page, or one of this machine."""
     return _URL.fullmatch(url) is not None and len(url) <= _LONGEST_URL
 
 
 def html_text(text: str) -> str:
-    """Text of an HTML element or attribute, on one line."""
-    line = (
-        _unhide(clean(text))
-        .replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-    )
+    """Return text for an HTML element or attribute, on one line."""
+    line = _unhide(clean(text)).replace("&", "&amp;")
+    line = line.replace("<", "&lt;").replace(">", "&gt;")
     return line.replace('"', "&quot;").replace("'", "&#39;")

@@ -1,4 +1,4 @@
-"""`explain`: what a report file says of one cell or dispatch, as blocks."""
+"""Draw what a report file says about a build or a dispatch, for `explain`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from bot.errors import InputError, UsageError
 from bot.show.blocks import (
     Block,
     Code,
+    Fold,
     Line,
     List,
     Phrase,
@@ -62,6 +63,7 @@ from bot.show.proofs import proof_line, root_proof_words
 from bot.show.renderers import print_blocks
 from bot.show.run_times import run_paragraphs
 from bot.show.why import (
+    DispatchLine,
     cause_words,
     component_row,
     dispatch_line,
@@ -72,21 +74,52 @@ from bot.show.why import (
 )
 
 _HINT = "name a report.json that `compare` wrote"
-_NAMES_TOLD, _MESSAGE_LINES = 8, 12
+_NAMES_LISTED = 8
+_MESSAGE_LINES = 12
 
 
 def explain(
     path: Path, model: str, target: str, dispatch: str | None, console: Console
 ) -> None:
-    """Tell what the report says of one cell, or of one of its dispatches.
+    """Print what the report says about one build, or about one of its dispatches.
 
     `model`, `target`, `dispatch`: names, short names of targets, or globs and
-    beginnings of one name. Raises InputError where the file is no report; UsageError
-    where a name is not in it, or several are meant.
+    beginnings of one name.
+
+    Raises:
+        InputError: the file is not a report.
+        UsageError: a name is not in the report, or matches several.
     """
-    path = path / "report.json" if path.is_dir() else path
+    report = _read_report(path)
+    backends = {**report.base.targets, **report.head.targets}
+    cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
+    key = _chosen_key(list(cells), model, target, backends)
+    cell = cells[key]
+    backend = backends.get(key.target, "")
+    deltas = tuple(map(_delta, cell.dispatches))
+    blocks: list[Block] = [Sentence(_title(key, cell))]
+    if dispatch is None:
+        blocks += _findings(report, key, backend)
+        blocks.append(Sentence(run_paragraphs(report.run_times).get(key, "")))
+        blocks += _cell(report, cell=cell, deltas=deltas, backend=backend)
+        for line in tried_lines(report.changed_defaults):
+            blocks.append(Sentence(clean(line)))
+    else:
+        for delta in _chosen_dispatches(deltas, dispatch):
+            blocks += _dispatch(report, key=key, delta=delta, backend=backend)
+    print_blocks(blocks, console)
+
+
+def _read_report(path: Path) -> ReportRow:
+    """Read a report file, or the `report.json` of a folder.
+
+    Raises:
+        InputError: the file cannot be read, or is not a report.
+    """
+    if path.is_dir():
+        path = path / "report.json"
     try:
-        report = report_of(path.read_bytes(), str(path), _HINT)
+        return report_of(path.read_bytes(), str(path), _HINT)
     except UnicodeDecodeError:
         raise InputError(
             "is not UTF-8 text, so it is not a report", where=str(path), hint=_HINT
@@ -95,87 +128,88 @@ def explain(
         raise InputError(
             f"cannot be read: {error.strerror}", where=str(path), hint=_HINT
         ) from None
-    cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
-    model = _chosen("model", model, [key.model for key in cells])
-    backends = {**report.base.targets, **report.head.targets}
-    short = short_names({key.target for key in cells}, backends)
-    key = CellKey(
-        model,
-        _chosen(
-            "target",
-            wanted=target,
-            names=[key.target for key in cells if key.model == model],
-            short=short,
-        ),
-    )
-    cell, backend = cells[key], backends.get(key.target, "")
-    why = f" ({cell.reason})" if cell.reason else ""
-    title = phrase(
-        code(key.model),
-        " on ",
-        code(key.target),
-        ": ",
-        strong(STATE_WORDS.get(cell.state, clean(cell.state))),
-        why,
-    )
-    deltas = tuple(map(_delta, cell.dispatches))
-    if dispatch is None:
-        defaults = [
-            Sentence(clean(line)) for line in tried_lines(report.changed_defaults)
-        ]
-        blocks = [
-            *_findings(report, key, backend),
-            Sentence(run_paragraphs(report.run_times).get(key, "")),
-            *_cell(report, cell=cell, deltas=deltas, backend=backend),
-            *defaults,
-        ]
-    else:
-        names = [
-            [side.name for side in (delta.head, delta.base) if side] for delta in deltas
-        ]
-        name = _chosen("dispatch", dispatch, [name for each in names for name in each])
-        chosen = [
-            delta for delta, each in zip(deltas, names, strict=True) if name in each
-        ]
-        blocks = [
-            block
-            for delta in chosen
-            for block in _dispatch(report, key=key, delta=delta, backend=backend)
-        ]
-    print_blocks([Sentence(title), *blocks], console)
+
+
+def _chosen_key(
+    keys: Sequence[CellKey], model: str, target: str, backends: Mapping[str, str]
+) -> CellKey:
+    """Return the build that the model and the target match.
+
+    Raises:
+        UsageError: none or several match.
+    """
+    model = _chosen("model", model, [key.model for key in keys])
+    targets = [key.target for key in keys if key.model == model]
+    short = short_names({key.target for key in keys}, backends)
+    return CellKey(model, _chosen("target", target, targets, short))
+
+
+def _title(key: CellKey, cell: ReportCellRow) -> Phrase:
+    state = strong(STATE_WORDS.get(cell.state, clean(cell.state)))
+    reason = f" ({cell.reason})" if cell.reason else ""
+    return phrase(code(key.model), " on ", code(key.target), ": ", state, reason)
+
+
+def _chosen_dispatches(
+    deltas: Sequence[DispatchDelta], dispatch: str
+) -> Iterator[DispatchDelta]:
+    """Yield the dispatches that have the matched name on head or on base.
+
+    Raises:
+        UsageError: no name matches, or several do.
+    """
+    names: list[str] = []
+    for delta in deltas:
+        names += _side_names(delta)
+    name = _chosen("dispatch", dispatch, names)
+    for delta in deltas:
+        if name in _side_names(delta):
+            yield delta
+
+
+def _side_names(delta: DispatchDelta) -> list[str]:
+    return [side.name for side in (delta.head, delta.base) if side]
 
 
 def _chosen(
-    what: str, wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None
+    noun: str,
+    pattern: str,
+    names: Sequence[str],
+    short: Mapping[str, str] | None = None,
 ) -> str:
-    """The one name that is meant: by itself, by a glob, by its short name, or by how it begins."""
-    known = list(dict.fromkeys(names))
-    matches = matching(known, wanted, short) or beginning(known, wanted, short)
-    if len(matches) > 1:
-        some = ", ".join(matches[:_NAMES_TOLD]) + (
-            ", …" if len(matches) > _NAMES_TOLD else ""
-        )
-        raise UsageError(
-            f"{wanted!r} matches several: {some}",
-            where=f"--{what}",
-            hint="name one of them",
-        )
+    """Return the name that matches: by itself, a glob, its short name or its beginning.
+
+    Raises:
+        UsageError: no name matches, or several do.
+    """
+    candidates = list(dict.fromkeys(names))
+    matches = matching(candidates, pattern, short)
     if not matches:
-        hint = near_or_known(wanted, known, short)
+        matches = beginning(candidates, pattern, short)
+    if not matches:
         raise UsageError(
-            f"the report has no {what} {wanted!r}", where=f"--{what}", hint=hint
+            f"the report has no {noun} {pattern!r}",
+            where=f"--{noun}",
+            hint=near_or_known(pattern, candidates, short),
+        )
+    if len(matches) > 1:
+        listed_names = ", ".join(matches[:_NAMES_LISTED])
+        if len(matches) > _NAMES_LISTED:
+            listed_names += ", …"
+        raise UsageError(
+            f"{pattern!r} matches several: {listed_names}",
+            where=f"--{noun}",
+            hint="name one of them",
         )
     return matches[0]
 
 
 def _delta(row: DispatchRow) -> DispatchDelta:
-    operations = dict(
-        sorted(row.operations.items(), key=lambda one: (-abs(one[1]), one[0]))
-    )
-    passed = (
-        PassChange(row.pass_name, operations, others=None) if row.pass_name else None
-    )
-    return replace(row, passed=passed)
+    """Return the row with the operations of its pass, the largest change first."""
+    if not row.pass_name:
+        return replace(row, passed=None)
+    counts = sorted(row.operations.items(), key=lambda item: (-abs(item[1]), item[0]))
+    return replace(row, passed=PassChange(row.pass_name, dict(counts), others=None))
 
 
 def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
@@ -186,9 +220,14 @@ def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
     for finding in report.verdict.findings:
         if (finding.model, finding.target) == (key.model, key.target):
             metric = metrics.get(finding.metric or "")
-            label = metric_words(metric, backend) if metric else "state"
-            said = f"{finding.level}: {label}: {finding.actual} (rule {finding.rule}: {finding.limit})"
-            yield Sentence((Span(said, kind_of(finding.level)),))
+            label = "state"
+            if metric:
+                label = metric_words(metric, backend)
+            text = (
+                f"{finding.level}: {label}: {finding.actual}"
+                f" (rule {finding.rule}: {finding.limit})"
+            )
+            yield Sentence((Span(text, kind_of(finding.level)),))
 
 
 def _cell(
@@ -197,69 +236,90 @@ def _cell(
     deltas: tuple[DispatchDelta, ...],
     backend: str,
 ) -> Iterator[Block]:
-    """Everything the report says of the cell: the sums first, then where they come from."""
-    status, commands = (
-        {"base": both.base or "", "head": both.head or ""}
-        for both in (cell.status, cell.command)
-    )
-    for side, failure in (("base", cell.failure.base), ("head", cell.failure.head)):
-        if failure and failure.message:
-            text = "\n".join(clean_block(failure.message).split("\n")[:_MESSAGE_LINES])
-            title = f"{side}: {clean(status.get(side) or 'failed')}"
-            yield section(title, Code(text, language="text"), name="failure")
+    """Yield what the report says about a build: first the sums, then their causes."""
+    yield from _failures(cell)
     if cell.cause or cell.why or deltas or cell.components:
         yield from _story(replace(cell, dispatches=deltas), backend)
     elif cell.state == "changed":
         yield Sentence((Span("the report has no reason", "warn"),))
-    own, rows = (
-        own_metrics(report.base.compiler.metrics, report.head.compiler.metrics),
-        [],
-    )
-    for id_ in (*METRIC_IDS, *own):
-        both, seen = cell.metrics.get(id_, Both[int](None, None)), cell.seen.get(id_)
-        one = MetricDelta(
-            id=id_,
-            base=both.base,
-            head=both.head,
-            seen=(seen.base or (), seen.head or ()) if seen else None,
-            own=own.get(id_),
-        )
-        if one.base != one.head or one.is_open:
-            unit = one.quantity.unit
-            words = (
-                metric_words(one.quantity, backend),
-                sides(*one.sides, unit),
-                change(*one.sides, unit),
-            )
-            rows.append(tuple(map(phrase, words)))
-    yield Table(
-        ("metric", "base → head", "change"),
-        listed(rows),
-        caption=phrase("Metrics that changed"),
-    )
+    yield _changed_metrics(report, cell, backend)
     key = CellKey(cell.model, cell.target)
     causes = [_root_cause(root) for root in report.root_causes if key in root.cells]
-    about = "Root causes of this build, with their bytes over all builds"
-    yield section(about, List(listed(causes)), name="causes")
+    yield section(
+        "Root causes of this build, with their bytes over all builds",
+        List(listed(causes)),
+        name="causes",
+    )
     yield section(
         "What deduplication left behind",
         List(family_lines(cell.families)),
         name="families",
     )
+    yield section("To reproduce", *_reproduction(report, cell), name="reproduce")
+
+
+def _failures(cell: ReportCellRow) -> Iterator[Block]:
+    """Yield the first lines that the compiler of each failed side printed."""
+    for side, failure, status in (
+        ("base", cell.failure.base, cell.status.base),
+        ("head", cell.failure.head, cell.status.head),
+    ):
+        if failure and failure.message:
+            lines = clean_block(failure.message).split("\n")[:_MESSAGE_LINES]
+            message = Code("\n".join(lines), language="text")
+            yield section(
+                f"{side}: {clean(status or 'failed')}", message, name="failure"
+            )
+
+
+def _changed_metrics(report: ReportRow, cell: ReportCellRow, backend: str) -> Table:
+    """Return the table of the metrics that differ between the sides."""
+    compiler_metrics = own_metrics(
+        report.base.compiler.metrics, report.head.compiler.metrics
+    )
+    rows: list[Row] = []
+    for metric_id in (*METRIC_IDS, *compiler_metrics):
+        values = cell.metrics.get(metric_id, Both[int](None, None))
+        repeats = cell.seen.get(metric_id)
+        delta = MetricDelta(
+            id=metric_id,
+            base=values.base,
+            head=values.head,
+            seen=(repeats.base or (), repeats.head or ()) if repeats else None,
+            own=compiler_metrics.get(metric_id),
+        )
+        if delta.base != delta.head or delta.is_open:
+            unit = delta.quantity.unit
+            label = metric_words(delta.quantity, backend)
+            rows.append(
+                (
+                    phrase(label),
+                    phrase(sides(*delta.sides, unit)),
+                    phrase(change(*delta.sides, unit)),
+                )
+            )
+    return Table(
+        ("metric", "base → head", "change"),
+        listed(rows),
+        caption=phrase("Metrics that changed"),
+    )
+
+
+def _reproduction(report: ReportRow, cell: ReportCellRow) -> list[Code]:
     versions = {
         "base": report.base.compiler.version,
         "head": report.head.compiler.version,
     }
-    lines = [
-        Code(f"{clean(about)}\n{clean(command)}")
-        for about, command in reproduction(versions, commands)
+    commands = {"base": cell.command.base or "", "head": cell.command.head or ""}
+    return [
+        Code(f"{clean(remark)}\n{clean(command)}")
+        for remark, command in reproduction(versions, commands)
     ]
-    yield section("To reproduce", *lines, name="reproduce")
 
 
 def _root_cause(root: RootRow) -> Phrase:
     """Return a root cause with its bytes, and what its experiments say."""
-    tried = ""
+    ending = ""
     if root.proof.members:
         tried = root_proof_words(
             root.proof,
@@ -269,152 +329,175 @@ def _root_cause(root: RootRow) -> Phrase:
             dispatches=root.dispatches,
             total=root.bytes,
         )
-    ending = f"; {clean(tried)}" if tried else ""
+        if tried:
+            ending = f"; {clean(tried)}"
     return phrase(
         strong(cause_words(root.cause)),
         f": {clean(root.what)}: {signed(root.bytes.net_bytes)}{ending}",
     )
 
 
-def _story(why: Explanation, backend: str) -> Iterator[Block]:
-    yield Sentence(phrase(why_words(why), "."))
+def _story(explanation: Explanation, backend: str) -> Iterator[Block]:
+    yield Sentence(phrase(why_words(explanation), "."))
     rows = list[Row]()
-    for cause, size, parts in waterfall(why):
-        rows += [(name_cell(cause), "", size), *(("", *part) for part in parts)]
+    for cause, size, parts in waterfall(explanation):
+        rows.append((name_cell(cause), "", size))
+        rows += [("", *part) for part in parts]
     yield Table(
         ("cause", "part", "change"),
         listed(rows),
         numbers_from=2,
         caption="The artifact's change by cause",
     )
-    alike = by(
-        why.dispatches,
+    groups = by(
+        explanation.dispatches,
         lambda delta: (delta.cause, delta.note, delta.base is None, delta.head is None),
     )
-    title = (
-        f"Dispatches that changed ({len(why.dispatches):,}; --dispatch NAME shows more)"
-    )
-    yield section(
-        title,
-        *(block for deltas in alike.values() for block in _change(deltas, backend)),
-        name="dispatches",
-    )
-    yield Sentence(rest(why), small=True)
+    blocks: list[Block] = []
+    for deltas in groups.values():
+        blocks += _change(deltas, backend)
+    count = len(explanation.dispatches)
+    title = f"Dispatches that changed ({count:,}; --dispatch NAME shows more)"
+    yield section(title, *blocks, name="dispatches")
+    yield Sentence(rest(explanation), small=True)
     headers = (
         "component",
         "dispatch sites",
         f"{_label('code', backend)}, base → head",
         "stack frame, base → head",
     )
-    components: list[Row] = [
-        (name_cell(name), *sizes) for name, *sizes in map(component_row, why.components)
-    ]
+    components: list[Row] = []
+    for component in explanation.components:
+        name, *sizes = component_row(component)
+        components.append((name_cell(name), *sizes))
     yield Table(headers, listed(components), caption="Components that changed")
 
 
-def _change(alike: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
-    """One change, and the dispatches that it is true of: lines, as names are long and terminals narrow."""
-    lines, equal = [dispatch_line(delta) for delta in alike], list[str]()
-    count = f", {plural(len(alike), 'dispatch')}" if len(alike) > 1 else ""
+def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
+    """Yield one change, and a list of the dispatches that have it.
+
+    A list, and not a table, as names are long and terminals are narrow.
+    """
+    lines = [dispatch_line(delta) for delta in deltas]
+    count = ""
+    if len(deltas) > 1:
+        count = f", {plural(len(deltas), 'dispatch')}"
     note = f": {lines[0].note}" if lines[0].note else ""
     yield Sentence(phrase(strong(lines[0].cause), count, note))
-    shown = []
+    items: list[Line] = []
+    equal_names: list[str] = []
     for line in lines:
         numbers = [
-            f"{_label(name, backend)} {one.text}"
-            for name, one in line.numbers.items()
-            if one.differs
+            f"{_label(name, backend)} {figure.text}"
+            for name, figure in line.numbers.items()
+            if figure.differs
         ]
         if numbers:
-            where = phrase(f"in {line.component}: {', '.join(numbers)}")
-            shown.append(Line(name_cell(line.name), where, phrase(line.passed)))
+            detail = phrase(f"in {line.component}: {', '.join(numbers)}")
+            items.append(Line(name_cell(line.name), detail, phrase(line.passed)))
         else:
-            equal.append(line.name)
-    if equal:
-        shown.append(
-            Line(
-                phrase(
-                    f"all numbers equal ({len(equal):,}): ",
-                    joined(map(name_cell, equal), ", "),
-                ),
-                (),
-            )
-        )
-    yield List(listed(shown))
+            equal_names.append(line.name)
+    if equal_names:
+        names = joined(map(name_cell, equal_names), ", ")
+        text = phrase(f"all numbers equal ({len(equal_names):,}): ", names)
+        items.append(Line(text, ()))
+    yield List(listed(items))
 
 
 def _label(label: str, backend: str) -> str:
-    return code_words(label, backend) if label == "code" else label
+    if label == "code":
+        return code_words(label, backend)
+    return label
 
 
 def _dispatch(
     report: ReportRow, key: CellKey, delta: DispatchDelta, backend: str
 ) -> Iterator[Block]:
-    line, known = dispatch_line(delta), delta.head or delta.base
-    kind = f" ({clean(known.kind)}, in {clean(known.executable)})" if known else ""
-    how = f"matched by {line.matched}" if delta.base and delta.head else line.matched
-    said = Sentence(phrase(strong(line.cause), f" in {line.component}; {how}"))
-    yield section(
-        phrase(code(delta.name), kind),
-        said,
-        Sentence(phrase(line.note)),
-        name="dispatch",
-    )
-    if delta.passed:
-        most = " most" if len(delta.passed.operations) == PASS_OPERATIONS else ""
-        rows = [
-            (name_cell(name), phrase(signed(n, "count")))
-            for name, n in delta.passed.operations.items()
-        ]
-        table = Table(("operation", "change"), listed(rows))
-        yield section(
-            f"After {delta.passed.name} the sides differ{most} in", table, name="pass"
-        )
-    elif delta.untraced or delta.cause == "codegen":
-        yield Sentence(
-            (Span(f"no pass is named: {clean(delta.untraced or NOT_TRACED)}", "warn"),)
-        )
+    """Yield what the report says about one dispatch."""
+    line = dispatch_line(delta)
+    yield _dispatch_heading(delta, line)
+    yield from _pass_blocks(delta)
     numbers = [
-        (phrase(_label(name, backend)), phrase(one.text))
-        for name, one in line.numbers.items()
-        if one.known
+        (phrase(_label(name, backend)), phrase(figure.text))
+        for name, figure in line.numbers.items()
+        if figure.known
     ]
     yield Table(("", "base → head"), listed(numbers))
     yield from _experiments(delta)
     for name, side in (("base", delta.base), ("head", delta.head)):
-        yield Sentence(
-            phrase(f"{name}: {side.strategy}" if side and side.strategy else "")
-        )
+        if side and side.strategy:
+            yield Sentence(phrase(f"{name}: {side.strategy}"))
     text = "\n".join(clean_block(row).replace("\n", " ") for row in delta.diff)
     yield section(
         "The smallest piece that differs", Code(text, language="diff"), name="diff"
     )
     if delta.passed or delta.untraced or delta.attribution:
-        names = {"model": key.model, "target": key.target, "dispatch": delta.name}
-        for name, compiler in (
-            ("base", report.base.compiler),
-            ("head", report.head.compiler),
-        ):
-            names[name] = compiler.spec.rpartition(RESOLVED)[2] or "SPEC"
-        trace = " ".join(
-            (
-                "code-size-bot trace",
-                *(f"--{name} {shlex.quote(text)}" for name, text in names.items()),
-            )
-        )
         yield section(
             "All passes, with the --config of the comparison",
-            Code(clean(trace)),
+            Code(clean(_trace_command(report, key, delta))),
             name="trace",
         )
 
 
+def _dispatch_heading(delta: DispatchDelta, line: DispatchLine) -> Fold:
+    kind = ""
+    kernel = delta.head or delta.base
+    if kernel:
+        kind = f" ({clean(kernel.kind)}, in {clean(kernel.executable)})"
+    match = line.matched
+    if delta.base and delta.head:
+        match = f"matched by {match}"
+    summary = phrase(strong(line.cause), f" in {line.component}; {match}")
+    return section(
+        phrase(code(delta.name), kind),
+        Sentence(summary),
+        Sentence(phrase(line.note)),
+        name="dispatch",
+    )
+
+
+def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
+    """Yield the operations in which the sides differ after the parting pass.
+
+    Without a named pass, yield why there is none.
+    """
+    if delta.passed:
+        operations = delta.passed.operations
+        rows = [
+            (name_cell(name), phrase(signed(count, "count")))
+            for name, count in operations.items()
+        ]
+        degree = " most" if len(operations) == PASS_OPERATIONS else ""
+        yield section(
+            f"After {delta.passed.name} the sides differ{degree} in",
+            Table(("operation", "change"), listed(rows)),
+            name="pass",
+        )
+    elif delta.untraced or delta.cause == "codegen":
+        reason = clean(delta.untraced or NOT_TRACED)
+        yield Sentence((Span(f"no pass is named: {reason}", "warn"),))
+
+
+def _trace_command(report: ReportRow, key: CellKey, delta: DispatchDelta) -> str:
+    options = {
+        "model": key.model,
+        "target": key.target,
+        "dispatch": delta.name,
+        "base": report.base.compiler.spec.rpartition(RESOLVED)[2] or "SPEC",
+        "head": report.head.compiler.spec.rpartition(RESOLVED)[2] or "SPEC",
+    }
+    arguments = ["code-size-bot trace"]
+    for name, value in options.items():
+        arguments.append(f"--{name} {shlex.quote(value)}")
+    return " ".join(arguments)
+
+
 def _experiments(delta: DispatchDelta) -> Iterator[Block]:
-    """Show the bytes of a dispatch's change by phase, and the experiment with its configuration."""
+    """Yield the bytes of a dispatch's change by phase, and what its proof says."""
     parts = delta.attribution or {}
     rows = [
-        (phrase(words), phrase(signed(parts[phase])))
-        for phase, words in PHASE_WORDS.items()
+        (phrase(label), phrase(signed(parts[phase])))
+        for phase, label in PHASE_WORDS.items()
         if phase in parts
     ]
     table = Table(("phase", "change"), listed(rows))

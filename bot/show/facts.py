@@ -1,4 +1,4 @@
-"""What every view asks of a report: cells by state, findings by cell, short names, cells in words."""
+"""Index a report for the views: builds by state, findings by build, and names."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bot.show.blocks import (
     Limits,
     Listing,
     Phrase,
+    Span,
     code,
     first,
     joined,
@@ -29,15 +30,10 @@ from bot.show.blocks import (
 from bot.show.escape import clip
 from bot.show.filters import plural
 
-STACK_LIMIT_BYTES = (
-    32_768  # The compiler's default for `--iree-llvmcpu-stack-allocation-limit`
-)
-MARKS = {
-    "fail": "❌",
-    "warn": "⚠️",
-    "accepted": "☑️",
-    "known": "◽",
-}  # Marks of findings
+STACK_LIMIT_BYTES = 32_768
+"""The compiler's default for `--iree-llvmcpu-stack-allocation-limit`."""
+MARKS = {"fail": "❌", "warn": "⚠️", "accepted": "☑️", "known": "◽"}
+"""The marks of findings."""
 STATE_WORDS = {
     "same": "the same",
     "changed": "changed",
@@ -53,7 +49,7 @@ VALUE_LIMIT = 300  # Characters of a note, or of another value that is not ours
 
 
 class Naming(Protocol):
-    """What cells are named by, with the attributes of Facts."""
+    """What builds are named by, with the attributes of Facts."""
 
     @property
     def short(self) -> Mapping[str, str]:
@@ -61,11 +57,11 @@ class Naming(Protocol):
 
     @property
     def measured_targets(self) -> frozenset[str]:
-        """The targets of which `every target` is said."""
+        """The targets that `every target` stands for."""
 
     @property
     def models(self) -> frozenset[str]:
-        """The models of which `every model` is said."""
+        """The models that `every model` stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +69,9 @@ class Facts:
     """A report, indexed."""
 
     report: Report
-    states: Mapping[
-        str, Sequence[CellDelta]
-    ]  # every state → its cells, in order of their keys
-    findings: Mapping[CellKey, Sequence[Finding]]  # cell → its findings, worst first
+    # every state → its builds, in order of their keys
+    states: Mapping[str, Sequence[CellDelta]]
+    findings: Mapping[CellKey, Sequence[Finding]]  # build → its findings, worst first
     deltas: Mapping[CellKey, CellDelta]
     short: Mapping[str, str]  # target → the name for narrow columns; unique
     # measured_targets, models: those that have a cell which is more than unmeasured
@@ -86,54 +81,60 @@ class Facts:
     # the root causes that are explained, in the order of their numbers (from 1): those
     # that hold most of a failing build come first
     roots: Sequence[RootCause]
-    unexplained: Sequence[
-        RootCause
-    ]  # the others, such as code whose passes were not traced
-    # cell → bytes and number of the root causes that have a part in it, the largest
+    # the other root causes, such as code whose passes were not traced
+    unexplained: Sequence[RootCause]
+    # build → bytes and number of the root causes that have a part in it, the largest
     # first; 0 is the number of all that is not explained
     causes: Mapping[CellKey, Sequence[tuple[int, int]]]
-    state_words: Mapping[
-        str, str
-    ]  # state → its words, which are true of a first report, too
+    # state → its words, which are true of a first report, too
+    state_words: Mapping[str, str]
 
     def label(self, metric: Metric, key: CellKey) -> str:
-        """What a metric is called in a cell."""
+        """Return what a metric is called in a build."""
         return metric_words(metric, self.backends.get(key.target, ""))
 
     def mark(self, key: CellKey) -> str:
-        """`fail`, `accepted`, `warn` or nothing: the worst finding of a cell, where accepted ones do not fail."""
+        """Return `fail`, `accepted`, `warn` or nothing: the mark of the worst finding.
+
+        An accepted finding does not fail.
+        """
         worst = self.worst(key)
         return mark_of(worst) if worst else ""
 
     def worst(self, key: CellKey) -> Finding | None:
-        """The worst finding of a cell; those that base had are none of this change."""
-        news = worst_first(one for one in self.findings.get(key, ()) if not one.known)
+        """Return the worst finding of a build, without those that base had."""
+        findings = self.findings.get(key, ())
+        news = worst_first(finding for finding in findings if not finding.known)
         return whole_of(news[0], news) if news else None
 
     def level(self, key: CellKey) -> str:
-        """`fail`, `warn` or nothing: what the cell does to the verdict."""
+        """Return `fail`, `warn` or nothing: what the build does to the verdict."""
         mark = self.mark(key)
-        return "warn" if mark == "accepted" else mark
+        if mark == "accepted":
+            return "warn"
+        return mark
 
     def names(self, key: CellKey) -> tuple[Phrase, Phrase]:
-        """Model and target of a cell in two columns of a table."""
-        return name_cell(clip(key.model, NAME_LIMIT)), name_cell(
-            self.short.get(key.target, key.target)
-        )
+        """Return model and target of a build for two columns of a table."""
+        target = self.short.get(key.target, key.target)
+        return name_cell(clip(key.model, NAME_LIMIT)), name_cell(target)
 
     def named(self, key: CellKey, to: str = "") -> Phrase:
-        """A cell in running text, ``model` on `target``; `to`: where the model leads."""
+        """Return a build in running text, ``model` on `target``.
+
+        `to`: the address that the model is a link to.
+        """
         return phrase(
             code(clip(key.model, NAME_LIMIT), to), " on ", code(self.short[key.target])
         )
 
     @property
     def planned(self) -> int:
-        """How many cells there are but for those that are left out on purpose."""
+        """The number of builds, without those that are left out on purpose."""
         return sum(not delta.excused for delta in self.report.deltas)
 
     def count(self, *states: str) -> int:
-        """How many cells are in these states."""
+        """Return how many builds are in these states."""
         return sum(len(self.states[state]) for state in states)
 
 
@@ -147,41 +148,43 @@ def build_facts(report: Report) -> Facts:
         findings[finding.key].append(finding)
     targets = {delta.key.target for delta in report.deltas}
     backends = {**report.base.targets, **report.head.targets}
-    cells = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
-    measured, models = (
-        frozenset(key.target for key in cells),
-        frozenset(key.model for key in cells),
-    )
-    deltas = {delta.key: delta for delta in report.deltas}
+    measured = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
     roots = _numbered_roots(report)
     unexplained = [root for root in report.root_causes if not is_explained(root)]
-    short = short_names(targets, backends)
-    words = STATE_WORDS | ({"newly-broken": "failing"} if report.adoption else {})
+    state_words = dict(STATE_WORDS)
+    if report.adoption:
+        state_words["newly-broken"] = "failing"
     return Facts(
         report=report,
         states=states,
         findings=dict(findings),
-        deltas=deltas,
-        short=short,
-        measured_targets=measured,
-        models=models,
+        deltas={delta.key: delta for delta in report.deltas},
+        short=short_names(targets, backends),
+        measured_targets=frozenset(key.target for key in measured),
+        models=frozenset(key.model for key in measured),
         backends=backends,
         roots=roots,
         unexplained=unexplained,
         causes=_causes_of_cells(roots, unexplained),
-        state_words=words,
+        state_words=state_words,
     )
 
 
 def is_explained(root: RootCause) -> bool:
-    """Return whether a root cause says what changed, and not only that the code is different."""
+    """Return whether a root cause says what changed.
+
+    One that says only that the code is different is not explained.
+    """
     if root.cause is None:
         return False
     return root.cause != "codegen" or root.passed is not None or bool(root.parts)
 
 
 def _numbered_roots(report: Report) -> list[RootCause]:
-    """Return the explained root causes: first those that hold most of a failing build, then the largest."""
+    """Return the explained root causes.
+
+    First come those that hold most of a failing build, then the largest.
+    """
     explained = [root for root in report.root_causes if is_explained(root)]
     failing = {
         finding.key for finding in report.verdict.news if mark_of(finding) == "fail"
@@ -198,7 +201,7 @@ def _numbered_roots(report: Report) -> list[RootCause]:
 def _causes_of_cells(
     roots: Sequence[RootCause], unexplained: Sequence[RootCause]
 ) -> dict[CellKey, list[tuple[int, int]]]:
-    """Return, by cell, bytes and number of the causes in it, the largest first.
+    """Return, by build, bytes and number of the causes in it, the largest first.
 
     0 stands for all unexplained ones.
     """
@@ -207,10 +210,10 @@ def _causes_of_cells(
         for key, size in root.by_cell.items():
             if size:
                 causes[key].append((size, number))
-    rest: Counter[CellKey] = Counter()
+    unexplained_bytes: Counter[CellKey] = Counter()
     for root in unexplained:
-        rest.update(root.by_cell)
-    for key, size in rest.items():
+        unexplained_bytes.update(root.by_cell)
+    for key, size in unexplained_bytes.items():
         if size:
             causes[key].append((size, 0))
     for sizes in causes.values():
@@ -221,44 +224,46 @@ def _causes_of_cells(
 
 
 def builds(facts: Facts, count: int) -> str:
-    """`2 of 32 builds`: cells among all that were planned."""
+    """Return `2 of 32 builds`: builds among all that were planned."""
     return f"{count:,} of {plural(facts.planned, 'build')}"
 
 
 def whole_of(finding: Finding, findings: Iterable[Finding]) -> Finding:
-    """The finding about the whole artifact for one about a part, where that is as bad.
+    """Return the finding about the whole artifact that covers one about a part.
 
-    Any other finding itself.
+    It has to be as bad. Otherwise return the finding itself.
     """
     if finding.metric not in ARTIFACT_PARTS:
         return finding
-    wholes = (
-        one
-        for one in findings
-        if (one.key, one.metric) == (finding.key, "artifact_bytes")
-    )
-    return next((one for one in wholes if mark_of(one) == mark_of(finding)), finding)
+    for whole in findings:
+        is_whole = whole.key == finding.key and whole.metric == "artifact_bytes"
+        if is_whole and mark_of(whole) == mark_of(finding):
+            return whole
+    return finding
 
 
 def mark_of(finding: Finding) -> str:
-    """`fail` or `warn`.
+    """Return `fail` or `warn`.
 
-    `accepted` for a failing finding that was, `known` for one that base had.
+    Return `accepted` for a failing finding that was accepted, and `known` for one that
+    base had, too.
     """
     if finding.known:
         return "known"
-    return finding.level if finding.accepted is None else "accepted"
+    if finding.accepted is not None:
+        return "accepted"
+    return finding.level
 
 
 def worst_first(news: Iterable[Finding]) -> list[Finding]:
-    """Failing findings, accepted ones, warnings; the order within each is kept."""
+    """Return failing findings, accepted ones, warnings, each in their order."""
     return sorted(
         news, key=lambda finding: ("fail", "accepted", "warn").index(mark_of(finding))
     )
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
-    """Target → its short name, as it is shown."""
+    """Return target → its short name, as it is shown."""
     return {
         target: clip(short, NAME_LIMIT)
         for target, short in selecting.short_names(targets, backends).items()
@@ -266,17 +271,21 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 
 
 def broken_alike(delta: CellDelta) -> bool:
-    """True where neither side compiles, and both end in the same way: not refused on one and crashed on the other."""
+    """Return True if neither side compiles, and both fail in the same way.
+
+    A build that one side's stack gate refuses and the other's compiler crashes on does
+    not count.
+    """
     return delta.state == "broken" and outcome(delta.base) == outcome(delta.head)
 
 
 def is_over(cell: Cell | None) -> bool:
-    """True where the compiler's stack gate refuses the cell."""
+    """Return True if the compiler's stack gate refuses the build."""
     return cell is not None and cell.status == "over-stack-limit"
 
 
 def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
-    """Model → targets, in order."""
+    """Return model → targets, in order."""
     models: dict[str, list[str]] = {}
     for key in keys:
         models.setdefault(key.model, []).append(key.target)
@@ -284,58 +293,65 @@ def by_model(keys: Iterable[CellKey]) -> dict[str, list[str]]:
 
 
 def cells_phrase(facts: Naming, keys: Sequence[CellKey], limit: int) -> Phrase:
-    """Cells in words, with about `limit` names: `` `bert`, `vit` on `cuda`, `rocm`.
+    """Return builds in words, with about `limit` names.
 
-    `gpt2` on `cuda`; 7 more cells ``.
-
-    Models with the same targets are taken together.
+    `` `bert`, `vit` on `cuda`, `rocm`; `gpt2` on `cuda`; 7 more builds ``. Models with
+    the same targets are taken together.
     """
     shapes: dict[tuple[str, ...], list[str]] = {}
     for model, targets in by_model(keys).items():
         shapes.setdefault(tuple(targets), []).append(model)
-    parts, told, room = [], 0, limit
-    for where, models in shapes.items():
-        everywhere = len(models) > 1 and set(models) == facts.models
-        shown = models if everywhere else models[: max(1, room)]
-        # a model's name leads to the cell where there is one alone
-        to = [
-            cell_address(CellKey(model, where[0])) if len(where) == 1 else ""
-            for model in shown
-        ]
-        named = [
-            (code(clip(model, NAME_LIMIT), at),)
-            for model, at in zip(shown, to, strict=True)
-        ]
-        who = phrase("every model") if everywhere else joined(named, ", ")
-        parts.append(phrase(who, " on ", targets_phrase(facts, where[: max(1, limit)])))
-        told, room = (
-            told + len(shown) * min(len(where), max(1, limit)),
-            room - len(shown) - len(where) + 1,
-        )
+    parts = []
+    named_builds = 0
+    room = limit
+    most_targets = max(1, limit)
+    for shared_targets, models in shapes.items():
+        if len(models) > 1 and set(models) == facts.models:
+            named_models = models
+            subject = phrase("every model")
+        else:
+            named_models = models[: max(1, room)]
+            links = [(_model_link(model, shared_targets),) for model in named_models]
+            subject = joined(links, ", ")
+        where = targets_phrase(facts, shared_targets[:most_targets])
+        parts.append(phrase(subject, " on ", where))
+        named_builds += len(named_models) * min(len(shared_targets), most_targets)
+        room -= len(named_models) + len(shared_targets) - 1
         if room <= 0:
             break
-    rest = len(keys) - told
-    return joined(
-        [*parts, *([phrase(plural(rest, "more build"))] if rest else [])], "; "
-    )
+    unnamed = len(keys) - named_builds
+    if unnamed:
+        parts.append(phrase(plural(unnamed, "more build")))
+    return joined(parts, "; ")
+
+
+def _model_link(model: str, targets: Sequence[str]) -> Span:
+    """Return a model's name, which leads to its build if it has only one target."""
+    address = ""
+    if len(targets) == 1:
+        address = cell_address(CellKey(model, targets[0]))
+    return code(clip(model, NAME_LIMIT), address)
 
 
 def targets_phrase(facts: Naming, targets: Sequence[str]) -> Phrase:
-    """Targets in words."""
+    """Return targets in words."""
     if len(targets) > 1 and set(targets) == facts.measured_targets:
         return phrase("every target")
     return joined([(code(facts.short[target]),) for target in targets], ", ")
 
 
 def counted(title: str, count: int, facts: Facts) -> Phrase:
-    """**Over the limit** (4 of 32 builds)."""
+    """Return `**Fails the check** (4 of 32 builds)`."""
     if title == STATE_WORDS["newly-broken"].capitalize():
         title = facts.state_words["newly-broken"].capitalize()
     return phrase(strong(title), f" ({builds(facts, count)})")
 
 
 def is_lost(delta: CellDelta, finding: Finding) -> bool:
-    """True of a finding that warns of a build which was not measured: the first sentence counts these."""
+    """Return True for a warning about a build that was not measured.
+
+    The first sentence counts these.
+    """
     return (
         delta.state == "unmeasured"
         and finding.metric is None
@@ -344,8 +360,8 @@ def is_lost(delta: CellDelta, finding: Finding) -> bool:
 
 
 def notes(report: Report, limits: Limits) -> Listing[str]:
-    """What broke or was left out while the report was made, and what each side says of itself."""
-    every = [*report.notes]
+    """Return what broke or was left out in the report, and the notes of each side."""
+    texts = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
-        every += [f"{name}: {note}" for note in side.notes]
-    return first([clip(note, VALUE_LIMIT) for note in every], limits.failures, "note")
+        texts += [f"{name}: {note}" for note in side.notes]
+    return first([clip(text, VALUE_LIMIT) for text in texts], limits.failures, "note")

@@ -1,9 +1,9 @@
-"""Builds without a usable artifact: what the compiler said, by what refused them, and what was not measured."""
+"""Draw builds without a usable artifact: what the compiler said, and missing builds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bot.core.delta import CellDelta
 from bot.core.policy import RAN_OUT, is_local
@@ -31,12 +31,14 @@ from bot.show.facts import Facts, cells_phrase, counted
 from bot.show.filters import amount, plural
 
 MOST_NAMES = 12  # The most builds that a line names
-_LINE_CHARS, _LINES_WORTH_READING = 200, 400
+_LINE_CHARS = 200
+_LINES_WORTH_READING = 400
 _REASON_CHARS = 300
-# Where a compiler ran is nobody's business, and says nothing to those who read
-# elsewhere: the last part is enough.
+# The folder where a compiler ran is private, and readers elsewhere have no use for it.
+# The last part of the path is enough.
 _ABSOLUTE_PATH = re.compile(
-    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
+    r"(?<![\w.:/<>\\])(?:/[^\s/:\"'`<>()\[\],;=]+)+/(?=[^\s/])"
+    r"|(?<!\w)[A-Za-z]:\\(?:[^\s\\:\"']+\\)*"
 )
 _FIGURES = re.compile(r"\d+")
 _SHARED_MEMORY = re.compile(
@@ -55,55 +57,60 @@ _STAGES = {
 
 
 def trimmed(message: str, lines: int) -> tuple[str, int]:
-    """The first lines of a message without absolute paths, and how many more there are."""
-    worth = [
-        line
-        for line in clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS]).split(
-            "\n"
-        )
-        if line.strip()
-    ]
-    shown = [
+    """Return the first lines of a message, and how many follow.
+
+    Absolute paths are cut to their last part.
+    """
+    text = clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS])
+    full_lines = [line for line in text.split("\n") if line.strip()]
+    first_lines = [
         clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS)
-        for line in worth[:lines]
+        for line in full_lines[:lines]
     ]
-    return "\n".join(shown), len(worth) - len(shown)
+    return "\n".join(first_lines), len(full_lines) - len(first_lines)
 
 
 def _refused(delta: CellDelta) -> Cell | None:
-    return (
-        delta.head
-        if delta.head is not None and delta.head.failure is not None
-        else delta.base
-    )
+    """Return head if it failed, else base."""
+    if delta.head is not None and delta.head.failure is not None:
+        return delta.head
+    return delta.base
 
 
 def grouped(facts: Facts, state: str, lines: int = 3) -> list[list[CellDelta]]:
-    """The cells of a state in groups, the largest first.
+    """Return the builds of a state in groups, the largest first.
 
-    Those of a group ended alike, with messages that begin with the same lines but for
-    figures and the model's name. Builds of different memory limits are in different
-    groups.
+    The builds of a group failed alike. Their messages begin with the same lines, except
+    for figures and the model's name. Builds with different memory limits are in
+    different groups.
     """
     groups: dict[tuple[object, ...], list[CellDelta]] = {}
     for delta in facts.states[state]:
-        cell, likeness = _refused(delta), tuple[object, ...]()
-        if cell and (failure := cell.failure):
-            text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
-            limit = _shared_memory_limit(failure)
-            likeness = (
-                failure.stage,
-                failure.signal,
-                failure.exit_code,
-                limit,
-                _FIGURES.sub("#", text),
-            )
-        groups.setdefault(likeness, []).append(delta)
+        groups.setdefault(_likeness(delta, lines), []).append(delta)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0].key))
 
 
+def _likeness(delta: CellDelta, lines: int) -> tuple[object, ...]:
+    """Return what builds that failed alike have in common; empty without a failure."""
+    cell = _refused(delta)
+    if not cell or not cell.failure:
+        return ()
+    failure = cell.failure
+    text, _ = trimmed(failure.message.replace(delta.key.model, "*"), lines)
+    return (
+        failure.stage,
+        failure.signal,
+        failure.exit_code,
+        _shared_memory_limit(failure),
+        _FIGURES.sub("#", text),
+    )
+
+
 def failure_words(*cells: Cell | None) -> Phrase:
-    """What happened to cells without an artifact, which failed alike: `does not compile (exit code 1)`."""
+    """Return what happened to builds that failed alike.
+
+    `does not compile (exit code 1)`.
+    """
     failures = [cell.failure for cell in cells if cell and cell.failure]
     if not failures:
         return phrase("failed without a message")
@@ -123,29 +130,32 @@ def failure_words(*cells: Cell | None) -> Phrase:
     if limit is not None and figures:
         needed = f"a function needs {_range(figures)}, the limit is {amount(limit)}"
         return phrase(f"above the device's workgroup memory: {needed}")
-    how = f" (exit code {failure.exit_code})" if failure.exit_code else ""
-    return phrase(_STAGES.get(failure.stage, "failed") + how)
+    ending = f" (exit code {failure.exit_code})" if failure.exit_code else ""
+    return phrase(_STAGES.get(failure.stage, "failed") + ending)
 
 
 def _range(figures: Sequence[int]) -> str:
-    low, high = min(figures), max(figures)
-    return amount(high) if low == high else f"{amount(low)} to {amount(high)}"
+    low = min(figures)
+    high = max(figures)
+    if low == high:
+        return amount(high)
+    return f"{amount(low)} to {amount(high)}"
 
 
 def _shared_memory_limit(failure: Failure) -> int | None:
-    """Return the bytes of workgroup memory that a device has, where a function needed more.
+    """Return the bytes of workgroup memory of a device whose limit a function exceeded.
 
-    Else None.
+    None for another failure.
     """
     match = _SHARED_MEMORY.search(failure.message)
     return int(match[1]) if match else None
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
-    """Return the builds without a measurement, by reason; whole targets are named as such.
+    """Return the builds without a measurement, by reason.
 
-    A build that no compiler can measure is not among them: `code-size-bot targets`
-    shows its reason.
+    Whole targets are named as such. A build that no compiler can measure is not among
+    them: `code-size-bot targets` shows its reason.
     """
     missing = [delta for delta in facts.states["unmeasured"] if not delta.excused]
     groups = by(missing, lambda delta: delta.reason)
@@ -160,39 +170,60 @@ def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
 
 
 def failed_builds(facts: Facts, state: str, limits: Limits) -> Fold:
-    """The cells of a state by what the compiler says of them, of which there is one line where they are still broken.
+    """Return the builds of a state, grouped by what the compiler says.
 
-    Models take turns.
+    Builds that already failed on base get one line for each group. Models take turns.
     """
-    groups, blocks = grouped(facts, state), list[Block]()
-    shown = fair(groups, lambda group: group[0].key.model, limits.failures)
-    for group in shown:
-        cells, alike = (
-            list(map(_refused, group)),
-            (
-                f", {plural(len(group), 'build')} with the same message"
-                if len(group) > 1
-                else ""
-            ),
-        )
-        failure = cells[0].failure if cells[0] else None
-        text, more = trimmed(failure.message, limits.lines) if failure else ("", 0)
-        where = cells_phrase(
-            facts, [delta.key for delta in group], min(limits.names, MOST_NAMES)
-        )
-        said = phrase(strong(plain(failure_words(*cells))), f"{alike}: ", where)
-        if state == "newly-broken" or limits.every:
-            rest = f"and {plural(more, 'more line')}, in report.json" if more else ""
-            blocks += [
-                Sentence(said),
-                Code(text, language="text"),
-                Sentence(rest, small=True),
-            ]
+    groups = grouped(facts, state)
+    shown_groups = fair(groups, lambda group: group[0].key.model, limits.failures)
+    has_message = state == "newly-broken" or limits.every
+    blocks = list[Block]()
+    for group in shown_groups:
+        if has_message:
+            blocks += _message_blocks(facts, group, limits)
         else:
-            line = text.partition("\n")[0]
-            blocks.append(
-                Sentence(phrase(said, ": ", code(clip(line, 120))) if line else said)
-            )
-    more_groups = more_of(listing(shown, len(groups), "group of failures"))
+            blocks.append(_first_line(facts, group, limits))
+    hidden_groups = more_of(listing(shown_groups, len(groups), "group of failures"))
     title = counted(facts.state_words[state].capitalize(), facts.count(state), facts)
-    return section(title, *blocks, more_groups, name=state)
+    return section(title, *blocks, hidden_groups, name=state)
+
+
+def _message_blocks(
+    facts: Facts, group: Sequence[CellDelta], limits: Limits
+) -> Iterator[Block]:
+    """Yield what happened to a group, and the first lines of the message."""
+    text, hidden_lines = _message(group, limits)
+    ending = ""
+    if hidden_lines:
+        ending = f"and {plural(hidden_lines, 'more line')}, in report.json"
+    yield Sentence(_what_happened(facts, group, limits))
+    yield Code(text, language="text")
+    yield Sentence(ending, small=True)
+
+
+def _first_line(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Sentence:
+    """Return what happened to a group, with the first line of the message."""
+    happened = _what_happened(facts, group, limits)
+    line = _message(group, limits)[0].partition("\n")[0]
+    if not line:
+        return Sentence(happened)
+    return Sentence(phrase(happened, ": ", code(clip(line, 120))))
+
+
+def _message(group: Sequence[CellDelta], limits: Limits) -> tuple[str, int]:
+    """Return the first lines of the first build's message, and how many follow."""
+    cell = _refused(group[0])
+    if not cell or not cell.failure:
+        return "", 0
+    return trimmed(cell.failure.message, limits.lines)
+
+
+def _what_happened(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
+    """Return the failure of a group, how many builds it has, and their names."""
+    failure = strong(plain(failure_words(*map(_refused, group))))
+    count = ""
+    if len(group) > 1:
+        count = f", {plural(len(group), 'build')} with the same message"
+    names = min(limits.names, MOST_NAMES)
+    where = cells_phrase(facts, [delta.key for delta in group], names)
+    return phrase(failure, f"{count}: ", where)

@@ -1,4 +1,4 @@
-"""A fold audit as blocks, and its two files: sums that say over what they are, builds, families, every reason."""
+"""Draw a fold audit: sums with what they cover, builds, families, and every reason."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from bot.show.blocks import (
     Room,
     Row,
     Sentence,
+    Span,
     Table,
     code,
     fair,
@@ -47,7 +48,10 @@ from bot.show.filters import UNKNOWN, amount, plural, relative, sides, signed
 from bot.show.renderers import write_answer
 
 FOLD_LIMIT_BYTES = 256 * 1024
-"""A quarter of what GitHub takes as the summary of one step, in UTF-8: the report before it needs room, too."""
+"""A quarter of what GitHub takes as the summary of one step, in UTF-8.
+
+The report before it needs room, too.
+"""
 _FOLDED = "folded"
 _NAMED = 6
 _ABOUT_CELLS = (
@@ -59,12 +63,13 @@ _ABOUT_MODELS = (
     "Executables that remain of a model's dispatch regions, and the percentage of the"
     " regions that is folded away. Folded: the target with the fewest executables."
 )
+_OUTPUTS = {None: "not known", True: "equal", False: "⚠️ differ"}
 _REASONS = {"nothing-to-fold": "Nothing to fold", FAILED: "Not measured"}
 
 
 @dataclass(frozen=True)
 class _AuditNames:
-    """What cells of an audit are named by, as those of a report."""
+    """The names of the builds of an audit, as Facts has those of a report."""
 
     audit: FoldAudit
 
@@ -89,16 +94,16 @@ class _AuditNames:
         )
 
     def cells(self, cells: Sequence[FoldCell], limit: int) -> Phrase:
-        """Cells in words, with about `limit` names."""
-        return cells_phrase(
-            self, [CellKey(cell.model, cell.target) for cell in cells], limit
-        )
+        """Return builds in words, with about `limit` names."""
+        keys = [CellKey(cell.model, cell.target) for cell in cells]
+        return cells_phrase(self, keys, limit)
 
 
 def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Path]:
-    """Write `fold.json`, `fold.md` (at most `FOLD_LIMIT_BYTES` in UTF-8) and the page `fold.html`.
+    """Write `fold.json`, `fold.md` and the page `fold.html`.
 
-    `templates`: the user's templates, searched before the default ones.
+    `fold.md` has at most `FOLD_LIMIT_BYTES` in UTF-8. `templates`: the user's
+    templates, searched before the default ones.
     """
     return write_answer(
         "fold",
@@ -111,44 +116,48 @@ def write_folds(audit: FoldAudit, templates: Path | None, out: Path) -> list[Pat
 
 
 def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
-    """The blocks of the whole answer."""
-    facts, footnotes = _AuditNames(audit), Footnotes(room.lines)
+    """Return the blocks of the whole answer."""
+    facts = _AuditNames(audit)
     headline, *sentences = _sentences(facts)
-    is_folded = any(
-        cell.state == _FOLDED for cell in audit.cells
-    )  # else no table has a figure that is another one
-    models = [_model_table(audit, room.rows)] if is_folded else []
-    tables = (
-        _cell_tables(facts, footnotes, room) if is_folded else listing((), 0, "model")
-    )
-    others = "Builds without a row" if is_folded else "Why nothing was folded"
-    cells = (
-        Sentence(phrase(_ABOUT_CELLS)),
-        *tables,
-        more_of(tables),
-        List(footnotes.listed(), small=True),
-    )
-    merged, left = (
-        List(_family_lines(facts, of, room))
-        for of in (attrgetter("folded"), attrgetter("left"))
-    )
+    is_folded = any(cell.state == _FOLDED for cell in audit.cells)
+    models: list[Block] = []
+    cells: list[Block] = []
+    if is_folded:  # otherwise no table has a figure that differs from another one
+        models.append(_model_table(audit, room.rows))
+        cells += _cell_blocks(facts, room)
+    folded_lines = _family_lines(facts, attrgetter("folded"), room)
+    left_lines = _family_lines(facts, attrgetter("left"), room)
     return (
         Sentence(headline),
         List(first(sentences, len(sentences), "sentence"), name="said"),
         section("Executables of each model after folding", *models, name="models"),
+        section("What folding saves, and what it costs", *cells, name="cells"),
         section(
-            "What folding saves, and what it costs",
-            *(cells if tables else ()),
-            name="cells",
+            "Builds without a row" if is_folded else "Why nothing was folded",
+            List(_other_cells(facts, room)),
+            name="others",
         ),
-        section(others, List(_other_cells(facts, room)), name="others"),
-        Fold("Families that were folded", (merged,), name="folded"),
+        Fold("Families that were folded", (List(folded_lines),), name="folded"),
         Fold(
             "Families that were not folded, and why",
-            (left,),
+            (List(left_lines),),
             is_open=room.place == "terminal",
             name="left",
         ),
+    )
+
+
+def _cell_blocks(facts: _AuditNames, room: Room) -> tuple[Block, ...]:
+    """Return the tables of the builds with their footnotes; empty without a table."""
+    footnotes = Footnotes(room.lines)
+    tables = _cell_tables(facts, footnotes, room)
+    if not tables:
+        return ()
+    return (
+        Sentence(phrase(_ABOUT_CELLS)),
+        *tables,
+        more_of(tables),
+        List(footnotes.listed(), small=True),
     )
 
 
@@ -156,102 +165,125 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
 
 
 def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
-    """What a reader should know who reads no table; the first is the headline."""
+    """Yield what a reader should know who reads no table; the first is the headline."""
     audit = facts.audit
     folded = [cell for cell in audit.cells if cell.state == _FOLDED]
     differing = [cell for cell in folded if cell.equal is False]
     summed = [cell for cell in folded if cell.equal is not False]
     yield _headline(summed, len(audit.cells), bool(differing))
-    if equal := [cell for cell in summed if cell.equal is True]:
-        rest = (
-            f" {len(summed) - len(equal):,} not known."
-            if len(equal) < len(summed)
-            else ""
-        )
-        sizes = _known(cell.artifact_bytes for cell in equal)
+    if summed:
+        yield _outputs_words(summed)
+    if differing:
+        noun = "more build" if summed else "build"
         yield phrase(
-            strong(f"Outputs equal in {plural(len(equal), 'build')}"),
-            f": {_sum(sizes, 'bytes')}.{rest}",
+            strong(f"⚠️ outputs differ in {plural(len(differing), noun)}"),
+            ", not counted here: ",
+            facts.cells(differing, _NAMED),
+            ".",
         )
-    elif summed:
-        yield phrase(
+    yield from _regions_words(audit, bool(folded))
+    if folded:
+        yield _rule_words(audit)
+    compiler = _compiler_words(audit)
+    if folded:
+        compiler = phrase(
+            compiler, " The command of each folded build is in fold.json."
+        )
+    yield compiler
+
+
+def _outputs_words(cells: Sequence[FoldCell]) -> Phrase:
+    """Return how many of the folded builds have equal outputs, and what these save."""
+    equal = [cell for cell in cells if cell.equal is True]
+    if not equal:
+        return phrase(
             "Outputs and run time are unknown: no compared output proves anything."
         )
-    if differing:
-        count = (
-            "⚠️ outputs differ in"
-            f" {plural(len(differing), 'more build' if summed else 'build')}"
-        )
-        yield phrase(
-            strong(count), ", not counted here: ", facts.cells(differing, _NAMED), "."
-        )
-    models = [(model.regions, model.today, model.folded) for model in audit.models]
-    if known := [
-        (a, b, c)
-        for a, b, c in models
-        if a is not None and b is not None and c is not None
-    ]:
-        regions, today, after = (sum(column) for column in zip(*known, strict=True))
-        over = (
-            f"Of {plural(regions, 'dispatch region')} of {plural(len(known), 'model')},"
-            f" {_away(regions, today)}"
-        )
-        more = (
-            phrase(", and ", strong(_away(regions, after)), " with folding")
-            if folded
-            else ""
-        )
-        yield phrase(f"{over} are folded away today", more, ".")
-    ran = (
-        phrase(" Run on ", code(clip(clean(audit.machine), NOTE_LIMIT)), ".")
-        if audit.machine
-        else ()
+    unknown = ""
+    if len(equal) < len(cells):
+        unknown = f" {len(cells) - len(equal):,} not known."
+    sizes = _known(cell.artifact_bytes for cell in equal)
+    return phrase(
+        strong(f"Outputs equal in {plural(len(equal), 'build')}"),
+        f": {_sum(sizes, 'bytes')}.{unknown}",
     )
-    kept = "Every fold that saves bytes was kept, even if it is slower."
+
+
+def _regions_words(audit: FoldAudit, is_folded: bool) -> Iterator[Phrase]:
+    """Yield the share of regions that is folded away, if any model's is known."""
+    counts = [
+        (model.regions, model.today, model.folded)
+        for model in audit.models
+        if model.regions is not None
+        and model.today is not None
+        and model.folded is not None
+    ]
+    if not counts:
+        return
+    regions, today, after = (sum(column) for column in zip(*counts, strict=True))
+    scope = f"Of {plural(regions, 'dispatch region')} of {plural(len(counts), 'model')}"
+    with_folding: Phrase = ()
+    if is_folded:
+        with_folding = phrase(", and ", strong(_away(regions, after)), " with folding")
+    share = _away(regions, today)
+    yield phrase(f"{scope}, {share} are folded away today", with_folding, ".")
+
+
+def _rule_words(audit: FoldAudit) -> Phrase:
+    """Return which folds were kept, and where they ran."""
+    rule = "Every fold that saves bytes was kept, even if it is slower."
     if audit.max_slowdown is not None:
-        kept = (
+        rule = (
             f"Folds that make a model more than {audit.max_slowdown * 100:g} % slower"
             " were left out."
         )
-    if folded:
-        yield phrase(kept, ran)
-    version, spec, flags = (
-        code(clip(clean(text), NOTE_LIMIT))
-        for text in (audit.compiler.version, audit.compiler.spec, " ".join(audit.flags))
-    )
-    of = phrase(" (", spec, ")") if audit.compiler.spec else ()
-    made = phrase(
-        "IREE ", version, of, phrase(", flags ", flags) if audit.flags else (), "."
-    )
-    yield phrase(
-        made, " The command of each folded build is in fold.json." if folded else ""
-    )
+    if not audit.machine:
+        return phrase(rule)
+    return phrase(rule, " Run on ", _audit_code(audit.machine), ".")
+
+
+def _compiler_words(audit: FoldAudit) -> Phrase:
+    """Return `IREE 3.13.0 (SPEC), flags --x.`."""
+    compiler = audit.compiler
+    parts: list[str | Span] = ["IREE ", _audit_code(compiler.version)]
+    if compiler.spec:
+        parts += [" (", _audit_code(compiler.spec), ")"]
+    if audit.flags:
+        parts += [", flags ", _audit_code(" ".join(audit.flags))]
+    return phrase(*parts, ".")
+
+
+def _audit_code(text: str) -> Span:
+    return code(clip(clean(text), NOTE_LIMIT))
 
 
 def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
     if not summed:
-        nothing = "every fold changed the outputs" if is_wrong else "nothing was folded"
-        return phrase(strong(f"Fold audit: {nothing} in {plural(count, 'build')}"), ".")
-    sizes, counts = (
-        _known(cell.artifact_bytes for cell in summed),
-        _known(cell.executables for cell in summed),
-    )
-    over = [
-        f" over {plural(len(of), 'build')}" if len(of) < len(summed) else ""
-        for of in (sizes, counts)
-    ]
-    sums = (
-        f"artifacts {_sum(sizes, 'bytes')}{over[0]}, executables"
-        f" {_sum(counts, 'count')}{over[1]}"
-    )
+        result = "nothing was folded"
+        if is_wrong:
+            result = "every fold changed the outputs"
+        return phrase(strong(f"Fold audit: {result} in {plural(count, 'build')}"), ".")
+    sizes = _sum_over(summed, [cell.artifact_bytes for cell in summed], "bytes")
+    counts = _sum_over(summed, [cell.executables for cell in summed], "count")
     return phrase(
         strong(f"Fold audit: {len(summed):,} of {plural(count, 'build')} folded"),
-        f": {sums}.",
+        f": artifacts {sizes}, executables {counts}.",
     )
+
+
+def _sum_over(
+    cells: Sequence[FoldCell], pairs: Sequence[BeforeAfter], unit: str
+) -> str:
+    """Return the sums, and over how many builds they are if that is not all of them."""
+    known_pairs = _known(iter(pairs))
+    scope = ""
+    if len(known_pairs) < len(cells):
+        scope = f" over {plural(len(known_pairs), 'build')}"
+    return f"{_sum(known_pairs, unit)}{scope}"
 
 
 def _known(pairs: Iterator[BeforeAfter]) -> list[tuple[int, int]]:
-    """The pairs of before and after of which both are known."""
+    """Return the pairs of which before and after are known."""
     return [
         (pair.before, pair.after)
         for pair in pairs
@@ -263,15 +295,16 @@ def _sum(pairs: Sequence[tuple[int, int]], unit: str) -> str:
     if not pairs:
         return UNKNOWN
     before, after = (sum(side) for side in zip(*pairs, strict=True))
-    return sides(before, after, unit) + (
-        f" ({relative(before, after)})" if before != after else ""
-    )
+    text = sides(before, after, unit)
+    if before != after:
+        text += f" ({relative(before, after)})"
+    return text
 
 
 def _away(regions: int | None, executables: int | None) -> str:
-    """The share of the dispatch regions that has no executable of its own: `78.2 %`.
+    """Return the share of the regions without an executable of their own: `78.2 %`.
 
-    `n/a` where it is not known.
+    `n/a` if it is not known.
     """
     if not regions or executables is None:
         return UNKNOWN
@@ -285,25 +318,17 @@ def _away(regions: int | None, executables: int | None) -> str:
 
 
 def _model_table(audit: FoldAudit, limit: int) -> Table:
-    """The table of what is folded away of each model's regions, as it is and with the audit's folds."""
+    """Return the share of each model's regions that is folded away."""
     rows = []
     for model in audit.models[:limit]:
-        today, then = (
-            phrase(strong(_away(model.regions, at).removesuffix(" %")))
-            for at in (model.today, model.folded)
-        )
-        regions, executables, folded = (
-            phrase(amount(at, "count"))
-            for at in (model.regions, model.today, model.folded)
-        )
         rows.append(
             (
                 name_cell(clip(model.model, NAME_LIMIT)),
-                regions,
-                executables,
-                today,
-                folded,
-                then,
+                phrase(amount(model.regions, "count")),
+                phrase(amount(model.today, "count")),
+                _away_cell(model.regions, model.today),
+                phrase(amount(model.folded, "count")),
+                _away_cell(model.regions, model.folded),
             )
         )
     headers = ("model", "regions", "today", "% away", "folded", "% away")
@@ -315,8 +340,12 @@ def _model_table(audit: FoldAudit, limit: int) -> Table:
     )
 
 
+def _away_cell(regions: int | None, executables: int | None) -> Phrase:
+    return phrase(strong(_away(regions, executables).removesuffix(" %")))
+
+
 def _has_row(cell: FoldCell) -> bool:
-    """True for a cell that was folded, or could be in somebody's eyes."""
+    """Return True for a build that was folded, or that has families left to fold."""
     return cell.state == _FOLDED or (
         bool(cell.left) and cell.artifact_bytes.before is not None
     )
@@ -325,7 +354,11 @@ def _has_row(cell: FoldCell) -> bool:
 def _cell_tables(
     facts: _AuditNames, footnotes: Footnotes, room: Room
 ) -> Listing[Table]:
-    """A table for each model, which take turns: outputs that differ first, what was run next, then what shrank most."""
+    """Return a table for each model; models take turns where there is too little room.
+
+    Builds whose outputs differ come first, then those that ran, then those that shrank
+    most.
+    """
     ordered = sorted(
         filter(_has_row, facts.audit.cells),
         key=lambda cell: (
@@ -334,59 +367,67 @@ def _cell_tables(
             cell.artifact_bytes.change or 0,
         ),
     )
-    totals, rows = Counter(cell.model for cell in ordered), dict[str, list[Row]]()
-    for cell in sorted(
-        fair(ordered, lambda cell: cell.model, room.rows),
-        key=lambda cell: (cell.model, cell.target),
-    ):
+    totals = Counter(cell.model for cell in ordered)
+    shown_cells = fair(ordered, lambda cell: cell.model, room.rows)
+    rows = dict[str, list[Row]]()
+    for cell in sorted(shown_cells, key=lambda cell: (cell.model, cell.target)):
         rows.setdefault(cell.model, []).append(_row(facts, cell, footnotes))
     headers = ("target", "executables", "artifact, B", "change", "outputs", "run time")
     tables = []
-    for model, mine in rows.items():
-        caption, cells = (
-            name_cell(clip(model, NAME_LIMIT)),
-            listing(mine, totals[model], "build"),
-        )
+    for model, model_rows in rows.items():
         tables.append(
-            Table(headers, cells, caption=caption, small=True, wanted=(3, 4, 2, 1, 5))
+            Table(
+                headers,
+                listing(model_rows, totals[model], "build"),
+                caption=name_cell(clip(model, NAME_LIMIT)),
+                small=True,
+                wanted=(3, 4, 2, 1, 5),
+            )
         )
     return listing(tables, len(totals), "model")
 
 
 def _row(facts: _AuditNames, cell: FoldCell, footnotes: Footnotes) -> Row:
-    sizes, counts = cell.artifact_bytes, cell.executables
-    change = (
-        UNKNOWN
-        if sizes.change is None
-        else relative(sizes.before, sizes.after)
-        if sizes.change
-        else "±0"
-    )
-    resumed = BeforeAfter(sizes.before, cell.resumed_bytes).change
-    if resumed and cell.state == _FOLDED:
-        change += footnotes.mark(
-            f"{signed(resumed)} of this change comes from resuming the compile, not"
-            " from folding"
-        )
-    words = {None: "not known", True: "equal", False: "⚠️ differ"}[
-        cell.equal
-    ] + footnotes.mark(cell.equal_note)
-    price = (
-        f"{cell.price.ratio:.2f} [{cell.price.low:.2f}, {cell.price.high:.2f}]"
-        if cell.price
-        else UNKNOWN
-    )
-    price += footnotes.mark(
-        cell.price_note if cell.price else cell.price_note or cell.equal_note
-    )
+    sizes = cell.artifact_bytes
+    counts = cell.executables
+    # Footnotes are numbered in the order of the columns.
+    change = _change_text(cell, footnotes)
+    outputs = _OUTPUTS[cell.equal] + footnotes.mark(cell.equal_note)
+    price = _price_text(cell, footnotes)
     return (
         name_cell(facts.short[cell.target]),
         phrase(sides(counts.before, counts.after, "count")),
         phrase(sides(sizes.before, sizes.after, "count")),
         phrase(change),
-        phrase(strong(words) if cell.equal is False else words),
+        phrase(strong(outputs) if cell.equal is False else outputs),
         phrase(price),
     )
+
+
+def _change_text(cell: FoldCell, footnotes: Footnotes) -> str:
+    """Return the artifact's relative change, with a note about a resumed compile."""
+    sizes = cell.artifact_bytes
+    text = "±0"
+    if sizes.change is None:
+        text = UNKNOWN
+    elif sizes.change:
+        text = relative(sizes.before, sizes.after)
+    resumed = BeforeAfter(sizes.before, cell.resumed_bytes).change
+    if resumed and cell.state == _FOLDED:
+        text += footnotes.mark(
+            f"{signed(resumed)} of this change comes from resuming the compile, not"
+            " from folding"
+        )
+    return text
+
+
+def _price_text(cell: FoldCell, footnotes: Footnotes) -> str:
+    """Return the ratio of the run times with its interval, or why it is not known."""
+    price = cell.price
+    if price is None:
+        return UNKNOWN + footnotes.mark(cell.price_note or cell.equal_note)
+    interval = f"[{price.low:.2f}, {price.high:.2f}]"
+    return f"{price.ratio:.2f} {interval}{footnotes.mark(cell.price_note)}"
 
 
 # Lines.
@@ -401,21 +442,19 @@ def _other_cells(facts: _AuditNames, room: Room) -> Listing[Phrase]:
     groups: dict[tuple[str, str], list[FoldCell]] = {}
     for cell in facts.audit.cells:
         if not _has_row(cell) and cell.state in _REASONS:
-            groups.setdefault(
-                (cell.state, clip(clean(cell.note), NOTE_LIMIT)), []
-            ).append(cell)
+            note = clip(clean(cell.note), NOTE_LIMIT)
+            groups.setdefault((cell.state, note), []).append(cell)
     ordered = sorted(
         groups.items(),
         key=lambda group: (list(_REASONS).index(group[0][0]), -len(group[1]), group[0]),
     )
     lines = []
     for (state, note), cells in ordered[: room.lines]:
-        count, where = (
-            f" ({plural(len(cells), 'build')}): ",
-            facts.cells(cells, room.names),
-        )
+        reason = strong(_REASONS[state])
+        where = facts.cells(cells, room.names)
+        ending = f": {note}" if note else ""
         lines.append(
-            phrase(strong(_REASONS[state]), count, where, f": {note}" if note else "")
+            phrase(reason, f" ({plural(len(cells), 'build')}): ", where, ending)
         )
     return listing(lines, len(ordered), "reason")
 
@@ -425,34 +464,30 @@ def _family_lines(
     families: Callable[[FoldCell], Sequence[FoldedFamily | LeftFamily]],
     room: Room,
 ) -> Listing[Phrase]:
-    """What is alike, of these families of each cell: a line for each kind and reason, most executables first.
+    """Return a line for each kind and reason of families, most executables first.
 
-    A family of a model counts once, however many targets it is told of.
+    A family of a model counts once, however many targets have it.
     """
     groups: dict[tuple[str, str], list[tuple[FoldCell, tuple[str, ...]]]] = {}
     for cell in facts.audit.cells:
         for family in families(cell):
-            why = (
-                f": {clip(clean(family.why), NOTE_LIMIT)}"
-                if isinstance(family, LeftFamily)
-                else ""
-            )
-            groups.setdefault((why, family.kind), []).append((cell, family.members))
+            reason = ""
+            if isinstance(family, LeftFamily):
+                reason = f": {clip(clean(family.why), NOTE_LIMIT)}"
+            group = groups.setdefault((reason, family.kind), [])
+            group.append((cell, family.members))
     lines = []
-    for (why, kind), group in groups.items():
-        each = {(cell.model, members) for cell, members in group}
-        executables = len(
-            {(model, member) for model, members in each for member in members}
-        )
+    for (reason, kind), group in groups.items():
+        distinct = {(cell.model, members) for cell, members in group}
+        executables = set[tuple[str, str]]()
+        for model, members in distinct:
+            executables.update((model, member) for member in members)
+        families_count = plural(len(distinct), "family")
+        counts = f"{plural(len(executables), 'executable')} in {families_count}"
         cells = list({(cell.model, cell.target): cell for cell, _ in group}.values())
-        counts = f"{plural(executables, 'executable')} in {plural(len(each), 'family')}"
         where = facts.cells(cells, room.names // 2)
-        line = phrase(
-            strong(counts), f" ({clip(clean(kind), NAME_LIMIT)}){why}: ", where
-        )
-        lines.append((-executables, why, kind, line))
-    return first(
-        [line for *_, line in sorted(lines, key=lambda one: one[:3])],
-        room.lines,
-        "such line",
-    )
+        kind_words = f" ({clip(clean(kind), NAME_LIMIT)})"
+        line = phrase(strong(counts), f"{kind_words}{reason}: ", where)
+        lines.append((-len(executables), reason, kind, line))
+    lines.sort(key=lambda ranked: ranked[:3])
+    return first([line for *_, line in lines], room.lines, "such line")

@@ -1,4 +1,4 @@
-"""The grid model × target: the state of every cell at a glance."""
+"""Draw the grid model × target: the state of every build at a glance."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bot.show.blocks import (
     Block,
     Limits,
     Listing,
+    Phrase,
     Sentence,
     Span,
     Table,
@@ -62,14 +63,14 @@ _SEVERITY = (
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """One cell."""
+    """One build in the grid."""
 
     marks: tuple[str, ...]  # keys of the legend, in order
     text: str  # symbols and number, nothing else
     level: str  # `fail`, `warn` or empty
     words: str = ""  # what the marks mean
     symbols: str = ""  # the text without numbers
-    address: str = ""  # of the cell on the page; empty where there is no such cell
+    address: str = ""  # of the build on the page; empty if there is no such build
 
 
 GridRow = tuple[str, tuple[GridCell, ...]]  # A model, and its cells
@@ -78,61 +79,70 @@ GridRow = tuple[str, tuple[GridCell, ...]]  # A model, and its cells
 class Grid(NamedTuple):
     """Models by targets, a symbol or a number for each build."""
 
-    # headers and rows of one table, or of several where the targets are too many for
-    # one
+    # headers and rows of one table, or of several if the targets are too many for one
     blocks: tuple[tuple[tuple[str, ...], tuple[GridRow, ...]], ...]
     models: Listing[str]  # how many models are drawn, of how many
-    legend: tuple[
-        tuple[str, str], ...
-    ]  # symbol and meaning of the symbols that are used
-    names: tuple[
-        tuple[str, str], ...
-    ]  # short and full name of the targets whose names were shortened
-    settled: bool  # nothing to see: all cells drawn are the same on both sides
+    # symbol and meaning of the symbols that are used
+    legend: tuple[tuple[str, str], ...]
+    # short and full name of the targets whose names were shortened
+    names: tuple[tuple[str, str], ...]
+    settled: bool  # nothing to see: all builds drawn are the same on both sides
 
 
 def build_grid(facts: Facts, limits: Limits) -> Grid:
-    """Draw the grid: targets that were measured nowhere have no column, and the worst models are drawn first."""
-    drawn = sorted(facts.measured_targets)
+    """Return the grid of the worst models.
+
+    Targets that were measured nowhere have no column.
+    """
+    targets = sorted(facts.measured_targets)
     deltas = [
         delta
         for delta in facts.report.deltas
         if delta.key.target in facts.measured_targets
     ]
-    worst: dict[str, int] = {}
-    for delta in deltas:
-        place = _SEVERITY.index(delta.state) + (
-            0 if facts.level(delta.key) else len(_SEVERITY)
-        )
-        worst[delta.key.model] = min(place, worst.get(delta.key.model, place))
-    models = sorted(
-        sorted(worst, key=lambda model: (worst[model], model))[: limits.grid_models]
-    )
-    rows = [
-        (clip(m, _NAME_LIMIT), tuple(grid_cell(facts, CellKey(m, t)) for t in drawn))
-        for m in models
-    ]
-    marks = {mark for _, cells in rows for cell in cells for mark in cell.marks}
-    names = tuple(
-        (facts.short[t], clip(t, NAME_LIMIT))
-        for t in drawn
-        if facts.short[t] != clip(t, NAME_LIMIT)
-    )
+    ranks = _model_ranks(facts, deltas)
+    worst_models = sorted(ranks, key=lambda model: (ranks[model], model))
+    models = sorted(worst_models[: limits.grid_models])
+    rows: list[GridRow] = []
+    for model in models:
+        cells = tuple(grid_cell(facts, CellKey(model, target)) for target in targets)
+        rows.append((clip(model, _NAME_LIMIT), cells))
+    headers = [facts.short[target] for target in targets]
+    names = []
+    for target, short in zip(targets, headers, strict=True):
+        full_name = clip(target, NAME_LIMIT)
+        if short != full_name:
+            names.append((short, full_name))
     return Grid(
-        blocks=tuple(
-            cut_columns(
-                [facts.short[target] for target in drawn], rows, limits.grid_width
-            )
-        ),
-        models=listing(models, len(worst), "model"),
-        legend=tuple(
-            (symbol, _meaning(facts, mark))
-            for mark, (symbol, _) in _LEGEND.items()
-            if mark in marks
-        ),
-        names=names,
+        blocks=tuple(cut_columns(headers, rows, limits.grid_width)),
+        models=listing(models, len(ranks), "model"),
+        legend=tuple(_legend(facts, rows)),
+        names=tuple(names),
         settled=all(delta.state == "same" for delta in deltas),
     )
+
+
+def _model_ranks(facts: Facts, deltas: Sequence[CellDelta]) -> dict[str, int]:
+    """Return model → rank of its worst build: those with a finding come first."""
+    ranks: dict[str, int] = {}
+    for delta in deltas:
+        rank = _SEVERITY.index(delta.state)
+        if not facts.level(delta.key):
+            rank += len(_SEVERITY)
+        model = delta.key.model
+        ranks[model] = min(rank, ranks.get(model, rank))
+    return ranks
+
+
+def _legend(facts: Facts, rows: Sequence[GridRow]) -> Iterator[tuple[str, str]]:
+    """Yield symbol and meaning of the symbols in the rows."""
+    used = set[str]()
+    for _, cells in rows:
+        for cell in cells:
+            used.update(cell.marks)
+    for mark, (symbol, _) in _LEGEND.items():
+        if mark in used:
+            yield symbol, _meaning(facts, mark)
 
 
 def _meaning(facts: Facts, mark: str) -> str:
@@ -140,26 +150,29 @@ def _meaning(facts: Facts, mark: str) -> str:
 
 
 def grid_cell(facts: Facts, key: CellKey) -> GridCell:
-    """What the grid has of one cell."""
+    """Return the marks of one build; empty if the report does not have it."""
     delta = facts.deltas.get(key)
     if delta is None:
         return GridCell((), "", "")
+    base, head = delta.metrics["artifact_bytes"].sides
     marks = tuple(_marks(facts, delta))
-    sizes = delta.metrics["artifact_bytes"].sides
-    text = "".join(
-        grid_relative(*sizes) if mark == "number" else _LEGEND[mark][0]
-        for mark in marks
-    )
-    words = (
-        f"code size {relative(*sizes)}" if mark == "number" else _meaning(facts, mark)
-        for mark in marks
-    )
-    symbols = "".join(_LEGEND[mark][0] for mark in marks if mark != "number")
+    text = ""
+    symbols = ""
+    meanings = []
+    for mark in marks:
+        if mark == "number":
+            text += grid_relative(base, head)
+            meanings.append(f"code size {relative(base, head)}")
+        else:
+            symbol = _LEGEND[mark][0]
+            text += symbol
+            symbols += symbol
+            meanings.append(_meaning(facts, mark))
     return GridCell(
         marks=marks,
         text=text,
         level=facts.level(key),
-        words=", ".join(words),
+        words=", ".join(meanings),
         symbols=symbols,
         address=cell_address(key),
     )
@@ -173,65 +186,61 @@ def _marks(facts: Facts, delta: CellDelta) -> Iterator[str]:
         if worst is not None and worst.metric not in (None, "artifact_bytes"):
             yield "other"
     if delta.state == "changed":
-        artifact = delta.metrics["artifact_bytes"]
-        yield (
-            "open"
-            if artifact.is_open
-            else "number"
-            if artifact.change and artifact.ratio is not None
-            else "bytes"
-        )
+        yield _size_mark(delta)
     elif delta.state == "same":
         yield "identical" if delta.identical else "same"
     else:
         yield delta.state
 
 
+def _size_mark(delta: CellDelta) -> str:
+    """Return the mark of a changed build: by its size, if that changed."""
+    artifact = delta.metrics["artifact_bytes"]
+    if artifact.is_open:
+        return "open"
+    if artifact.change and artifact.ratio is not None:
+        return "number"
+    return "bytes"
+
+
 def cut_columns(
     headers: Sequence[str], rows: Sequence[GridRow], width: int
 ) -> Iterator[tuple[tuple[str, ...], tuple[GridRow, ...]]]:
-    """Cut the columns into tables of at most `width` small characters, with room for borders and padding."""
-    first = 6 + max((len(model) for model, _ in rows), default=0) * 5 // 4
-    starts, used = [0], first
+    """Yield tables of at most `width` small characters, with borders and padding."""
+    names_width = 6 + max((len(model) for model, _ in rows), default=0) * 5 // 4
+    starts = [0]
+    used = names_width
     for index, header in enumerate(headers):
         cost = 5 + max(len(header), *(len(cells[index].text) for _, cells in rows), 0)
         if index > starts[-1] and used + cost > width:
             starts.append(index)
-            used = first
+            used = names_width
         used += cost
+    if not headers:
+        return
     for start, end in zip(starts, [*starts[1:], len(headers)], strict=True):
-        if headers:
-            yield (
-                tuple(headers[start:end]),
-                tuple((model, cells[start:end]) for model, cells in rows),
-            )
+        table_rows = tuple((model, cells[start:end]) for model, cells in rows)
+        yield tuple(headers[start:end]), table_rows
 
 
 def grid_tables(grid: Grid) -> Iterator[Block]:
-    """The blocks of the grid: its tables, the legend, and how many models have no room."""
+    """Yield the tables of the grid, the legend, and how many models have no room."""
     for headers, rows in grid.blocks:
-        cells = [
-            (
-                name_cell(model),
-                *(
-                    phrase(
-                        Span(
-                            one.text,
-                            kind_of(one.level),
-                            one.address if one.level else "",
-                        )
-                    )
-                    for one in row
-                ),
-            )
-            for model, row in rows
+        table_rows = [
+            (name_cell(model), *map(_cell_phrase, cells)) for model, cells in rows
         ]
-        yield Table(("model", *headers), listed(cells, "model"), small=True)
+        yield Table(("model", *headers), listed(table_rows, "model"), small=True)
     legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
     names = joined(
         [phrase(code(short), " is ", code(full)) for short, full in grid.names], ", "
     )
-    yield Sentence(
-        phrase(legend, *(phrase(". Short names: ", names) if names else ())), small=True
-    )
+    if names:
+        names = phrase(". Short names: ", names)
+    yield Sentence(phrase(legend, names), small=True)
     yield more_of(grid.models)
+
+
+def _cell_phrase(cell: GridCell) -> Phrase:
+    """Return the text of a build, which is a link if a rule of it is broken."""
+    address = cell.address if cell.level else ""
+    return phrase(Span(cell.text, kind_of(cell.level), address))

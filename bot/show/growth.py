@@ -1,4 +1,4 @@
-"""Growth with the number of layers as blocks: the fitted exponents, and a warning where they are high."""
+"""Draw growth with the number of layers: fitted exponents, and warnings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ABOUT = (
 
 
 def growth_answers(grown: Sequence[DepthGrowth]) -> list[Phrase]:
-    """Warnings first, then one sentence for each build."""
+    """Return the warnings, then one sentence for each build."""
     warnings = [
         _warning(row, row.growth)
         for row in grown
@@ -40,32 +40,36 @@ def growth_answers(grown: Sequence[DepthGrowth]) -> list[Phrase]:
 
 
 def _builds(grown: Sequence[DepthGrowth]) -> list[list[DepthGrowth]]:
-    """The metrics of each build, apart for each group of variants."""
+    """Return the metrics of each build, apart for each group of variants."""
     return list(by(grown, lambda row: (row.key, row.variants)).values())
 
 
 def _build(row: DepthGrowth) -> Phrase:
-    """A build, and the variants that its growth is over."""
+    """Return a build, and the variants that its growth covers."""
     names = joined(map(name, row.variants), ", ")
     return phrase(name(row.key.model), " on ", name(row.key.target), " with ", names)
 
 
 def _answer(rows: Sequence[DepthGrowth]) -> Phrase:
     fits = [f"{label(row.column)} {_fit(row.growth)}" for row in rows if row.growth]
-    said = ", ".join(fits) or "no exponent could be fitted"
-    return phrase("Growth of ", _build(rows[0]), f" as layers^exponent: {said}.")
+    exponents = ", ".join(fits) or "no exponent could be fitted"
+    return phrase("Growth of ", _build(rows[0]), f" as layers^exponent: {exponents}.")
 
 
 def exponent_text(exponent: float) -> str:
-    """Two digits after the point: `0.98`, `−0.12`, and never `−0.00`."""
+    """Return two digits after the point: `0.98`, `−0.12`, and never `−0.00`."""
     text = f"{abs(exponent):.2f}"
-    return f"{MINUS}{text}" if exponent < 0 and float(text) else text
+    if exponent < 0 and float(text):
+        return f"{MINUS}{text}"
+    return text
 
 
 def _fit(growth: Growth) -> str:
-    """An exponent with its interval: `0.98 [0.91, 1.05]`."""
-    interval = "" if growth.interval is None else f" [{_interval(growth)}]"
-    return f"{exponent_text(growth.exponent)}{interval}"
+    """Return an exponent with its interval: `0.98 [0.91, 1.05]`."""
+    exponent = exponent_text(growth.exponent)
+    if growth.interval is None:
+        return exponent
+    return f"{exponent} [{_interval(growth)}]"
 
 
 def _interval(growth: Growth) -> str:
@@ -77,22 +81,20 @@ def _interval(growth: Growth) -> str:
 
 def _warning(row: DepthGrowth, growth: Growth) -> Phrase:
     before, last = sorted(set(row.depths))[-2:]
-    what = strong(f"⚠️ {label(row.column)} grows faster than the number of layers")
-    fit = (
-        f": layers^{_fit(growth)}, and layers^{exponent_text(growth.last_step)} from"
-        f" {before} to {last} layers"
-    )
+    metric = strong(f"⚠️ {label(row.column)} grows faster than the number of layers")
+    fit = f"layers^{_fit(growth)}, and layers^{exponent_text(growth.last_step)}"
     return phrase(
-        what,
+        metric,
         " (",
         _build(row),
         ")",
-        f"{fit}. The warning begins at {WARNING_EXPONENT}.",
+        f": {fit} from {before} to {last} layers. The warning begins at"
+        f" {WARNING_EXPONENT}.",
     )
 
 
 def growth_tables(grown: Sequence[DepthGrowth], limit: int) -> list[Block]:
-    """A table for each build, as many as there is room for, and how many are left out."""
+    """Return a table for each build, at most `limit`, and how many are left out."""
     builds = first(_builds(grown), limit, "build")
     return [*map(_table, builds), more_of(builds)]
 

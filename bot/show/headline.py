@@ -1,4 +1,4 @@
-"""The first sentence: a verdict that can be trusted without reading on, and which way the code went."""
+"""Write the first sentence: the verdict, and which way the code size went."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from bot.show.filters import amount, change, plural
 from bot.show.totals import Total, everything
 
 _ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
-_REASONS, _REASON_CHARS = 2, 120
+_REASONS = 2
+_REASON_CHARS = 120
 _ALARMS = {  # a state has its own words
     "newly-broken": "",
     "fail": "fail the check",
@@ -26,55 +27,57 @@ _ALARMS = {  # a state has its own words
 
 
 def headline(facts: Facts) -> Phrase:
-    """``❌ **Code size: 4 of 32 builds fail the check** · −123 B (−0.1 %) in all · 10 larger``."""
-    report, total, alarming = (
-        facts.report,
-        everything(facts.report),
-        list(_alarm_counts(facts)),
-    )
-    status, subject, parts = (
-        report.verdict.status,
-        "Code size:",
-        [*alarming, _partly(facts)],
-    )
-    icon = "⚪" if report.broke and status == "pass" else _ICONS[status]
-    is_moved = total.larger or total.smaller or total.base != total.head
-    over = (
-        "in all"
-        if total.cells == facts.planned
-        else f"over the {plural(total.cells, 'build')} compared"
-    )
-    net = f"{change(total.base, total.head)} {over}" if is_moved else ""
+    """Return the verdict, the alarms and the net change.
+
+    ``❌ **Code size: 4 of 32 builds fail the check** · −123 B (−0.1 %) in all · 10
+    larger``.
+    """
+    report = facts.report
+    total = everything(report)
+    alarming = list(_alarm_counts(facts))
+    parts = [*alarming, _partly(facts)]
+    status = report.verdict.status
+    icon = _ICONS[status]
+    if report.broke and status == "pass":
+        icon = "⚪"
+    subject = "Code size:"
+    net = _net_words(facts, total)
     if status == "unknown":
         parts = ["unknown, because nothing could be compared", *parts]
     elif report.adoption and report.adoption.no_compiler:
-        parts = [
-            *parts,
-            f"nothing compared, limits applied to head only: {_measured(report.head)}",
-        ]
+        measured = _measured(report.head)
+        parts.append(f"nothing compared, limits applied to head only: {measured}")
     elif report.adoption:
-        icon, subject = "🆕", "Code size is"
+        icon = "🆕"
+        subject = "Code size is"
         parts = [_measured_from_now(report.head), *parts]
     elif not alarming:
         net = ", ".join(filter(None, (_quiet(facts, total), net)))
-    lead, *more = filter(None, (*parts, net, ", ".join(_ways(facts, total))))
-    return phrase(
-        icon, " ", strong(f"{subject} {lead}"), *(f" · {one}" for one in more)
-    )
+    lead, *details = filter(None, (*parts, net, ", ".join(_ways(facts, total))))
+    sentence = strong(f"{subject} {lead}")
+    return phrase(icon, " ", sentence, *(f" · {detail}" for detail in details))
+
+
+def _net_words(facts: Facts, total: Total) -> str:
+    """Return `−123 B (−0.1 %) in all`; empty if no size changed."""
+    if not (total.larger or total.smaller or total.base != total.head):
+        return ""
+    scope = "in all"
+    if total.cells != facts.planned:
+        scope = f"over the {plural(total.cells, 'build')} compared"
+    return f"{change(total.base, total.head)} {scope}"
 
 
 def _measured_from_now(head: Snapshot) -> str:
-    """`measured from now on: 4 models on 8 targets, 4,321,012 B`."""
+    """Return `measured from now on: 4 models on 8 targets, 4,321,012 B`."""
     return f"measured from now on: {_measured(head)}"
 
 
 def _measured(head: Snapshot) -> str:
-    """`4 models on 8 targets, 4,321,012 B`."""
+    """Return `4 models on 8 targets, 4,321,012 B`."""
     cells = [cell for cell in head.cells if cell.status != "unsupported"]
-    models, targets = (
-        {cell.key.model for cell in cells},
-        {cell.key.target for cell in cells},
-    )
+    models = {cell.key.model for cell in cells}
+    targets = {cell.key.target for cell in cells}
     size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
     return f"{where}, {amount(size)}"
@@ -83,74 +86,74 @@ def _measured(head: Snapshot) -> str:
 def _alarm_counts(facts: Facts) -> Iterator[str]:
     """Yield `2 of 32 builds newly failing`, then `4 of 32 builds fail the check`.
 
-    Each build is in one of them.
+    Each build counts in only one of them.
     """
-    counts = Counter[str]()
-    for delta in facts.report.deltas:
-        worst = facts.worst(delta.key)
-        kind = mark_of(worst) if worst else ""
-        if delta.state == "newly-broken" and kind != "accepted":
-            kind = "newly-broken"
-        elif worst and worst.metric is None and kind == "fail":
-            kind = "forbidden"
-        elif worst and is_lost(delta, worst):
-            kind = ""  # `_partly` has them
-        counts[kind] += 1
-    kinds = {
-        kind: words or facts.state_words[kind]
-        for kind, words in _ALARMS.items()
-        if counts[kind]
-    }
-    for kind, words in kinds.items():
-        verb = (
-            words.replace("fail the check", "fails the check")
-            if counts[kind] == 1
-            else words
-        )
-        yield f"{builds(facts, counts[kind])} {verb}"
+    counts = Counter(_alarm_kind(facts, delta) for delta in facts.report.deltas)
+    for kind, label in _ALARMS.items():
+        count = counts[kind]
+        if not count:
+            continue
+        text = label or facts.state_words[kind]
+        if count == 1:
+            text = text.replace("fail the check", "fails the check")
+        yield f"{builds(facts, count)} {text}"
+
+
+def _alarm_kind(facts: Facts, delta: CellDelta) -> str:
+    """Return the key of `_ALARMS` that a build counts in.
+
+    Any other text for a build without an alarm.
+    """
+    worst = facts.worst(delta.key)
+    kind = mark_of(worst) if worst else ""
+    if delta.state == "newly-broken" and kind != "accepted":
+        return "newly-broken"
+    if worst and worst.metric is None and kind == "fail":
+        return "forbidden"
+    if worst and is_lost(delta, worst):
+        return ""  # `_partly` counts these
+    return kind
 
 
 def _quiet(facts: Facts, total: Total) -> str:
-    """Where there is no alarm: which way the code went."""
-    if facts.count("changed", "same", "fixed"):
-        is_still = all(map(broken_alike, facts.states["broken"]))
-        if is_still and not facts.count("changed", "fixed", "new", "removed"):
-            is_equal = all(delta.identical for delta in facts.states["same"])
-            is_whole = is_equal and not (
-                facts.report.broke or _missing(facts) or total.unsure
-            )
-            return "nothing changed" if is_whole else "no change seen"
-        if total.larger or total.smaller:
-            way = (
-                "smaller"
-                if total.smaller and not total.larger
-                else "larger"
-                if not total.smaller
-                else "changed"
-            )
-            return f"{way} within the rules" if total.larger else way
-    return "within the rules"
+    """Return which way the code went, where there is no alarm."""
+    if not facts.count("changed", "same", "fixed"):
+        return "within the rules"
+    is_still = all(map(broken_alike, facts.states["broken"]))
+    if is_still and not facts.count("changed", "fixed", "new", "removed"):
+        is_equal = all(delta.identical for delta in facts.states["same"])
+        is_doubtful = facts.report.broke or _missing(facts) or total.unsure
+        if is_equal and not is_doubtful:
+            return "nothing changed"
+        return "no change seen"
+    if total.larger and total.smaller:
+        return "changed within the rules"
+    if total.larger:
+        return "larger within the rules"
+    return "smaller" if total.smaller else "within the rules"
 
 
 def _missing(facts: Facts) -> list[CellDelta]:
-    """The cells that a side planned, and that were not compared: lost, too late, or gone."""
+    """Return the planned builds that were not compared: lost, too late, or gone."""
     lost = [delta for delta in facts.states["unmeasured"] if not delta.excused]
     return [*lost, *facts.states["removed"]]
 
 
 def _partly(facts: Facts) -> str:
-    """How much was compared, and why not all: a sentence about less must not look like one about all. Or empty."""
-    if not (lost := _missing(facts)):
+    """Return how many builds were compared, and why not all; empty if all were.
+
+    A sentence about some builds must not look like one about all.
+    """
+    lost = _missing(facts)
+    if not lost:
         return ""
     reasons = Counter(map(_why_lost, lost))
-    counts = (
-        f"{count:,} {clip(clean(why), _REASON_CHARS)}"
-        for why, count in reasons.most_common(_REASONS)
-    )
-    return (
-        f"{builds(facts, facts.count('changed', 'same'))} compared:"
-        f" {plain(some(counts, len(reasons)))}"
-    )
+    counts = [
+        f"{count:,} {clip(clean(reason), _REASON_CHARS)}"
+        for reason, count in reasons.most_common(_REASONS)
+    ]
+    compared = builds(facts, facts.count("changed", "same"))
+    return f"{compared} compared: {plain(some(counts, len(reasons)))}"
 
 
 def _why_lost(delta: CellDelta) -> str:
@@ -163,12 +166,9 @@ def _why_lost(delta: CellDelta) -> str:
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[str]:
-    """What moved, how; what is the same only where nothing moved."""
-    artifacts = {
-        state: [state.metrics["artifact_bytes"] for state in facts.states[state]]
-        for state in ("changed", "same")
-    }
-    as_large = sum(artifact.change == 0 for artifact in artifacts["changed"])
+    """Yield what changed and how; what is the same only if nothing changed."""
+    changed = [delta.metrics["artifact_bytes"] for delta in facts.states["changed"]]
+    as_large = sum(artifact.change == 0 for artifact in changed)
     counts = {
         "larger": total.larger,
         "smaller": total.smaller,
@@ -178,9 +178,10 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
         "new": facts.count("new"),
     }
     if not (total.larger or total.smaller or total.unsure or as_large):
-        identical = sum(delta.identical is True for delta in facts.states["same"])
-        unsure = sum(artifact.is_open for artifact in artifacts["same"])
+        same = facts.states["same"]
+        identical = sum(delta.identical is True for delta in same)
+        unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in same)
         counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
         counts["equal in every metric"] = facts.count("same") - identical - unsure
     counts["already failing on base"] = facts.count("broken")
-    return (f"{count:,} {words}" for words, count in counts.items() if count)
+    return (f"{count:,} {label}" for label, count in counts.items() if count)

@@ -74,7 +74,7 @@ def told(report: Report, limits: Limits = ROOMY) -> list[Alarm]:
 
 
 def lines(report: Report, limits: Limits = ROOMY) -> list[str]:
-    return [f"{one.mark} {plain(one.said)}" for one in told(report, limits)]
+    return [f"{one.mark} {plain(one.text)}" for one in told(report, limits)]
 
 
 def groups(report: Report, limits: Limits = ROOMY) -> dict[str, AlarmGroup]:
@@ -307,7 +307,7 @@ def test_an_alarm_names_the_root_cause_that_holds_most_of_each_of_its_cells() ->
     report = make.why()
     facts = build_facts(report)
     matches = [
-        (one.cells, re.search(r" cause (\d+) \(([^)]*)\)", plain(one.said)))
+        (one.cells, re.search(r" cause (\d+) \(([^)]*)\)", plain(one.text)))
         for one in told(report)
     ]
     named = [(cells, int(match[1]), match[2]) for cells, match in matches if match]
