@@ -40,7 +40,7 @@ def arguments(parser: Parser) -> None:
     about = "models, targets and flags of the head side only"
     parser.add_argument("--head-config", type=path, metavar="FILE", help=about)
     add_suspects(parser)
-    about = "run artifacts of failing builds, and show the ratio of run times"
+    about = "run artifacts of failing builds in pairs, and time them"
     parser.add_argument("--run", action="store_true", dest="run_failing", help=about)
     add_format(parser, "the JSON of report.json")
     add_out(parser)

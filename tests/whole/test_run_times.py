@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.usefixtures("runtime"),
 ]
 RELEASE = "3.13.0"
-X86, OTHER_CPU, ROCM = "llvm-cpu-x86_64", "llvm-cpu-riscv64", "rocm"
+X86, OTHER_CPU, GPU = "llvm-cpu-x86_64", "llvm-cpu-riscv64", "vulkan-spirv"
 TYPE = "tensor<256xf32>"
 FUNCTION = "func.func @main(%x: {t}) -> {t} {{\n{body}\n  return %y : {t}\n}}\n"
 ABSOLUTE = "  %y = math.absf %x : {t}"
@@ -62,7 +62,7 @@ def write_side(folder: Path, side: int, **keys: Any) -> Path:
     config = {
         "schema": "code-size-config/1",
         "models": ["*.mlir"],
-        "targets": [X86, OTHER_CPU, ROCM],
+        "targets": [X86, OTHER_CPU, GPU],
         "thresholds": [
             {"name": "any growth", "metrics": ["*"], "fail": {"absolute": 0}},
         ],
@@ -141,7 +141,7 @@ def test_programs_with_other_inputs_are_not_run(home: Path) -> None:
 def test_builds_for_other_devices_and_without_artifacts_have_their_reasons(
     home: Path,
 ) -> None:
-    gpu = run_of(home, "differs", ROCM)
+    gpu = run_of(home, "differs", GPU)
     assert gpu["time"] is None and "needs its device" in gpu["time_note"]
     for model in ("agrees", "differs"):
         foreign = run_of(home, model, OTHER_CPU)
