@@ -121,17 +121,19 @@ class Compared:
 
 
 def kind_of(files: Sequence[str]) -> str:
-    """Return the kind of work that the outermost file with one has; empty for a compile."""
-    kinds = {
-        "ladders": LADDERS,
-        "traces": TRACES,
-        "programs": PROGRAMS,
-        "defaults": DEFAULTS,
-    }
+    """Return the kind of work that started a process; empty for a compile.
+
+    Experiments on programs and on defaults may run inside of a trace; else the outermost file counts.
+    """
+    if any(name in PROGRAMS for name in files):
+        return "programs"
+    if any(name in DEFAULTS for name in files):
+        return "defaults"
     for name in files:
-        for kind, names in kinds.items():
-            if name in names:
-                return kind
+        if name in LADDERS:
+            return "ladders"
+        if name in TRACES:
+            return "traces"
     return ""
 
 

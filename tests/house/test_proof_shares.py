@@ -86,11 +86,11 @@ def test_a_share_of_nothing_is_not_a_number() -> None:
     [
         ("laddering tracing compiling_alone", "ladders"),
         ("tracing compiling_alone", "traces"),
-        ("program_experiments program_side", "programs"),
+        ("tracing program_experiments program_side", "programs"),
         ("run", ""),
     ],
 )
-def test_cpu_time_belongs_to_the_outermost_experiment(
+def test_cpu_time_belongs_to_its_experiment(
     tmp_path: Path, files: str, kind: str
 ) -> None:
     (tmp_path / "cpu.json").write_text(json.dumps({files: 20}), encoding="utf-8")
