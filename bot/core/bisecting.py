@@ -88,10 +88,13 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
     good, bad = 0, count - 1
     between = list(range(1, bad))
     while between:
-        at = between[len(between) // 2]
-        result = judge(at)
-        good, bad = (at if result == "good" else good), (at if result == "bad" else bad)
-        between = [place for place in between if good < place < bad and place != at]
+        middle = between[len(between) // 2]
+        result = judge(middle)
+        good, bad = (
+            (middle if result == "good" else good),
+            (middle if result == "bad" else bad),
+        )
+        between = [place for place in between if good < place < bad and place != middle]
     return Bracket(good, bad)
 
 
@@ -111,6 +114,6 @@ def values_of(
     cell = comparable(good, cell)[1] or cell
     values = {outcome.metrics.get(metric) for outcome in (cell.outcome, *cell.others)}
     if None in values:
-        other = "non-deterministic: some compiles of it have no value"
-        return (), other if len(values) > 1 else cell.reasons.get(metric, "not known")
+        reason = "non-deterministic: some compiles of it have no value"
+        return (), reason if len(values) > 1 else cell.reasons.get(metric, "not known")
     return tuple(sorted(value for value in values if value is not None)), ""

@@ -81,15 +81,20 @@ class RunContext(Small, frozen=True):
             and self.pull.head_repository.casefold() != self.repository.casefold()
         )
 
-    def with_command(self, asked: Asked, pull: Pull, why: str) -> RunContext:
+    def with_command(self, command: Asked, pull: Pull, reason: str) -> RunContext:
         """Return the run that carries out a command: on the pinned merge commit, whatever the event's commit is.
 
         A command that compares is about no particular head, as a run that a person
         started.
         """
-        about = None if asked.typed.verb == "compare" else pull
+        about = None if command.typed.verb == "compare" else pull
         return replace(
-            self, story="review", why=why, sha=asked.merge_sha, pull=about, asked=asked
+            self,
+            story="review",
+            why=reason,
+            sha=command.merge_sha,
+            pull=about,
+            asked=command,
         )
 
     @property

@@ -100,10 +100,10 @@ def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
         return NearDuplicates(members, None, VARIES)
     sizes = code_sizes(cell)
     bounds = [_bound_bytes(family, sizes) for family in cell.families]
-    known = [size for size in bounds if size is not None]
-    if len(known) != len(bounds):
+    sizes_known = [size for size in bounds if size is not None]
+    if len(sizes_known) != len(bounds):
         return NearDuplicates(members, None, NO_CODE)
-    return NearDuplicates(members, sum(known))
+    return NearDuplicates(members, sum(sizes_known))
 
 
 def code_sizes(cell: Cell) -> dict[str, int | None]:
@@ -121,7 +121,7 @@ def code_sizes(cell: Cell) -> dict[str, int | None]:
 def _bound_bytes(family: Family, sizes: dict[str, int | None]) -> int | None:
     """Return the code of all members but the largest; None where that of a member is not known."""
     members = [sizes.get(name) for name in family.members]
-    known = [size for size in members if size is not None]
-    if len(known) != len(members):
+    sizes_known = [size for size in members if size is not None]
+    if len(sizes_known) != len(members):
         return None
-    return sum(known) - max(known)
+    return sum(sizes_known) - max(sizes_known)

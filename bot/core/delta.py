@@ -63,24 +63,29 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
         }
         for id_ in exact
     }
-    return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
+    return {
+        id_: tuple(sorted(numbers))
+        for id_, numbers in values.items()
+        if len(numbers) > 1
+    }
 
 
 def value_of(cell: Cell, id_: str) -> Value:
     """A metric of a cell as it is told: all that its command gave; None without an artifact."""
     if not cell.measured:
         return None
-    seen = seen_values(cell).get(id_)
-    return spread(seen) if seen else cell.value(id_)
+    values = seen_values(cell).get(id_)
+    return spread(values) if values else cell.value(id_)
 
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
     """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
     exact = sorted(
-        {id_ for side in outcomes for one in side for id_ in one.metrics} - set(INEXACT)
+        {id_ for side in outcomes for outcome in side for id_ in outcome.metrics}
+        - set(INEXACT)
     )
     numbers = (
-        {(one.status, *map(one.metrics.get, exact)) for one in side}
+        {(outcome.status, *map(outcome.metrics.get, exact)) for outcome in side}
         for side in outcomes
     )
     return all(len(different) <= 1 for different in numbers)
@@ -90,15 +95,18 @@ def _same_command(
     base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
 ) -> bool:
     """Return whether both sides made artifacts of the same files with one compiler and the same flags."""
-    left, right = cells
+    base_cell, head_cell = cells
     if (
-        left is None
-        or right is None
-        or left.artifact_digest is None
-        or right.artifact_digest is None
+        base_cell is None
+        or head_cell is None
+        or base_cell.artifact_digest is None
+        or head_cell.artifact_digest is None
     ):
         return False
-    if left.inputs != right.inputs or UNLISTED in (left.inputs, right.inputs):
+    if base_cell.inputs != head_cell.inputs or UNLISTED in (
+        base_cell.inputs,
+        head_cell.inputs,
+    ):
         return False
     models = base.models.get(key.model), head.models.get(key.model)
     if (
@@ -107,7 +115,7 @@ def _same_command(
         or None in models
     ):
         return False
-    return models[0] == models[1] and _flags(left) == _flags(right) != ""
+    return models[0] == models[1] and _flags(base_cell) == _flags(head_cell) != ""
 
 
 def _flags(cell: Cell) -> str:
@@ -126,14 +134,14 @@ def as_outcome(cell: Cell | None, outcome: CompileOutcome | None) -> Cell | None
     """
     if cell is None or outcome is None or outcome == cell.outcome:
         return cell
-    other = replace(
+    changed = replace(
         cell,
         status=outcome.status,
         metrics=outcome.metrics,
         artifact_digest=outcome.artifact_digest,
     )
     return replace(
-        other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None
+        changed, dispatches=(), failure=cell.failure if outcome.status != "ok" else None
     )
 
 
@@ -315,10 +323,10 @@ def outcome(cell: Cell | None) -> str:
     if cell is None:
         return "absent"
     failure = cell.failure
-    words = (
+    details = (
         [part for part in (failure.stage, failure.signal) if part] if failure else []
     )
-    return f"{cell.status}: {', '.join(words)}" if words else cell.status
+    return f"{cell.status}: {', '.join(details)}" if details else cell.status
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
@@ -381,19 +389,19 @@ def _diff_cell(
 def _compared(
     base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
 ) -> CellDelta:
-    left, right = cells
+    base_cell, head_cell = cells
     base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
-    own = own_metrics(base.compiler.metrics, head.compiler.metrics)
-    ids = (*METRIC_IDS, *own)
+    declared = own_metrics(base.compiler.metrics, head.compiler.metrics)
+    ids = (*METRIC_IDS, *declared)
     metrics = {
-        id_: MetricDelta(id_, base_of(id_), head_of(id_), own=own.get(id_))
+        id_: MetricDelta(id_, base_of(id_), head_of(id_), own=declared.get(id_))
         for id_ in ids
     }
     digests = [cell.artifact_digest if cell else None for cell in cells]
     identical = None if None in digests else digests[0] == digests[1]
-    columns = (_column(base, key, left), _column(head, key, right))
+    columns = (_column(base, key, base_cell), _column(head, key, head_cell))
     state = _STATE.get(columns, "unmeasured")
-    reason = _reason(left, right) if state == "unmeasured" else ""
+    reason = _reason(base_cell, head_cell) if state == "unmeasured" else ""
     if state == "compared":
         state = (
             "same"
@@ -404,8 +412,8 @@ def _compared(
         key=key,
         state=state,
         metrics=metrics,
-        base=left,
-        head=right,
+        base=base_cell,
+        head=head_cell,
         identical=identical,
         reason=reason,
         excused=columns in _ON_PURPOSE,
@@ -425,10 +433,13 @@ def _noisy(
             base,
             head=head,
             key=key,
-            cells=(as_outcome(cells[0], left), as_outcome(cells[1], right)),
+            cells=(
+                as_outcome(cells[0], base_outcome),
+                as_outcome(cells[1], head_outcome),
+            ),
         )
-        for left in outcomes[0] or (None,)
-        for right in outcomes[1] or (None,)
+        for base_outcome in outcomes[0] or (None,)
+        for head_outcome in outcomes[1] or (None,)
     ]
 
     def distance(delta: CellDelta) -> tuple[int, int]:
@@ -437,8 +448,8 @@ def _noisy(
             abs(artifact) if artifact is not None else 0
         )
 
-    least, metrics = min(pairs, key=distance), dict[str, MetricDelta]()
-    for id_, metric in least.metrics.items():
+    closest, metrics = min(pairs, key=distance), dict[str, MetricDelta]()
+    for id_, metric in closest.metrics.items():
         of_base = tuple(
             sorted(
                 {
@@ -466,29 +477,33 @@ def _noisy(
     noise = f"non-deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)
     return replace(
-        least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics
+        closest, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics
     )
 
 
 def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
     """`82,408 B or 86,872 B`, and `2 artifacts of 106,312 B` where only other bytes tell them apart."""
-    known = [outcome.metrics.get("artifact_bytes") for outcome in outcomes]
-    sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
-    alike = len(set(sizes)) == 1 and all(
+    values = [outcome.metrics.get("artifact_bytes") for outcome in outcomes]
+    sizes = ["a failure" if size is None else f"{size:,} B" for size in values]
+    same_sizes = len(set(sizes)) == 1 and all(
         outcome.artifact_digest for outcome in outcomes
     )
     return (
         f"{len(sizes)} artifacts of {sizes[0]}"
-        if alike
+        if same_sizes
         else " or ".join(dict.fromkeys(sizes))
     )
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
     """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
-    left, right = ({cell.key: cell for cell in side.cells} for side in (base, head))
-    keys = left.keys() | right.keys() | base.planned | head.planned
+    base_cells, head_cells = (
+        {cell.key: cell for cell in side.cells} for side in (base, head)
+    )
+    keys = base_cells.keys() | head_cells.keys() | base.planned | head.planned
     return tuple(
-        _diff_cell(base, head=head, key=key, cells=(left.get(key), right.get(key)))
+        _diff_cell(
+            base, head=head, key=key, cells=(base_cells.get(key), head_cells.get(key))
+        )
         for key in sorted(keys)
     )

@@ -62,9 +62,9 @@ class Amounts(Record, frozen=True):
     code_bytes: Count | None = None
     stack_bytes: Count | None = None
 
-    def get(self, what: str) -> int | None:
+    def get(self, field: str) -> int | None:
         """One of them, by name."""
-        amount: int | None = getattr(self, what)
+        amount: int | None = getattr(self, field)
         return amount
 
 
@@ -94,9 +94,9 @@ class PassChange(Record, frozen=True):
     # regions (`bot.core.proof`); empty for any other pass
     experiment: str = ""
 
-    def words(self, most: int) -> str:
+    def words(self, limit: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
-        operations = operation_words(self.operations, most, self.others) or OTHER_TYPES
+        operations = operation_words(self.operations, limit, self.others) or OTHER_TYPES
         if not self.operations or not self.more:
             return operations
         noun = "operation" if abs(self.more) == 1 else "operations"
@@ -141,8 +141,8 @@ class DispatchDelta(Small, frozen=True):
     @property
     def name(self) -> str:
         """The head's name, the base's where it is gone."""
-        known = self.head or self.base
-        return known.name if known else ""
+        dispatch = self.head or self.base
+        return dispatch.name if dispatch else ""
 
 
 class ComponentDelta(Record, frozen=True):
@@ -152,10 +152,10 @@ class ComponentDelta(Record, frozen=True):
     base: Amounts
     head: Amounts
 
-    def change(self, what: str) -> int:
+    def change(self, field: str) -> int:
         """Head − base; 0 where either is not known."""
-        left, right = self.base.get(what), self.head.get(what)
-        return 0 if left is None or right is None else right - left
+        base, head = self.base.get(field), self.head.get(field)
+        return 0 if base is None or head is None else head - base
 
 
 class Explanation(Small, frozen=True):
@@ -396,9 +396,10 @@ def whole_bytes(row: Dispatch | None) -> int | None:
     return row.code_bytes if row.executable_bytes is None else row.executable_bytes
 
 
-def code_change(one: DispatchDelta) -> int | None:
+def code_change(delta: DispatchDelta) -> int | None:
     """Head − base; all of it where a side does not have the dispatch at all."""
-    left, right = (
-        0 if found is None else found.code_bytes for found in (one.base, one.head)
+    base_bytes, head_bytes = (
+        0 if dispatch is None else dispatch.code_bytes
+        for dispatch in (delta.base, delta.head)
     )
-    return None if left is None or right is None else right - left
+    return None if base_bytes is None or head_bytes is None else head_bytes - base_bytes

@@ -164,26 +164,28 @@ def history_lines(history: History) -> Iterator[bytes]:
     variants, rows = history.study.variants, history.study.rows
     points = (
         {
-            "compiler": one.name,
+            "compiler": variant.name,
             "model": key.model,
             "target": key.target,
-            "status": row[at].status,
-            "metrics": row[at].metrics if row[at].measured else {},
+            "status": row[place].status,
+            "metrics": row[place].metrics if row[place].measured else {},
         }
         | filled(
-            reason=row[at].reason,
-            move=history.moves.get((one.name, key)),
-            command=row[at].command,
-            digest=row[at].artifact_digest,
-            seen=seen_values(row[at]) if row[at].measured else {},
+            reason=row[place].reason,
+            move=history.moves.get((variant.name, key)),
+            command=row[place].command,
+            digest=row[place].artifact_digest,
+            seen=seen_values(row[place]) if row[place].measured else {},
         )
-        for at, one in enumerate(variants)
+        for place, variant in enumerate(variants)
         for key, row in rows.items()
     )
     record = {
         "schema": HISTORY_SCHEMA,
         "targets": history.study.targets,
-        "releases": [_release(order, one) for order, one in enumerate(variants)],
+        "releases": [
+            _release(order, variant) for order, variant in enumerate(variants)
+        ],
         "points": (),
         "steps": [
             {name: getattr(step, name) for name in step.__struct_fields__}
@@ -203,12 +205,12 @@ def history_lines(history: History) -> Iterator[bytes]:
     return lines(record, points)
 
 
-def _release(order: int, one: Variant) -> dict[str, object]:
-    own = {"name": one.name, "order": order, "spec": one.spec}
-    if (side := one.snapshot) is None:
-        return own | filled(reason=one.reason)
-    known = {
+def _release(order: int, variant: Variant) -> dict[str, object]:
+    row = {"name": variant.name, "order": order, "spec": variant.spec}
+    if (side := variant.snapshot) is None:
+        return row | filled(reason=variant.reason)
+    compiler = {
         name: getattr(side.compiler, name)
         for name in ("version", "revision", "digest", "metrics")
     }
-    return own | filled(**known, sha=side.source.sha, notes=side.notes)
+    return row | filled(**compiler, sha=side.source.sha, notes=side.notes)

@@ -32,8 +32,8 @@ def known_counts(text: str | None) -> Counter[str] | None:
     """
     if text is None or not _TEXT.fullmatch(text):
         return None
-    words = text.split()
-    return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
+    fields = text.split()
+    return Counter(dict(zip(fields[::2], map(int, fields[1::2]), strict=True)))
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -80,9 +80,11 @@ def decoded(
     except msgspec.ValidationError as error:
         raise _refused(error, where=where, hint=hint, noun=noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        what = f"is not JSON, or was cut off: {error}"
+        problem = f"is not JSON, or was cut off: {error}"
         raise InputError(
-            f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint
+            f"is not a {noun}: it {problem}" if noun else problem,
+            where=where,
+            hint=hint,
         ) from None
 
 
@@ -116,8 +118,8 @@ def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
             hint=hint,
         ) from None
     except (ValueError, RecursionError) as error:
-        what = f"is not JSON, or was cut off: {str(error)[:_SHOWN_CHARACTERS]}"
-        raise InputError(what, where=where, hint=hint) from None
+        message = f"is not JSON, or was cut off: {str(error)[:_SHOWN_CHARACTERS]}"
+        raise InputError(message, where=where, hint=hint) from None
 
 
 class _Headed(msgspec.Struct):
@@ -128,14 +130,18 @@ def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str
 ) -> None:
     """Raise InputError for text of another schema, and for a key that stands twice in one object."""
-    own = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
-    if own != schema:
-        shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
-        what = (
-            f"is not a {noun} that this version reads: its schema is {shown}, not"
+    actual = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
+    if actual != schema:
+        actual_text = (
+            repr(actual if len(actual) <= 60 else f"{actual[:57]}...")
+            if actual
+            else "missing"
+        )
+        message = (
+            f"is not a {noun} that this version reads: its schema is {actual_text}, not"
             f" {schema!r}"
         )
-        raise InputError(what, where=where, hint=hint)
+        raise InputError(message, where=where, hint=hint)
     require_single_keys(text, where, hint)
 
 
@@ -143,9 +149,9 @@ def _refused(
     error: msgspec.ValidationError, where: str, hint: str = "", noun: str = ""
 ) -> InputError:
     """The library's message, and its place (`$.cells[3].status`) where the project's messages have theirs."""
-    what, _, place = str(error).partition(" - at `$")
+    problem, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
-    message = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
+    message = f"{problem[:1].lower()}{problem[1:_SHOWN_CHARACTERS]}"
     if noun:
         return InputError(
             f"is not a {noun}: {f'{place}: ' if place else ''}{message}",

@@ -111,13 +111,13 @@ class Sums:
             for model in self.models
             if (model, variant) in self.cells
         ]
-        known = [
+        values = [
             value for cell in cells if (value := value_of(cell, column)) is not None
         ]
-        if not known or len(known) != len(self.models):
+        if not values or len(values) != len(self.models):
             return None
         return (
-            largest(known) if METRIC_BY_ID[column].over == "largest" else total(known)
+            largest(values) if METRIC_BY_ID[column].over == "largest" else total(values)
         )
 
     def run(self, model: str, variant: str) -> Run:
@@ -126,12 +126,12 @@ class Sums:
 
     def time(self, variant: str) -> Mean | None:
         """Ratios of CPU time; None where nothing was timed."""
-        known = (
+        candidates = (
             self.time_ratio(model, variant)
             for model, name in self.cells
             if name == variant
         )
-        ratios = [ratio for ratio in known if ratio]
+        ratios = [ratio for ratio in candidates if ratio]
         return Mean(statistics.geometric_mean(ratios), len(ratios)) if ratios else None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
@@ -281,10 +281,10 @@ def _growth_row(grown: DepthGrowth) -> dict[str, object]:
 
 
 def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
-    own = {"model": cell.key.model, "target": cell.key.target, "variant": variant}
+    row = {"model": cell.key.model, "target": cell.key.target, "variant": variant}
     run = lab.run(variant, cell)
     return (
-        own
+        row
         | {"status": cell.status, "metrics": cell.metrics}
         | filled(
             reasons=cell.reasons,

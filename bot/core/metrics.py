@@ -452,9 +452,9 @@ _WORDS = {
 }
 
 
-def code_words(words: str, backend: str) -> str:
+def code_words(text: str, backend: str) -> str:
     """What the code of executables is called: `words`, but where it is text, by that text's name."""
-    return backend_of(backend).text_form or words
+    return backend_of(backend).text_form or text
 
 
 def metric_words(metric: Metric, backend: str) -> str:
@@ -494,24 +494,36 @@ OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]
 def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
     """What sides declare, by id; the last one's words count."""
     return {
-        one.id: Metric(
-            id=one.id, label=one.label, unit=one.unit, about=one.about, rule=one.rule
+        metric.id: Metric(
+            id=metric.id,
+            label=metric.label,
+            unit=metric.unit,
+            about=metric.about,
+            rule=metric.rule,
         )
         for side in sides
-        for one in side
+        for metric in side
     }
 
 
 @lru_cache(maxsize=64)
 def unlike(base: OwnMetrics, head: OwnMetrics) -> Mapping[str, str]:
     """Id → why it is not compared: one side does not declare it, or the sides count it in different units."""
-    left, right = ({one.id: one.unit for one in own} for own in (base, head))
+    base_units, head_units = (
+        {metric.id: metric.unit for metric in metrics} for metrics in (base, head)
+    )
     reasons = {
-        id_: f"declared in {unit} on base, and in {right.get(id_)} on head"
-        for id_, unit in left.items()
+        id_: f"declared in {unit} on base, and in {head_units.get(id_)} on head"
+        for id_, unit in base_units.items()
     }
-    reasons |= dict.fromkeys(left.keys() - right.keys(), "not declared on head")
-    reasons |= dict.fromkeys(right.keys() - left.keys(), "not declared on base")
+    reasons |= dict.fromkeys(
+        base_units.keys() - head_units.keys(), "not declared on head"
+    )
+    reasons |= dict.fromkeys(
+        head_units.keys() - base_units.keys(), "not declared on base"
+    )
     return {
-        id_: reasons[id_] for id_ in sorted(reasons) if left.get(id_) != right.get(id_)
+        id_: reasons[id_]
+        for id_ in sorted(reasons)
+        if base_units.get(id_) != head_units.get(id_)
     }

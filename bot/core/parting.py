@@ -183,9 +183,9 @@ def _formed_at(rows: Sequence[TraceRow]) -> int | None:
     """
     forming = next(
         (
-            at + 1
-            for at in range(len(rows) - 1, -1, -1)
-            if not rows[at].apart.get(REGION)
+            place + 1
+            for place in range(len(rows) - 1, -1, -1)
+            if not rows[place].apart.get(REGION)
         ),
         0,
     )
@@ -205,22 +205,22 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     """
     shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]
-    for at in range(1, len(shares)):
-        row = rows[at]
+    for place in range(1, len(shares)):
+        row = rows[place]
         is_seen = row.level != LLVM or (
             row.name.endswith("Pass") and row.base is not None and row.head is not None
         )
         is_jump = (
-            shares[at - 1] <= MOST_BEFORE * shares[at]
-            and shares[at] >= LEAST_SHARE * shares[-1]
+            shares[place - 1] <= MOST_BEFORE * shares[place]
+            and shares[place] >= LEAST_SHARE * shares[-1]
         )
         if (
             is_seen
             and is_jump
-            and least_later[at]
-            >= max(MOST_BEFORE * shares[at], least_left * shares[-1])
+            and least_later[place]
+            >= max(MOST_BEFORE * shares[place], least_left * shares[-1])
         ):
-            return at
+            return place
     return None
 
 
@@ -251,18 +251,21 @@ def _aligned(
 
     These drift: `iree-codegen-lower-affine` became `iree-lower-affine`.
     """
-    left, right = (
-        [(one.level, one.name.replace("codegen-", "").replace("-", "")) for one in side]
+    base_names, head_names = (
+        [
+            (state.level, state.name.replace("codegen-", "").replace("-", ""))
+            for state in side
+        ]
         for side in (base, head)
     )
     for kind, i, i_end, j, j_end in SequenceMatcher(
-        None, left, right, autojunk=False
+        None, base_names, head_names, autojunk=False
     ).get_opcodes():
         if kind == "equal":
             yield from zip(range(i, i_end), range(j, j_end), strict=True)
         else:
-            yield from ((at, None) for at in range(i, i_end))
-            yield from ((None, at) for at in range(j, j_end))
+            yield from ((place, None) for place in range(i, i_end))
+            yield from ((None, place) for place in range(j, j_end))
 
 
 def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:

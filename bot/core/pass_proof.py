@@ -107,9 +107,11 @@ class PassProof(Record, frozen=True, omit_defaults=True):
         return by_place.get(self.range_start), by_place.get(self.range_end)
 
 
-def untried(why: str, moved_bytes: int | None = None, compiles: int = 0) -> PassProof:
+def untried(
+    reason: str, moved_bytes: int | None = None, compiles: int = 0
+) -> PassProof:
     """Return the proof of an experiment that could not be made."""
-    return PassProof(NOT_TRIED, why, moved_bytes=moved_bytes, compiles=compiles)
+    return PassProof(NOT_TRIED, reason, moved_bytes=moved_bytes, compiles=compiles)
 
 
 def carries(part_bytes: int, moved_bytes: int) -> bool:

@@ -26,12 +26,12 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
     short = {}
     for target in full:
         backend = backends.get(target, "")
-        rest = (
+        tail = (
             target[len(backend) :].lstrip("-_")
             if backend and target.startswith(backend)
             else ""
         )
-        short[target] = rest or target.removesuffix("-spirv")
+        short[target] = tail or target.removesuffix("-spirv")
     names = [*short.values(), *full]
     return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
 
@@ -55,7 +55,7 @@ def matching(
 
 
 def beginning(
-    names: Sequence[str], wanted: str, short: Mapping[str, str] | None = None
+    names: Sequence[str], start: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
     """The names, or short names, that begin so, whatever function a dispatch is of: `dispatch_9` is a beginning.
 
@@ -63,11 +63,11 @@ def beginning(
     `main_dispatch_1_matmul`, nor an initializer's where another function has one; a
     glob may leave out the function, too.
     """
-    words = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
-    begin = [name for name in names if f"_{wanted}" in words[name]]
-    begin = begin or matching(names, f"*_{wanted}", short)
+    texts = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
+    begin = [name for name in names if f"_{start}" in texts[name]]
+    begin = begin or matching(names, f"*_{start}", short)
     whole = [
-        name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")
+        name for name in begin if f"{name}_".partition(start)[2].startswith("_")
     ] or begin
     return [name for name in whole if not name.startswith("_initializer_")] or whole
 
@@ -86,7 +86,7 @@ def kept(
 def require_matches(
     names: Sequence[str],
     selectors: Iterable[str],
-    what: str,
+    noun: str,
     short: Mapping[str, str] | None = None,
 ) -> None:
     """Raise UsageError, with the nearest names, for a selector that takes none.
@@ -97,7 +97,7 @@ def require_matches(
         if not matching(names, selector, short):
             hint = near_or_known(selector, names, short)
             raise UsageError(
-                f"matches no {what}", where=f"--{what} {selector}", hint=hint
+                f"matches no {noun}", where=f"--{noun} {selector}", hint=hint
             )
 
 
@@ -234,7 +234,7 @@ class PlannedCell(Small, frozen=True):
         if self.run:
             return shlex.join(self.printed)
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
-        words = (
+        arguments = (
             "iree-compile",
             "-",
             *self.printed,
@@ -244,12 +244,12 @@ class PlannedCell(Small, frozen=True):
         )
         source = self.model.shown
         if not source.endswith(".onnx"):
-            return f"{shlex.join(words)} < {shlex.quote(source)}"
+            return f"{shlex.join(arguments)} < {shlex.quote(source)}"
         imported = shlex.quote(f"{self.model.name}.mlir")
         importer = shlex.join(
             ("iree-import-onnx", source, *self.model.import_flags, "-o")
         )
-        return f"{importer} {imported} && {shlex.join(words)} < {imported}"
+        return f"{importer} {imported} && {shlex.join(arguments)} < {imported}"
 
 
 def select(
@@ -271,7 +271,7 @@ def select(
         target_names, {target.name: target.backend for target in targets}
     )
     require_matches(model_names, model_globs, "model")
-    require_matches(target_names, selectors=target_globs, what="target", short=short)
+    require_matches(target_names, selectors=target_globs, noun="target", short=short)
     kept_models, kept_targets = (
         kept(model_names, model_globs),
         kept(target_names, target_globs, short),
@@ -319,7 +319,7 @@ def narrowed(
     )
     if must_match:
         require_matches(models, model_globs, "model")
-        require_matches(targets, selectors=target_globs, what="target", short=short)
+        require_matches(targets, selectors=target_globs, noun="target", short=short)
     chosen_models, chosen_targets = (
         kept(models, model_globs),
         kept(targets, target_globs, short),
@@ -349,12 +349,12 @@ def only_cell(keys: Collection[CellKey]) -> CellKey:
     """The one that is meant; raises UsageError where several are, or none."""
     if len(keys) == 1:
         return next(iter(keys))
-    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
+    listed = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
         ", …" if len(keys) > _SHOWN_CELLS else ""
     )
-    what = f"{len(keys)} builds match: {shown}" if keys else "no build matches"
+    message = f"{len(keys)} builds match: {listed}" if keys else "no build matches"
     raise UsageError(
-        what, where="--model and --target", hint="name one model and one target"
+        message, where="--model and --target", hint="name one model and one target"
     )
 
 

@@ -236,11 +236,11 @@ class Rule(Small, frozen=True):
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
         """The levels given, worst first."""
-        both: tuple[tuple[Level, LevelSpec | None], ...] = (
+        levels: tuple[tuple[Level, LevelSpec | None], ...] = (
             ("fail", self.fail),
             ("warn", self.warn),
         )
-        return tuple((level, spec) for level, spec in both if spec is not None)
+        return tuple((level, spec) for level, spec in levels if spec is not None)
 
     def matches_cell(self, key: CellKey) -> bool:
         """True where the rule is about this cell."""
@@ -390,7 +390,7 @@ def _judge_states(
         actual = delta.reason or " → ".join(
             cell.status if cell else "absent" for cell in sides
         )
-        known = (
+        is_known = (
             delta.state == "broken"
             and len(set(outcomes)) == 1
             and (head or 0) <= (base or head or 0)
@@ -407,7 +407,7 @@ def _judge_states(
             head,
         )
         failure = delta.head.failure if delta.head else None
-        yield Finding(*fields, outcomes=outcomes, known=known, failure=failure)
+        yield Finding(*fields, outcomes=outcomes, known=is_known, failure=failure)
 
 
 def _judge_metric(
@@ -467,7 +467,7 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Fin
     for level, spec in rule.levels():
         fields = (delta.key, level, metric.id, rule.name)
         if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
-            known = base is not None and head <= base
+            is_known = base is not None and head <= base
             actual = _amount(head, unit)
             yield Finding(
                 *fields,
@@ -476,7 +476,7 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Fin
                 actual,
                 *values,
                 allowed=limit,
-                known=known,
+                known=is_known,
                 own=own,
             )
         if base is None or head <= base or not spec.change_text:
@@ -541,19 +541,19 @@ def hiding(
     None without one.
     """
     metrics = metrics_of(rule, ids)
-    for one in above:
-        matches_all = all(any_match(one.metrics, metric) for metric in metrics)
+    for earlier in above:
+        matches_all = all(any_match(earlier.metrics, metric) for metric in metrics)
         if (
             matches_all
-            and _cover(one.models, rule.models)
-            and _cover(one.targets, rule.targets)
+            and _cover(earlier.models, rule.models)
+            and _cover(earlier.targets, rule.targets)
         ):
-            return one
+            return earlier
     return None
 
 
 def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
-    return all(any(covers(one, glob) for one in wide) for glob in narrow)
+    return all(any(covers(cover, glob) for cover in wide) for glob in narrow)
 
 
 # What a measurement says of the machine it was made on: such a reason begins with HERE,

@@ -95,6 +95,6 @@ def regions_status(restored_regions: int, regions: int) -> Status:
     return "partly" if restored_regions > 0 else "refuted"
 
 
-def untried(why: str, compiles: int = 0) -> ProgramProof:
+def untried(reason: str, compiles: int = 0) -> ProgramProof:
     """Return the proof that says why there is no experiment."""
-    return ProgramProof("not-tried", why[:_LONG], compiles=compiles)
+    return ProgramProof("not-tried", reason[:_LONG], compiles=compiles)

@@ -232,12 +232,12 @@ def decode(comment_body: str) -> CommentState | None:
 
 def is_standing(finding: Finding) -> bool:
     """True for a finding that base had, and for a cell that ended on both sides alike: no news."""
-    alike = (
+    ended_equally = (
         finding.outcomes is not None
         and len(set(finding.outcomes)) == 1
         and finding.base == finding.head
     )
-    return finding.known or alike
+    return finding.known or ended_equally
 
 
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:

@@ -117,11 +117,13 @@ class ArtifactReading(Small, frozen=True):
             self.rodata_bytes,
             self.unattributed_bytes,
         )
-        known = [part for part in parts if part is not None]
-        short = len(known) == len(parts) and sum(known) < self.artifact_bytes
-        if short or sum(known) > self.artifact_bytes or min(known) < 0:
+        known_parts = [part for part in parts if part is not None]
+        short = (
+            len(known_parts) == len(parts) and sum(known_parts) < self.artifact_bytes
+        )
+        if short or sum(known_parts) > self.artifact_bytes or min(known_parts) < 0:
             raise ValueError(
-                f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes}"
+                f"parts sum to {sum(known_parts)}, the artifact has {self.artifact_bytes}"
                 " bytes"
             )
 

@@ -51,10 +51,10 @@ Value = int | Spread | None  # an amount, a range of it, or None where it is not
 
 def spread(values: Iterable[int]) -> Value:
     """What all values say together; None of none."""
-    known = sorted(values)
-    if not known:
+    ordered = sorted(values)
+    if not ordered:
         return None
-    return known[0] if known[0] == known[-1] else Spread(known[0], known[-1])
+    return ordered[0] if ordered[0] == ordered[-1] else Spread(ordered[0], ordered[-1])
 
 
 def ends(value: int | Spread) -> tuple[int, int]:
@@ -66,8 +66,8 @@ def difference(base: Value, head: Value) -> Value:
     """Head − base, for all that they may be; None where either is not known."""
     if base is None or head is None:
         return None
-    (least, most), (low, high) = ends(base), ends(head)
-    return spread((low - most, high - least))
+    (base_low, base_high), (low, high) = ends(base), ends(head)
+    return spread((low - base_high, high - base_low))
 
 
 def total(values: Iterable[int | Spread]) -> Value:

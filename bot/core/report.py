@@ -157,7 +157,7 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     story, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    seen = {
+    ranges = {
         metric.id: dict(zip(sides, metric.seen, strict=True))
         for metric in delta.metrics.values()
         if metric.seen
@@ -171,7 +171,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "reason": delta.reason,
         **_flat(story, "phase"),
         **{
-            name: {side: getattr(one, name, None) for side, one in sides.items()}
+            name: {side: getattr(cell, name, None) for side, cell in sides.items()}
             for name in of_sides
         },
         "metrics": {
@@ -181,21 +181,21 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "first": story.phase,
         "dispatches": list(map(_dispatch, story.dispatches)),
         "families": delta.head.families if delta.head else (),
-        **filled(seen=seen),
+        **filled(seen=ranges),
     }
 
 
-def _dispatch(one: DispatchDelta) -> dict[str, Any]:
-    fields = _flat(one, "passed", "untraced", "attribution", "proof")
-    if one.untraced:
-        fields["untraced"] = one.untraced
-    if one.attribution is not None:
-        fields["attribution"] = one.attribution
-    if one.proof is not None:
-        fields["proof"] = one.proof
-    fields["name"] = one.name
-    if one.passed:
-        fields |= {"pass": one.passed.name, "operations": one.passed.operations}
+def _dispatch(delta: DispatchDelta) -> dict[str, Any]:
+    fields = _flat(delta, "passed", "untraced", "attribution", "proof")
+    if delta.untraced:
+        fields["untraced"] = delta.untraced
+    if delta.attribution is not None:
+        fields["attribution"] = delta.attribution
+    if delta.proof is not None:
+        fields["proof"] = delta.proof
+    fields["name"] = delta.name
+    if delta.passed:
+        fields |= {"pass": delta.passed.name, "operations": delta.passed.operations}
     return fields
 
 

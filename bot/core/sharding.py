@@ -26,19 +26,21 @@ def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
     return {key: cost for key, cost in costs if cost is not None}
 
 
-def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]:
+def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, float]:
     """What every cell is expected to cost.
 
     One that was never measured by its size, on the scale of the others.
     """
-    seen = [cell for cell in cells if cell.key in known]
-    guessed = sum(cell.cost for cell in seen)
-    scale = sum(known[cell.key] for cell in seen) / guessed if guessed else 1.0
-    return {cell.key: float(known.get(cell.key, cell.cost * scale)) for cell in cells}
+    measured = [cell for cell in cells if cell.key in last_costs]
+    guessed = sum(cell.cost for cell in measured)
+    scale = sum(last_costs[cell.key] for cell in measured) / guessed if guessed else 1.0
+    return {
+        cell.key: float(last_costs.get(cell.key, cell.cost * scale)) for cell in cells
+    }
 
 
 def deal(
-    cells: Sequence[PlannedCell], count: int, known: Costs | None = None
+    cells: Sequence[PlannedCell], count: int, last_costs: Costs | None = None
 ) -> tuple[tuple[PlannedCell, ...], ...]:
     """The cells of each of `count` shards.
 
@@ -46,7 +48,7 @@ def deal(
     read and imported once. Only a model that alone is more than a shard's fair part is
     dealt out cell by cell.
     """
-    costs = expected(cells, known or {})
+    costs = expected(cells, last_costs or {})
     fair = sum(costs.values()) / count
     models: dict[str, list[CellKey]] = {}
     for cell in cells:
@@ -112,12 +114,12 @@ class Matrix(Record, frozen=True):
 def matrix(
     cells: Sequence[PlannedCell],
     count: int,
-    known: Costs | None = None,
+    last_costs: Costs | None = None,
     releases: Mapping[str, str] | None = None,
 ) -> Matrix:
     """The shards as GitHub's `strategy.matrix`."""
     parts = []
-    for index, part in enumerate(deal(cells, count, known), 1):
+    for index, part in enumerate(deal(cells, count, last_costs), 1):
         names: dict[str, list[str]] = {}
         for cell in part:
             names.setdefault(cell.model.name, []).append(cell.target.name)
@@ -172,13 +174,13 @@ def dealt(
         for row in _parts(plan, where)
     }
     named = {key for part in parts.values() for key in part}
-    if others := named ^ planned.keys():
-        what = (
-            f"has {len(named)} builds, but {len(cells)} are planned here: {min(others)}"
+    if unmatched := named ^ planned.keys():
+        message = (
+            f"has {len(named)} builds, but {len(cells)} are planned here: {min(unmatched)}"
             " is not in both"
         )
         raise InputError(
-            what,
+            message,
             where=where,
             hint="plan and measure the same commit, with the same selectors",
         )
@@ -198,12 +200,12 @@ def assigned(
     parts = dealt(cells, plan, where)
     counts = {int(name.partition("/")[2]) for name in parts}
     if counts != {count}:
-        what = (
+        message = (
             f"has {', '.join(map(str, sorted(counts))) or 'no'} shards, and"
             f" {index}/{count} is not among them"
         )
         raise InputError(
-            what, where=where, hint="measure the shards that the plan names"
+            message, where=where, hint="measure the shards that the plan names"
         )
     return parts.get(f"{index}/{count}", ())
 
@@ -220,13 +222,13 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """
     first_name, first = next((named for named in parts if named[1].cells), parts[0])
     for name, part in parts:
-        for what in ("compiler", "source", "flags"):
-            differs = getattr(part, what) != getattr(first, what)
+        for field in ("compiler", "source", "flags"):
+            differs = getattr(part, field) != getattr(first, field)
             if differs and (
-                what != "flags" or part.cells
+                field != "flags" or part.cells
             ):  # a shard without cells does not know the flags
                 raise InputError(
-                    f"has a different {what} than {first_name}", where=name, hint=_HINT
+                    f"has a different {field} than {first_name}", where=name, hint=_HINT
                 )
     cells: dict[CellKey, Cell] = {}
     for name, part in parts:
@@ -248,14 +250,14 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
 
 
 def _united(
-    what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]
+    field: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]
 ) -> dict[str, str]:
     united: dict[str, str] = {}
     for name, part in parts:
-        for key, value in getattr(part, what).items():
+        for key, value in getattr(part, field).items():
             if united.setdefault(key, value) != value:
                 message = (
-                    f"has a different {key!r} among its {what} than the parts before"
+                    f"has a different {key!r} among its {field} than the parts before"
                 )
                 raise InputError(message, where=name, hint=_HINT)
     return united
@@ -263,12 +265,14 @@ def _united(
 
 def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
     """The advice for snapshots of different suites; empty where both have a cell in common."""
-    left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
-    if not left or not right or left & right:
+    base_keys, head_keys = (
+        {cell.key for cell in snapshot.cells} for snapshot in (base, head)
+    )
+    if not base_keys or not head_keys or base_keys & head_keys:
         return ""
     return (
-        f"measure both sides with the same suite: base has {min(left)} and others, head"
-        f" {min(right)} and others"
+        f"measure both sides with the same suite: base has {min(base_keys)} and others, head"
+        f" {min(head_keys)} and others"
     )
 
 

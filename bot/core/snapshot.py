@@ -276,8 +276,8 @@ class Snapshot(Small, frozen=True):
 
 def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
     """Return the models of builds that read other files beside the model on the two sides."""
-    left = {cell.key: cell.inputs for cell in base.cells}
-    pairs = ((cell.key, left.get(cell.key), cell.inputs) for cell in head.cells)
+    base_inputs = {cell.key: cell.inputs for cell in base.cells}
+    pairs = ((cell.key, base_inputs.get(cell.key), cell.inputs) for cell in head.cells)
     return frozenset(
         key.model
         for key, before, after in pairs
@@ -318,7 +318,7 @@ TOO_OLD = (
 
 
 def comparable(
-    base: Cell | None, head: Cell | None, own: Mapping[str, str] = _NONE
+    base: Cell | None, head: Cell | None, undeclared: Mapping[str, str] = _NONE
 ) -> tuple[Cell | None, Cell | None]:
     """Both cells, None in place of what cannot be compared, with its reason.
 
@@ -326,16 +326,20 @@ def comparable(
     """
     if base is None or head is None or not (base.measured and head.measured):
         return base, head
-    for id_, why in own.items():
-        base, head = _without(base, (id_,), why), _without(head, (id_,), why)
+    for id_, reason in undeclared.items():
+        base, head = _without(base, (id_,), reason), _without(head, (id_,), reason)
     if base.assembler != head.assembler:
         makers = (
-            one.assembler and f"machine code of {one.assembler}" for one in (base, head)
+            cell.assembler and f"machine code of {cell.assembler}"
+            for cell in (base, head)
         )
-        why = "not compared: base has {}, head {}".format(
+        reason = "not compared: base has {}, head {}".format(
             *(maker or "no machine code of an assembler" for maker in makers)
         )
-        base, head = _without_machine_code(base, why), _without_machine_code(head, why)
+        base, head = (
+            _without_machine_code(base, reason),
+            _without_machine_code(head, reason),
+        )
     young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
     return (
         (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD))
@@ -349,38 +353,41 @@ def other_version(base: Snapshot, head: Snapshot) -> str:
 
     Empty where there are none.
     """
-    own = unlike(base.compiler.metrics, head.compiler.metrics)
-    left, right = (
-        {id_ for cell in one.cells if cell.measured for id_ in cell.metrics}
-        for one in (base, head)
+    undeclared = unlike(base.compiler.metrics, head.compiler.metrics)
+    base_ids, head_ids = (
+        {id_ for cell in side.cells if cell.measured for id_ in cell.metrics}
+        for side in (base, head)
     )
     lacking = {
-        side: sorted(ids - FIRST - own.keys())
-        for side, ids in (("base", right - left), ("head", left - right))
+        side: sorted(ids - FIRST - undeclared.keys())
+        for side, ids in (("base", head_ids - base_ids), ("head", base_ids - head_ids))
     }
-    if not (left and right):
+    if not (base_ids and head_ids):
         return ""
-    words = "was measured by another version of code-size-bot, without"
-    sides = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
-    sides += [f"{id_} is {why}" for id_, why in own.items()]
+    phrase = "was measured by another version of code-size-bot, without"
+    sides = [
+        f"{side} {phrase} {', '.join(ids)}" for side, ids in lacking.items() if ids
+    ]
+    sides += [f"{id_} is {reason}" for id_, reason in undeclared.items()]
     return f"not compared: {'; '.join(sides)}" if sides else ""
 
 
-def _without_machine_code(cell: Cell, why: str) -> Cell:
+def _without_machine_code(cell: Cell, reason: str) -> Cell:
     unmade = dict.fromkeys(OF_DISPATCH)
     dispatches = tuple(replace(dispatch, **unmade) for dispatch in cell.dispatches)
-    return replace(_without(cell, ASSEMBLED, why), dispatches=dispatches)
+    return replace(_without(cell, ASSEMBLED, reason), dispatches=dispatches)
 
 
-def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
+def _without(cell: Cell, names: Collection[str], reason: str) -> Cell:
     """The cell with None for these metrics, in all that its command gave."""
     unknown = dict.fromkeys(names)
-    others = tuple(
-        replace(other, metrics={**other.metrics, **unknown}) for other in cell.others
+    outcomes = tuple(
+        replace(outcome, metrics={**outcome.metrics, **unknown})
+        for outcome in cell.others
     )
-    reasons = {**cell.reasons, **dict.fromkeys(names, why)}
+    reasons = {**cell.reasons, **dict.fromkeys(names, reason)}
     return replace(
-        cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others
+        cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=outcomes
     )
 
 
@@ -483,11 +490,15 @@ def row_of(cell: Cell, program: str | None = None) -> CellRow:
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
     """The snapshot as it is written; `lines` makes its text, the same one for the same snapshot."""
-    held = {id(cell.program): cell.program for cell in snapshot.cells if cell.program}
-    names = {identity: key_of(program) for identity, program in held.items()}
+    programs_by_id = {
+        id(cell.program): cell.program for cell in snapshot.cells if cell.program
+    }
+    names = {identity: key_of(program) for identity, program in programs_by_id.items()}
     cells = tuple(row_of(cell, names.get(id(cell.program))) for cell in snapshot.cells)
     shared: dict[str, Any] = {name: getattr(snapshot, name) for name in _SIDE}
-    programs = {names[identity]: program for identity, program in held.items()}
+    programs = {
+        names[identity]: program for identity, program in programs_by_id.items()
+    }
     return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs, **shared)
 
 
@@ -503,7 +514,9 @@ def lines(
         if isinstance(record, Mapping)
         else {n: getattr(record, n) for n in record.__struct_fields__}
     )
-    fields = {name: one for name, one in fields.items() if one is not msgspec.UNSET}
+    fields = {
+        name: value for name, value in fields.items() if value is not msgspec.UNSET
+    }
     for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:
@@ -550,11 +563,15 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     is read as well.
     """
     cells = list[CellRow]()
-    rest = b"".join(_without_cells(text, cells))
+    remainder = b"".join(_without_cells(text, cells))
     require_schema(
-        rest, schema=SNAPSHOT_SCHEMA, noun="snapshot", where=where, hint=MEASURE_AGAIN
+        remainder,
+        schema=SNAPSHOT_SCHEMA,
+        noun="snapshot",
+        where=where,
+        hint=MEASURE_AGAIN,
     )
-    row = decoded(rest, kind=_Rest, where=where, hint=MEASURE_AGAIN)
+    row = decoded(remainder, kind=_Rest, where=where, hint=MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError(
             "a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN
@@ -569,14 +586,14 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
     """The text with _READ for each cell that is whole on its line; the cells go to the list."""
-    inside, held = False, dict[Any, Any]()
+    inside, pool = False, dict[Any, Any]()
     for line in text:
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
             try:
                 cell = _decoder.decode(line[:end])
                 require_single_keys(line[:end], "cell")
-                cells.append(_shared(cell, held))
+                cells.append(_shared(cell, pool))
             except (msgspec.DecodeError, RecursionError, InputError):
                 yield line  # which is refused with the whole, in words that say where
             else:
@@ -593,15 +610,15 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
     """
     for name, program in row.programs.items():
         if name != key_of(program):
-            what = "the name of a program is not the digest of its content"
-            raise InputError(what, where=f"{where}: programs.{name[:20]}")
+            message = "the name of a program is not the digest of its content"
+            raise InputError(message, where=f"{where}: programs.{name[:20]}")
     keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
     declared = {metric.id for metric in row.compiler.metrics}
-    if taken := declared & METRIC_BY_ID.keys():
+    if clashing := declared & METRIC_BY_ID.keys():
         raise InputError(
-            f"declares {min(taken)!r}, which is a built-in metric",
+            f"declares {min(clashing)!r}, which is a built-in metric",
             where=where,
             hint=MEASURE_AGAIN,
         )
@@ -633,7 +650,7 @@ def cell_of(
 
     `declared`: ids of its own.
     """
-    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+    for metrics in (row.metrics, *(outcome.metrics for outcome in row.others)):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
@@ -670,35 +687,35 @@ def _require_ladders_fit(
                 f"the ladder of {name[:60]!r} is of other code", where=where
             )
         if ladder.head.code_bytes not in (None, row.code_bytes):
-            what = (
+            message = (
                 f"the ladder of {name[:60]!r} ends at {ladder.head.code_bytes:,} B, not"
                 " at its code_bytes"
             )
-            raise InputError(what, where=where)
+            raise InputError(message, where=where)
 
 
 def _require_possible(row: CellRow, where: str) -> None:
     """Raise InputError for a part, or the code of an entry point, that is larger than the artifact it is in."""
-    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+    for metrics in (row.metrics, *(outcome.metrics for outcome in row.others)):
         whole = metrics.get("artifact_bytes")
         parts = [metrics.get(id_) for id_ in ARTIFACT_PARTS]
         known_bytes = sum(part or 0 for part in parts)
         if whole is not None and known_bytes > whole:
-            what = (
+            message = (
                 f"{', '.join(ARTIFACT_PARTS)} sum to {known_bytes:,}, and"
                 f" artifact_bytes is {whole:,}"
             )
-            raise InputError(what, where=where)
+            raise InputError(message, where=where)
     whole = row.metrics.get("artifact_bytes")
     for dispatch in row.dispatches:
         for name in ("code_bytes", "executable_bytes"):
             size = getattr(dispatch, name)
             if size is not None and whole is not None and size > whole:
-                what = (
+                message = (
                     f"{name} of {dispatch.name[:60]!r} is {size:,}, and artifact_bytes"
                     f" is {whole:,}"
                 )
-                raise InputError(what, where=where)
+                raise InputError(message, where=where)
 
 
 def _require_small(cells: Sequence[Cell], where: str) -> None:
@@ -710,7 +727,7 @@ def _require_small(cells: Sequence[Cell], where: str) -> None:
             )
 
 
-def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
+def _shared(row: CellRow, pool: dict[Any, Any]) -> CellRow:
     """The row, what it has in common with others held once: texts and numbers of its dispatches, families, reasons."""
     for dispatch in row.dispatches:
         for name in _TEXTS:
@@ -718,14 +735,14 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
                 force_setattr(dispatch, name, intern(text))
         for name in _NUMBERS:
             if number := getattr(dispatch, name):
-                force_setattr(dispatch, name, held.setdefault(number, number))
+                force_setattr(dispatch, name, pool.setdefault(number, number))
     force_setattr(
         row,
         "families",
-        tuple(held.setdefault(family, family) for family in row.families),
+        tuple(pool.setdefault(family, family) for family in row.families),
     )
     force_setattr(
-        row, "reasons", held.setdefault(tuple(row.reasons.items()), row.reasons)
+        row, "reasons", pool.setdefault(tuple(row.reasons.items()), row.reasons)
     )
     force_setattr(row, "command", intern(row.command))
     return row

@@ -78,14 +78,14 @@ class Places(Small, frozen=True):
         """True where a directory of this machine counts: it may hold other bytes under the same name tomorrow."""
         return not all(map(is_address, self.find_links))
 
-    def __add__(self, other: Places) -> Places:
+    def __add__(self, added: Places) -> Places:
         """All places of both, each once, for the project of the other."""
-        links = dict.fromkeys((*self.find_links, *other.find_links))
-        hashes = dict.fromkeys((*self.hashes, *other.hashes))
+        links = dict.fromkeys((*self.find_links, *added.find_links))
+        hashes = dict.fromkeys((*self.hashes, *added.hashes))
         return Places(
             find_links=tuple(links),
-            no_index=self.no_index or other.no_index,
-            project=other.project,
+            no_index=self.no_index or added.no_index,
+            project=added.project,
             hashes=tuple(hashes),
         )
 
@@ -190,12 +190,12 @@ def full_version(version: Version) -> str:
     numbers += [0] * (_NUMBERS - len(numbers))
     epoch = f"{version.epoch}!" if version.epoch else ""
     # what follows the numbers: `rc1`, `.post1`, `.dev1`, `+local`
-    rest = (
+    suffix = (
         str(version)
         .removeprefix(epoch)
         .removeprefix(".".join(map(str, version.release)))
     )
-    return f"{epoch}{'.'.join(map(str, numbers))}{rest}"
+    return f"{epoch}{'.'.join(map(str, numbers))}{suffix}"
 
 
 def meant_spec(text: str) -> str:
@@ -219,13 +219,13 @@ def is_release(spec: str) -> bool:
     return spec.strip() in MOVING or release_of(spec, "") is not None
 
 
-def release_in(shown: str) -> str | None:
+def release_in(spec: str) -> str | None:
     """The release in a snapshot's SPEC: of `nightly = iree-base-compiler==…` the one that it was.
 
     None without one.
     """
-    moving, _, resolved = shown.rpartition(RESOLVED)
-    return release_of(resolved if moving in MOVING else shown, "")
+    moving, _, resolved = spec.rpartition(RESOLVED)
+    return release_of(resolved if moving in MOVING else spec, "")
 
 
 def requirement_of(line: str) -> str:

@@ -109,7 +109,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
         """
         columns = []
         for variant in self.variants:
-            own = (
+            cells = (
                 {cell.key: cell for cell in variant.snapshot.cells}
                 if variant.snapshot
                 else {}
@@ -117,7 +117,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
             gap = Failure("gap", _ABSENT if variant.snapshot else variant.reason)
             columns.append(
                 [
-                    own.get(key) or Cell(key, UNMEASURED, failure=gap)
+                    cells.get(key) or Cell(key, UNMEASURED, failure=gap)
                     for key in self.keys
                 ]
             )
@@ -127,10 +127,10 @@ class Study(Small, frozen=True, dict=True, gc=True):
     def targets(self) -> Mapping[str, str]:
         """Target → its backend, of all variants."""
         return {
-            name: one
+            name: backend
             for side in self.variants
             if side.snapshot
-            for name, one in side.snapshot.targets.items()
+            for name, backend in side.snapshot.targets.items()
         }
 
     @cached_property
@@ -147,10 +147,10 @@ class Study(Small, frozen=True, dict=True, gc=True):
     def references(self) -> Mapping[str, Variant]:
         """Target → what the other variants are compared with there: the first that has an artifact there."""
         first: dict[str, Variant] = {}
-        for one in self.measured:
-            for cell in one.snapshot.cells if one.snapshot else ():
+        for variant in self.measured:
+            for cell in variant.snapshot.cells if variant.snapshot else ():
                 if cell.measured:
-                    first.setdefault(cell.key.target, one)
+                    first.setdefault(cell.key.target, variant)
         return dict(sorted(first.items()))
 
 

@@ -182,29 +182,35 @@ class Parting:
         """Places of the rows whose difference is not the one of the row shown before, `at` among them."""
         places, last = list[int](), tuple[object, ...]()
         for place, row in enumerate(self.rows):
-            what = row.level, round(row.share, 2), next(iter(row.apart.items()), None)
-            if what != last or place == self.at:
-                last = what
+            summary = (
+                row.level,
+                round(row.share, 2),
+                next(iter(row.apart.items()), None),
+            )
+            if summary != last or place == self.at:
+                last = summary
                 places.append(place)
         return places
 
 
-def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0) -> str:
+def operation_words(
+    differences: Mapping[str, int], limit: int, unlisted: int | None = 0
+) -> str:
     """`affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first.
 
     Args:
         others: how many there are beside these; None where that is not known.
     """
-    words = [
+    phrases = [
         f"{name} {count:+,}".replace("-", "−")
-        for name, count in list(apart.items())[:most]
+        for name, count in list(differences.items())[:limit]
     ]
-    rest = max(0, len(apart) - most) + (others or 0)
-    more = (
-        f" and {rest} more"
-        if rest and others is not None
+    remaining = max(0, len(differences) - limit) + (unlisted or 0)
+    suffix = (
+        f" and {remaining} more"
+        if remaining and unlisted is not None
         else " and more"
-        if rest
+        if remaining
         else ""
     )
-    return ", ".join(words) + more
+    return ", ".join(phrases) + suffix

@@ -10,7 +10,7 @@ def noun_of(count: int, noun: str) -> str:
     """
     if count == 1:
         return noun
-    head, of, rest = noun.partition(" of ")
+    head, of, tail = noun.partition(" of ")
     if head.endswith("y") and head[-2:-1] not in "aeiou":
-        return f"{head[:-1]}ies{of}{rest}"
-    return f"{head}{'es' if head.endswith(('ch', 'ss')) else 's'}{of}{rest}"
+        return f"{head[:-1]}ies{of}{tail}"
+    return f"{head}{'es' if head.endswith(('ch', 'ss')) else 's'}{of}{tail}"
