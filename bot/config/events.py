@@ -64,11 +64,11 @@ class Document(Small, frozen=True):
 
     def read(self, path: str, kind: Kind) -> str:
         """The text, which is what its kind says; InputError otherwise, without the text."""
-        value, (words, pattern) = self.get(path), _KINDS[kind]
+        value, (expectation, pattern) = self.get(path), _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
-            what = "is missing" if value is None else f"is not {words}"
-            raise InputError(what, where=f"{self.source}: {path}")
+            problem = "is missing" if value is None else f"is not {expectation}"
+            raise InputError(problem, where=f"{self.source}: {path}")
         return value
 
     def read_or_empty(self, path: str, kind: Kind) -> str:
@@ -83,8 +83,8 @@ class Document(Small, frozen=True):
             or isinstance(value, bool)
             or not 0 < value < 1 << 63
         ):
-            what = "is missing" if value is None else "is not a positive integer"
-            raise InputError(what, where=f"{self.source}: {path}")
+            problem = "is missing" if value is None else "is not a positive integer"
+            raise InputError(problem, where=f"{self.source}: {path}")
         return value
 
 
@@ -119,8 +119,8 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
         actor=env.read_or_empty("GITHUB_ACTOR", "login"),
     )
     api, server = (
-        env.read_or_empty(f"GITHUB_{one}_URL", "url").rstrip("/")
-        for one in ("API", "SERVER")
+        env.read_or_empty(f"GITHUB_{kind}_URL", "url").rstrip("/")
+        for kind in ("API", "SERVER")
     )
     context = replace(
         known, api_url=api or known.api_url, server_url=server or known.server_url
@@ -154,8 +154,8 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     return payload
 
 
-def _nothing(context: RunContext, why: str) -> RunContext:
-    return replace(context, story="nothing", why=why)
+def _nothing(context: RunContext, reason: str) -> RunContext:
+    return replace(context, story="nothing", why=reason)
 
 
 def _on_default(context: RunContext, payload: Document) -> RunContext:
@@ -164,9 +164,9 @@ def _on_default(context: RunContext, payload: Document) -> RunContext:
     )
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, second: str) -> bool:
     """Names of repositories and labels are the same whatever their case."""
-    return one.casefold() == other.casefold()
+    return first.casefold() == second.casefold()
 
 
 def _name_of(payload: Document, repository: str) -> str:
@@ -398,12 +398,12 @@ def _shown(text: str) -> str:
     return repr(text[:60])
 
 
-def _fitting(pattern: str, said: str) -> Callable[[str], str]:
+def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
     """What reads a text that fits; `said` of any other, in which {} stands for the text."""
 
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(said.format(_shown(text)))
+            raise ValueError(expectation.format(_shown(text)))
         return text
 
     return parse

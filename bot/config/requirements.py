@@ -72,8 +72,8 @@ def sought_compiler(
         False,
         list[str](),
     )
-    if why := _outside(path, top):
-        raise ConfigError(why, where=str(path), hint="use files of the commit")
+    if reason := _outside(path, top):
+        raise ConfigError(reason, where=str(path), hint="use files of the commit")
     first_other = ""  # where the file names another one, which is not followed
     hashes = dict[tuple[str, str], None]()
     for number, line in (
@@ -86,11 +86,11 @@ def sought_compiler(
                 continue
             release = release_of(text, project)
             if release is None:
-                what, hint = (
+                message, hint = (
                     f"{project} is not pinned to one release: {text!r}",
                     f"write {project}==X.Y.Z",
                 )
-                raise ConfigError(what, where=where, hint=hint)
+                raise ConfigError(message, where=where, hint=hint)
             releases.setdefault(release, where)
             hashes |= dict.fromkeys(
                 (release, digest) for digest in _digests(line, where)
@@ -114,30 +114,32 @@ def sought_compiler(
             )
         for link in options.find_links:
             place = link if is_address(link) else str(path.parent / link)
-            why = refused_link(place)
+            reason = refused_link(place)
             if not is_address(link):
-                why = (
+                reason = (
                     "is not a directory"
                     if not Path(place).is_dir()
                     else _outside(Path(place), top)
                 )
-            if why:
-                notes.append(f"{where}: ignored the place of wheels: it {why}")
+            if reason:
+                notes.append(f"{where}: ignored the place of wheels: it {reason}")
             else:
                 links[place] = None
     if first_other and not releases:
-        what, hint = (
+        message, hint = (
             (
                 f"pins no {project}, and the bot does not read the file that is"
                 " included here"
             ),
             "name the file with the pin",
         )
-        raise ConfigError(what, where=first_other, hint=hint)
+        raise ConfigError(message, where=first_other, hint=hint)
     if len(releases) != 1:
-        what = f"pins {' and '.join(releases) or 'no release'} of {project}"
+        message = f"pins {' and '.join(releases) or 'no release'} of {project}"
         where = list(releases.values())[1] if releases else str(path)
-        raise ConfigError(what, where=where, hint=f"write one line: {project}==X.Y.Z")
+        raise ConfigError(
+            message, where=where, hint=f"write one line: {project}==X.Y.Z"
+        )
     places = Places(tuple(links), no_index, hashes=tuple(hashes))
     return Sought(f"{project}=={next(iter(releases))}", places, tuple(notes))
 
@@ -221,9 +223,9 @@ def _digests(line: str, where: str) -> Iterator[str]:
     """
     for digest in _HASH.findall(line):
         if not _DIGEST.fullmatch(digest):
-            what = f"{digest[:100]!r} is not a digest that pip accepts"
+            message = f"{digest[:100]!r} is not a digest that pip accepts"
             raise ConfigError(
-                what,
+                message,
                 where=where,
                 hint="write --hash=sha256:… with the digest of the wheel",
             )

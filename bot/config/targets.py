@@ -110,10 +110,10 @@ def parse_targets(
             Target(
                 name=name,
                 backend=name,
-                flags=one.flags,
-                unsupported=one.unsupported or None,
+                flags=value.flags,
+                unsupported=value.unsupported or None,
             )
-            for name, one in plain.items()
+            for name, value in plain.items()
         )
     if isinstance(entries, Mapping):
         for name, entry in entries.items():
@@ -128,20 +128,20 @@ def parse_targets(
                 require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
         # A backend may be a plugin's, of which nobody here knows; one that is nearly
         # IREE's own is a mistake.
-        known = {target.backend for target in packaged.values()}
+        backends = {target.backend for target in packaged.values()}
         for name, entry in entries.items():
-            near = get_close_matches(entry.backend, known, n=1, cutoff=0.8)
-            if near and entry.backend not in known:
-                what = f"no backend is called {entry.backend!r}"
+            near = get_close_matches(entry.backend, backends, n=1, cutoff=0.8)
+            if near and entry.backend not in backends:
+                message = f"no backend is called {entry.backend!r}"
                 raise file.error(
-                    ("targets", name, "backend"), what, f"did you mean {near[0]!r}?"
+                    ("targets", name, "backend"), message, f"did you mean {near[0]!r}?"
                 )
         return tuple(_parsed(file, entries, packaged))
     for index, name in enumerate(entries):
         if name not in packaged:
-            what = f"no default target is called {name!r}"
+            message = f"no default target is called {name!r}"
             raise file.error(
-                ("targets", index), what, near_or_known(name, list(packaged))
+                ("targets", index), message, near_or_known(name, list(packaged))
             )
     return tuple(packaged[name] for name in entries)
 
@@ -231,33 +231,35 @@ def _stays_inside(path: str) -> bool:
     return path.endswith(".o") and not path.startswith("/") and ".." not in parts
 
 
-def require_fit_for_iree(file: YamlFile, at: KeyPath, flags: Sequence[str]) -> None:
+def require_fit_for_iree(
+    file: YamlFile, key_path: KeyPath, flags: Sequence[str]
+) -> None:
     """Raise ConfigError for the first flag of a list that is none to give to IREE's tools."""
     for index, flag in enumerate(flags):
         if unfit := unfit_for_iree(flag):
-            raise file.error((*at, index), *unfit)
+            raise file.error((*key_path, index), *unfit)
 
 
-def merged(inherited: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+def merged(inherited: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     """Both, but that an option of `own` stands in the place of the inherited one, and what is new at the end.
 
     The compiler takes the last one of an option that is there twice, and of a list of
     several all; so that a command is read as it is meant, it has either what was
     inherited or what `own` says, however often that is.
     """
-    given: dict[str, list[str]] = {}
-    for flag in own:
-        given.setdefault(_option(flag), []).append(flag)
+    values_of: dict[str, list[str]] = {}
+    for flag in added:
+        values_of.setdefault(_option(flag), []).append(flag)
     flags: list[str] = []
     replaced: set[str] = set()
     for flag in inherited:
         option = _option(flag)
-        if option not in given:
+        if option not in values_of:
             flags.append(flag)
         elif option not in replaced:
             replaced.add(option)
-            flags += given[option]
-    return (*flags, *(flag for flag in own if _option(flag) not in replaced))
+            flags += values_of[option]
+    return (*flags, *(flag for flag in added if _option(flag) not in replaced))
 
 
 def _option(flag: str) -> str:
@@ -268,35 +270,35 @@ def _parsed(
     file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
 ) -> Iterator[Target]:
     """The targets of a mapping; one extends what stands above it, else a packaged one."""
-    known = dict(packaged)
+    targets = dict(packaged)
     for name, entry in entries.items():
         for range_ in entry.releases:
             try:
                 SpecifierSet(range_)
             except InvalidSpecifier:
-                what = f"{range_!r} is not a range of releases"
+                message = f"{range_!r} is not a range of releases"
                 raise file.error(
-                    ("targets", name, "releases", range_), what, _RANGE_HINT
+                    ("targets", name, "releases", range_), message, _RANGE_HINT
                 ) from None
-        own, releases = entry.flags, tuple(entry.releases.items())
+        flags, releases = entry.flags, tuple(entry.releases.items())
         target = Target(
             name=name,
             backend=entry.backend,
-            flags=own,
+            flags=flags,
             unsupported=entry.unsupported or None,
             releases=releases,
         )
         if entry.extends:
-            source = known.get(entry.extends)
+            source = targets.get(entry.extends)
             if source is None:
-                what = (
+                message = (
                     "no default target, and no target above this one, is called"
                     f" {entry.extends!r}"
                 )
                 raise file.error(
                     ("targets", name, "extends"),
-                    what,
-                    near_or_known(entry.extends, list(known)),
+                    message,
+                    near_or_known(entry.extends, list(targets)),
                 )
             unsupported, inherited = (
                 entry.unsupported or source.unsupported,
@@ -306,16 +308,16 @@ def _parsed(
                 (range_, merged(inherited, flags)) for range_, flags in releases
             )
             merging += tuple(
-                (range_, merged(flags, own)) for range_, flags in source.releases
+                (range_, merged(flags, flags)) for range_, flags in source.releases
             )
             target = Target(
                 name=name,
                 backend=source.backend,
-                flags=merged(inherited, own),
+                flags=merged(inherited, flags),
                 unsupported=unsupported,
                 releases=merging,
             )
             if entry == TargetKeys(extends=name):
                 target = source
-        known[name] = target
+        targets[name] = target
         yield target

@@ -94,7 +94,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
-    metrics: Annotated[tuple[str, ...], distinct(["artifact_bytes"], ["*"], least=1)]
+    metrics: Annotated[tuple[str, ...], distinct(["artifact_bytes"], ["*"], minimum=1)]
     models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
     targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
     warn: LevelText | UnsetType = UNSET
@@ -105,7 +105,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 def parse_rules(
     file: YamlFile,
     entries: tuple[RuleKeys, ...],
-    own: Mapping[str, Metric] = {},
+    declared: Mapping[str, Metric] = {},
     within: Mapping[str, Sequence[str]] = {},
 ) -> tuple[Rule, ...]:
     """The rules that stand under `thresholds` of a file, in order.
@@ -115,23 +115,23 @@ def parse_rules(
     `own`: the metrics that the configuration declares; `within`: the `models` and
     `targets` that rules may name; any without it.
     """
-    known = {**METRIC_BY_ID, **own}
+    metrics = {**METRIC_BY_ID, **declared}
     rules = tuple(
-        _rule(file, index=index, entry=entry, known=known)
+        _rule(file, index=index, entry=entry, metrics=metrics)
         for index, entry in enumerate(entries)
     )
     for index, rule in enumerate(rules):
         for key, names in within.items():
             for number, glob in enumerate(getattr(rule, key)):
                 if not any(any_match([glob], name) for name in names):
-                    what = f"{glob!r} matches no {key[:-1]}"
+                    message = f"{glob!r} matches no {key[:-1]}"
                     raise file.error(
                         ("thresholds", index, key, number),
-                        what,
+                        message,
                         near_or_known(glob, names),
                     )
     for index, rule in enumerate(rules):
-        hidden_by = hiding(rules[:index], rule, known)
+        hidden_by = hiding(rules[:index], rule, metrics)
         spared = (
             index == len(rules) - 1
             and is_catch_all(rule)
@@ -139,39 +139,41 @@ def parse_rules(
         )
         if hidden_by and not spared:
             name = f"{hidden_by.name!r} (line {hidden_by.line})"
-            what = (
+            message = (
                 f"{rule.name!r} can never match: {name} above it matches everything"
                 " that it matches"
             )
             raise file.error(
                 ("thresholds", index),
-                what,
+                message,
                 "put the special rule above the general one",
             )
     if not is_catch_all(rules[-1]):
-        what = f"the last rule, {rules[-1].name!r}, is not a catch-all"
+        message = f"the last rule, {rules[-1].name!r}, is not a catch-all"
         hint = 'end with {metrics: ["*"]} and no models or targets'
-        raise file.error(("thresholds", len(rules) - 1), what, hint)
+        raise file.error(("thresholds", len(rules) - 1), message, hint)
     return rules
 
 
 def _rule(
-    file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metric]
+    file: YamlFile, index: int, entry: RuleKeys, metrics: Mapping[str, Metric]
 ) -> Rule:
-    at: KeyPath = ("thresholds", index)
+    key_path: KeyPath = ("thresholds", index)
     name = entry.name or f"rule {index + 1}"
     rule = Rule(
         name=name,
         metrics=entry.metrics,
         models=entry.models,
         targets=entry.targets,
-        line=file.line(at),
+        line=file.line(key_path),
     )
     for number, glob in enumerate(rule.metrics):
-        if not any(any_match([glob], id_) for id_ in known):
-            what = f"no metric is called {glob!r}"
+        if not any(any_match([glob], id_) for id_ in metrics):
+            message = f"no metric is called {glob!r}"
             raise file.error(
-                (*at, "metrics", number), what, near_or_known(glob, tuple(known))
+                (*key_path, "metrics", number),
+                message,
+                near_or_known(glob, tuple(metrics)),
             )
         varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
         if (
@@ -179,33 +181,35 @@ def _rule(
             and not covers(glob, "*")
             and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET)
         ):
-            what = f"{varying} varies from run to run, and has no thresholds"
+            message = f"{varying} varies from run to run, and has no thresholds"
             raise file.error(
-                (*at, "metrics", number),
-                what,
+                (*key_path, "metrics", number),
+                message,
                 "leave it out, or leave out warn, fail and limit",
             )
-    judged = [known[id_] for id_ in metrics_of(rule, known)]
+    judged = [metrics[id_] for id_ in metrics_of(rule, metrics)]
     warn, fail = (
-        _level(file, at=(*at, "warn"), written=entry.warn, judged=judged),
-        _level(file, at=(*at, "fail"), written=entry.fail, judged=judged),
+        _level(file, key_path=(*key_path, "warn"), written=entry.warn, judged=judged),
+        _level(file, key_path=(*key_path, "fail"), written=entry.fail, judged=judged),
     )
     if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
             raise file.error(
-                (*at, "limit"),
+                (*key_path, "limit"),
                 "the rule has another limit in 'fail'",
                 "keep one of them",
             )
         fail = replace(
             fail or LevelSpec(),
-            limit=_amount(file, at=(*at, "limit"), written=entry.limit, judged=judged),
+            limit=_amount(
+                file, key_path=(*key_path, "limit"), written=entry.limit, judged=judged
+            ),
         )
     for metric in judged if warn and fail else ():
         warns, fails = (_numbers(spec, metric.unit) for spec in (warn, fail) if spec)
         if warns == fails:
             raise file.error(
-                (*at, "warn"),
+                (*key_path, "warn"),
                 "is the same as 'fail', so it never warns",
                 "keep one of them",
             )
@@ -213,17 +217,19 @@ def _rule(
             ("absolute", "relative", "limit"), warns, fails, strict=True
         ):
             if low is not None and high is not None and low > high:
-                what = (
+                message = (
                     f"its {name} level is higher than that of 'fail', so the rule fails"
                     " before it warns"
                 )
-                raise file.error((*at, "warn"), what, "make 'warn' the smaller value")
+                raise file.error(
+                    (*key_path, "warn"), message, "make 'warn' the smaller value"
+                )
     return replace(rule, warn=warn, fail=fail)
 
 
 def _level(
     file: YamlFile,
-    at: KeyPath,
+    key_path: KeyPath,
     written: LevelText | UnsetType,
     judged: Sequence[Metric],
 ) -> LevelSpec | None:
@@ -232,40 +238,56 @@ def _level(
     if not isinstance(written, LevelKeys):
         if str(written).endswith("%"):
             return LevelSpec(
-                relative=parsed(file, at=at, parse=parse_ratio, written=written)
+                relative=parsed(
+                    file, key_path=key_path, parse=parse_ratio, written=written
+                )
             )
-        return LevelSpec(absolute=_amount(file, at=at, written=written, judged=judged))
+        return LevelSpec(
+            absolute=_amount(file, key_path=key_path, written=written, judged=judged)
+        )
     relative = written.relative
     return LevelSpec(
         absolute=_amount(
-            file, at=(*at, "absolute"), written=written.absolute, judged=judged
+            file,
+            key_path=(*key_path, "absolute"),
+            written=written.absolute,
+            judged=judged,
         ),
         relative=(
-            parsed(file, at=(*at, "relative"), parse=parse_ratio, written=relative)
+            parsed(
+                file,
+                key_path=(*key_path, "relative"),
+                parse=parse_ratio,
+                written=relative,
+            )
             if relative
             else None
         ),
-        limit=_amount(file, at=(*at, "limit"), written=written.limit, judged=judged),
+        limit=_amount(
+            file, key_path=(*key_path, "limit"), written=written.limit, judged=judged
+        ),
     )
 
 
-def parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
+def parsed(
+    file: YamlFile, key_path: KeyPath, parse: Callable[[Any], _T], written: Any
+) -> _T:
     """What a text means; ConfigError with its place where `parse` raises ValueError."""
     try:
         return parse(written)
     except ValueError as error:
-        raise file.error(at, str(error)) from error
+        raise file.error(key_path, str(error)) from error
 
 
 def _amount(
     file: YamlFile,
-    at: KeyPath,
+    key_path: KeyPath,
     written: AmountText | UnsetType,
     judged: Sequence[Metric],
 ) -> Amount | None:
     if written is UNSET:
         return None
-    amount = parsed(file, at=at, parse=parse_amount, written=written)
+    amount = parsed(file, key_path=key_path, parse=parse_amount, written=written)
     for metric in judged:
         try:
             amount.steps(metric.unit)
@@ -274,7 +296,9 @@ def _amount(
                 "write a plain number, or give metrics of different units rules of"
                 " their own"
             )
-            raise file.error(at, f"{error}, which {metric.id!r} needs", hint) from error
+            raise file.error(
+                key_path, f"{error}, which {metric.id!r} needs", hint
+            ) from error
     return amount
 
 

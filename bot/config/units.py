@@ -58,11 +58,11 @@ def parse_amount(written: str | int) -> Amount:
 
 def parse_size(text: str) -> int:
     """A size such as `5GiB` in bytes; raises ValueError (one line for the user)."""
-    what = f"{text[:_MAX_LENGTH]!r} is not a size with a unit, such as 5GiB"
+    message = f"{text[:_MAX_LENGTH]!r} is not a size with a unit, such as 5GiB"
     try:
         _, unit = _split(text)
     except ValueError:
-        raise ValueError(what) from None
+        raise ValueError(message) from None
     if unit not in _UNITS:
         sizes = [
             name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"
@@ -72,7 +72,7 @@ def parse_size(text: str) -> int:
         )
     value, dimension = _whole(text)
     if dimension != "bytes":
-        raise ValueError(what)
+        raise ValueError(message)
     return value
 
 
@@ -111,13 +111,13 @@ def parse_ratio(written: str) -> Ratio:
 
 
 def _percentage(text: str) -> Fraction:
-    what = f"{text[:_MAX_LENGTH]!r} is not a percentage, such as 1.5%"
+    message = f"{text[:_MAX_LENGTH]!r} is not a percentage, such as 1.5%"
     try:
         number, unit = _split(text)
     except ValueError:
-        raise ValueError(what) from None
+        raise ValueError(message) from None
     if unit != "%":
-        raise ValueError(what)
+        raise ValueError(message)
     return number / 100
 
 

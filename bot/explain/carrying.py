@@ -158,11 +158,11 @@ def claim_of(delta: DispatchDelta) -> Experiment:
             status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=LONE
         )
     if by_phase is None or change_bytes is None:
-        why = FAILED if delta.attribution is not None else ""
+        reason = FAILED if delta.attribution is not None else ""
         if delta.proof is not None and delta.cause == "strategy":
-            why = delta.proof.why
+            reason = delta.proof.why
         return PhaseProof(
-            status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=why
+            status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=reason
         )
     if delta.passed is not None:
         return PhaseProof(
@@ -181,5 +181,5 @@ def with_experiments(delta: DispatchDelta, ladder: Ladder | None) -> DispatchDel
     """Return a dispatch with what its ladder says, and with the cause that follows."""
     if ladder is None:
         return delta
-    told = replace(delta, attribution=attribution(ladder), proof=ladder.knobs)
-    return replace(told, cause=cause_by_experiment(told))
+    measured = replace(delta, attribution=attribution(ladder), proof=ladder.knobs)
+    return replace(measured, cause=cause_by_experiment(measured))

@@ -70,21 +70,21 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
     """
     names: dict[_Levels, _Levels] = dict.fromkeys(paths, ())
     for depth in range(max(map(len, names), default=0)):
-        alike: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
+        groups: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
         for levels, parent in names.items():
             if depth < len(levels):
-                siblings = alike.setdefault(
+                siblings = groups.setdefault(
                     (parent, _NUMBER.sub("0", levels[depth])), {}
                 )
                 siblings.setdefault(levels[depth], []).append(levels)
-        for (parent, _), siblings in alike.items():
+        for (parent, _), siblings in groups.items():
             columns = zip(*map(_NUMBER.findall, siblings), strict=True)
             varying = [len(set(column)) > 1 for column in columns]
-            for level, each in siblings.items():
+            for level, members in siblings.items():
                 starred = (
                     "*" if _NUMBER.fullmatch(level) else _starred(level, iter(varying))
                 )
-                names.update(dict.fromkeys(each, (*parent, starred)))
+                names.update(dict.fromkeys(members, (*parent, starred)))
     nested = [
         name[:-1] for name in names.values() if len(name) > 1
     ]  # one without levels below it has no say
@@ -93,7 +93,11 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
         low, high = min(nested), max(nested)
         pairs = enumerate(zip(low, high, strict=False))
         wrapper = next(
-            (depth for depth, (left, right) in pairs if left != right),
+            (
+                depth
+                for depth, (low_level, high_level) in pairs
+                if low_level != high_level
+            ),
             min(map(len, nested)),
         )
     return {
@@ -138,10 +142,10 @@ def name_places(
         for place in firsts
     }
     names = grouped(dict.fromkeys(filter(None, levels.values())))
-    known = {place: names[own] for place, own in levels.items() if own}
+    named = {place: names[path] for place, path in levels.items() if path}
     globs = [(name, glob.replace("/", ".")) for name, glob in sections]
     components = dict[str, str]()
-    for place in known:
+    for place in named:
         dotted = firsts[place].replace("/", ".")
         matching = (
             name
@@ -150,18 +154,20 @@ def name_places(
         )
         if (section := next(matching, None)) is not None:
             components[place] = section
-    rest = [place for place in known if place not in components]
+    unsectioned = [place for place in named if place not in components]
     for depth in range(MAX_LEVELS, 0, -1):
         cut = dict[str, str]()
-        for place in rest:
-            counted = [at for at, level in enumerate(known[place]) if "*" not in level]
+        for place in unsectioned:
+            counted = [
+                place for place, level in enumerate(named[place]) if "*" not in level
+            ]
             cut[place] = ".".join(
-                known[place][: counted[depth]] if depth < len(counted) else known[place]
+                named[place][: counted[depth]] if depth < len(counted) else named[place]
             )
         if len(set(cut.values())) <= MAX_COMPONENTS:
             break
     components |= cut
-    return {place: (components[place], ".".join(name)) for place, name in known.items()}
+    return {place: (components[place], ".".join(name)) for place, name in named.items()}
 
 
 @per_object
@@ -211,13 +217,13 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         defaultdict[Part, int](int),
         dict[Part, int](),
     )
-    every, launched = set[Part](), _launched(cell.program, names)
+    all_parts, launched = set[Part](), _launched(cell.program, names)
     for row in cell.dispatches:
         counts, total = launched.get(row.name, ({}, None))
         if total is None or row.sites not in (None, total):
             counts, total = {_NOWHERE: row.sites or 0}, 0
         frame = row.alloca_bytes if row.stack_bytes is None else row.stack_bytes
-        every.update(counts)
+        all_parts.update(counts)
         for part, count in counts.items():
             if row.sites is not None:
                 sites[part] += count
@@ -226,25 +232,25 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         if row.code_bytes is not None:
             # as much of it for each site, in whole bytes; the first part has what is
             # left over
-            rest = row.code_bytes
+            outside = row.code_bytes
             for part, count in counts.items() if total else ():
                 share = row.code_bytes * count // total
                 code[part] += share
-                rest -= share
-            code[next(iter(counts))] += rest
+                outside -= share
+            code[next(iter(counts))] += outside
     whole = cell.value("executable_bytes")
-    rest = 0 if whole is None else whole - sum(code.values())
-    if rest < 0:  # parts that are more than the whole are no parts of it
+    outside = 0 if whole is None else whole - sum(code.values())
+    if outside < 0:  # parts that are more than the whole are no parts of it
         code.update(dict.fromkeys(code, 0))
-        rest = whole or 0
-    if rest:
-        code[_NOWHERE] += rest
-        every.add(_NOWHERE)
+        outside = whole or 0
+    if outside:
+        code[_NOWHERE] += outside
+        all_parts.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
     return {
         part: _amounts(sites.get(part), code.get(part), stack.get(part))
-        for part in every
+        for part in all_parts
     }
 
 
@@ -254,7 +260,8 @@ def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
     for part, amounts in parts.items():
         groups.setdefault(part[level], []).append(amounts)
     return {
-        name: each[0] if len(each) == 1 else _sum(each) for name, each in groups.items()
+        name: amounts[0] if len(amounts) == 1 else _sum(amounts)
+        for name, amounts in groups.items()
     }
 
 
@@ -281,7 +288,7 @@ def components(
     sides = [attribute(cell, names) for cell in (base, head)]
     # Of a component that a side does not have: nothing, where that side knows the
     # amount of any other.
-    known = [
+    known_amounts = [
         [
             amount
             for amount in AMOUNTS
@@ -290,17 +297,21 @@ def components(
         for side in sides
     ]
     none = [
-        Amounts(*(0 if amount in each else None for amount in AMOUNTS))
-        for each in known
+        Amounts(*(0 if amount in amounts else None for amount in AMOUNTS))
+        for amounts in known_amounts
     ]
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
-        left, right = (_by(level, side) for side in sides)
-        every = {**right, **left}
+        base_amounts, head_amounts = (_by(level, side) for side in sides)
+        all_names = {**head_amounts, **base_amounts}
         levels.append(
             [
-                ComponentDelta(one, left.get(one, none[0]), right.get(one, none[1]))
-                for one in every
+                ComponentDelta(
+                    name,
+                    base_amounts.get(name, none[0]),
+                    head_amounts.get(name, none[1]),
+                )
+                for name in all_names
             ]
         )
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
@@ -313,7 +324,7 @@ def components(
             sorted(
                 moved,
                 key=lambda part: (
-                    [-abs(part.change(what)) for what in order],
+                    [-abs(part.change(amount)) for amount in order],
                     part.name,
                 ),
             )

@@ -126,7 +126,9 @@ def explain(
         ),
         unchanged=len(same),
         rebased=len(rebased),
-        renamed_bytes=sum(named_bytes(one.base, one.head) for one in (*same, *rebased)),
+        renamed_bytes=sum(
+            named_bytes(match.base, match.head) for match in (*same, *rebased)
+        ),
     )
 
 
@@ -146,8 +148,13 @@ def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "chang
     differs, strategies = code_differs(base, head), strategy_differs(base, head)
     same = not differs
     if differs is None:
-        left, right = compared.base.source(base), compared.head.source(head)
-        same = (left and left.source) == (right and right.source) and not strategies
+        base_source, head_source = (
+            compared.base.source(base),
+            compared.head.source(head),
+        )
+        same = (base_source and base_source.source) == (
+            head_source and head_source.source
+        ) and not strategies
     return (
         "same"
         if same
@@ -189,14 +196,14 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
         cell=story.compared.head.cell,
         base_compiler=story.base_compiler,
     )
-    found = DispatchDelta(
+    unproved = DispatchDelta(
         base=match.base,
         head=match.head,
         matched=match.passed,
         cause=differs_first,
         component=component,
     )
-    delta = with_experiments(found, ladder)
+    delta = with_experiments(unproved, ladder)
     passed, untraced = (
         _pass(match, story.compared, delta) if delta.cause in _TRACED else (None, "")
     )
@@ -213,26 +220,26 @@ _Traced = tuple[PassChange | None, str]
 
 def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     base, head = match.base, match.head
-    left = compared.base.cell.traces.get(base.name) if base else None
-    right = compared.head.cell.traces.get(head.name) if head else None
-    if not (left or right):
+    base_trace = compared.base.cell.traces.get(base.name) if base else None
+    head_trace = compared.head.cell.traces.get(head.name) if head else None
+    if not (base_trace or head_trace):
         return None, ""
-    apart = parting(left, right)
-    row, operations = apart.row, apart.operations
-    if apart.formed is not None and apart.formed.passed is not None:
-        others = (one.printed_for for one in (left, right) if one)
+    parted = parting(base_trace, head_trace)
+    row, operations = parted.row, parted.operations
+    if parted.formed is not None and parted.formed.passed is not None:
+        others = (one.printed_for for one in (base_trace, head_trace) if one)
         return (
-            _formed_by(apart, apart.formed.passed, next(filter(None, others), "")),
+            _formed_by(parted, parted.formed.passed, next(filter(None, others), "")),
             "",
         )
     if row is None:
-        return None, apart.why
+        return None, parted.why
     if carried_by(delta) is not None:
-        if why := why_no_pass(delta, row.level, row.name):
-            return None, why
+        if reason := why_no_pass(delta, row.level, row.name):
+            return None, reason
     elif (
         delta.cause in EARLY_CAUSES
-        and not apart.forms_otherwise
+        and not parted.forms_otherwise
         and base
         and head
         and strategy_differs(base, head)
@@ -244,15 +251,19 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
                 " differs, too"
             ),
         )
-    more = row.head.total - row.base.total if row.head and row.base else 0
+    growth = row.head.total - row.base.total if row.head and row.base else 0
     named = dict(islice(operations.items(), PASS_OPERATIONS))
-    others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
+    others = (
+        one.printed_for
+        for one in (base_trace, head_trace)
+        if one and row.level == PROGRAM
+    )
     printed_for = next(filter(None, others), "")
     return (
         PassChange(
             name=row.name,
             operations=named,
-            more=more,
+            more=growth,
             others=len(operations) - len(named),
             class_name=row.class_name,
             printed_for=printed_for,
@@ -261,13 +272,15 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     )
 
 
-def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> PassChange:
+def _formed_by(
+    parted: Parting, proof: ProgramPassProof, printed_for: str
+) -> PassChange:
     """Return the pass that an experiment names, with the operations that differ after it, or the dispatches."""
-    row = apart.row
-    operations = apart.operations
+    row = parted.row
+    operations = parted.operations
     if row is None:
         formed = [
-            row for row in apart.rows if row.level == PROGRAM and REGION in row.apart
+            row for row in parted.rows if row.level == PROGRAM and REGION in row.apart
         ]
         operations = {REGION: formed[-1].apart[REGION]} if formed else {}
     named = dict(islice(operations.items(), PASS_OPERATIONS))
@@ -283,10 +296,17 @@ def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> Pas
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
     """The smallest differing piece: of the IR where that differs, else of the configuration."""
-    left, right = story.sources(match)
-    pair = (left.source if left else None, right.source if right else None)
+    base_source, head_source = story.sources(match)
+    pair = (
+        base_source.source if base_source else None,
+        head_source.source if head_source else None,
+    )
     if one := (
-        right if cause == "dedup-lost" else left if cause == "dedup-won" else None
+        head_source
+        if cause == "dedup-lost"
+        else base_source
+        if cause == "dedup-won"
+        else None
     ):
         sources = (
             (story.compared.base.source(b), story.compared.head.source(h))
@@ -328,13 +348,13 @@ def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) ->
         )
     if base and head and cause == "codegen":
         return _coded(delta, compared, traced)
-    left, right = story.sources(match)
+    base_source, head_source = story.sources(match)
     if (
         base is None
         or head is None
-        or left is None
-        or right is None
-        or left.source != right.source
+        or base_source is None
+        or head_source is None
+        or base_source.source != head_source.source
     ):
         if cause:
             return _FORMED.get(match.passed, "")
@@ -368,16 +388,16 @@ def _made_late(match: Match, compared: Compared) -> str:
     if not any(side.is_late(row) for side, row in rows):
         return ""
     is_encoding = all(row.kind == "encode" for _, row in rows)
-    made = (
+    description = (
         "it changes the encoding of a tensor"
         if is_encoding
         else "the compiler makes it after it forms dispatches"
     )
     if match.base is None:
-        return f"{made}, and only head has it"
+        return f"{description}, and only head has it"
     if match.head is None:
-        return f"{made}, and only base has it"
-    return f"{made}, and its IR is not compared"
+        return f"{description}, and only base has it"
+    return f"{description}, and its IR is not compared"
 
 
 def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
@@ -385,22 +405,22 @@ def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
     if base is None or head is None:
         return ""
     same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
-    words = f"the same {same}, different code"
+    note = f"the same {same}, different code"
     if strategy_differs(base, head):
-        words = "different code, and a different configuration that does not make it"
+        note = "different code, and a different configuration that does not make it"
     if rebound(compared, base, head):
-        return f"{words}, {REBOUND}"
+        return f"{note}, {REBOUND}"
     carried = carried_words(delta)
     if carried:
-        words = f"{words}; {carried}"
+        note = f"{note}; {carried}"
     passed, untraced = traced
     if passed is not None:
         joint = ";" if carried else ":"
         return (
-            f"{words}{joint} {passed.name}:"
+            f"{note}{joint} {passed.name}:"
             f" {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
         )
-    return f"{words}; {untraced}" if untraced else words
+    return f"{note}; {untraced}" if untraced else note
 
 
 def explanations(
@@ -420,33 +440,41 @@ def explanations(
     one_compiler = base.compiler.digest == head.compiler.digest
     result = {}
     for delta in deltas:
-        left, right, same_model = delta.base, delta.head, delta.key.model in same
-        if left is not None and right is not None:
-            same_model &= left.inputs == right.inputs
-        if left is None or right is None or not (left.measured and right.measured):
+        base_cell, head_cell, same_model = (
+            delta.base,
+            delta.head,
+            delta.key.model in same,
+        )
+        if base_cell is not None and head_cell is not None:
+            same_model &= base_cell.inputs == head_cell.inputs
+        if (
+            base_cell is None
+            or head_cell is None
+            or not (base_cell.measured and head_cell.measured)
+        ):
             continue
         if delta.state in ("same", "unmeasured") or not delta.explainable:
             continue
-        names = naming(left, right, sections)
-        same_command = one_compiler and left.command == right.command
-        places = [where(cell.program, names) for cell in (left, right)]
+        names = naming(base_cell, head_cell, sections)
+        same_command = one_compiler and base_cell.command == head_cell.command
+        places = [where(cell.program, names) for cell in (base_cell, head_cell)]
         explanation = explain(
-            left,
-            head=right,
+            base_cell,
+            head=head_cell,
             same_model=same_model,
             same_command=same_command,
             texts=texts,
             components=places,
             base_compiler=base.compiler.digest,
         )
-        moved, tree = components(left, right, names)
+        moved, tree = components(base_cell, head_cell, names)
         explanation = replace(
             explanation, components=moved, tree=tree, first_compiles=delta.unstable
         )
         result[delta.key] = headlined(
             explanation,
-            base=left,
-            head=right,
+            base=base_cell,
+            head=head_cell,
             only_model=not same_model and same_command,
         )
     return result
@@ -497,8 +525,8 @@ def headlined(
     `only_model`: nothing but the model's text differs between the sides: what is no
     code is its consequence.
     """
-    left, right = base.value("artifact_bytes"), head.value("artifact_bytes")
-    if left is None or right is None:
+    base_bytes, head_bytes = base.value("artifact_bytes"), head.value("artifact_bytes")
+    if base_bytes is None or head_bytes is None:
         return explanation
     dispatches = explanation.dispatches
     amounts: Counter[str] = Counter()
@@ -508,7 +536,7 @@ def headlined(
         base,
         head=head,
         explanation=explanation,
-        net_bytes=right - left,
+        net_bytes=head_bytes - base_bytes,
         code_bytes=amounts.total(),
     )
     if only_model:
@@ -524,7 +552,7 @@ def headlined(
     cause, *others = sorted(
         falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN)
     )
-    shown = [
+    largest = [
         f"{CAUSE_WORDS.get(one, one.replace('-', ' '))} {_signed(falls[one])}"
         for one in (cause, *others[:1])
     ]
@@ -532,13 +560,13 @@ def headlined(
         return replace(
             fallen,
             cause=MIXED,
-            why=f"no cause has half of the change: {', '.join(shown)}",
+            why=f"no cause has half of the change: {', '.join(largest)}",
         )
     if cause == UNKNOWN:
         why = (
             explanation.why
             if explanation.cause is None
-            else f"{shown[0]} could not be separated"
+            else f"{largest[0]} could not be separated"
         )
         return replace(fallen, cause=None, why=why)
     if cause in _COUNTED:
@@ -561,13 +589,19 @@ def headlined(
             cause=cause,
             why=explanation.why if cause == explanation.cause else words,
         )
-    own = [
+    part_texts = [
         f"{part.what} {_signed(part.change_bytes)}"
         for part in parts
         if part.cause == cause
     ]
-    more = f", and {len(own) - _NAMED_PARTS} more" if len(own) > _NAMED_PARTS else ""
-    return replace(fallen, cause=cause, why=", ".join(own[:_NAMED_PARTS]) + more)
+    suffix = (
+        f", and {len(part_texts) - _NAMED_PARTS} more"
+        if len(part_texts) > _NAMED_PARTS
+        else ""
+    )
+    return replace(
+        fallen, cause=cause, why=", ".join(part_texts[:_NAMED_PARTS]) + suffix
+    )
 
 
 def _signed(size_bytes: int) -> str:
@@ -631,9 +665,11 @@ def _rest(
         for part, size in changes.items()
         if part not in CODE
     ]
-    rest = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
+    unseparated = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
     parts.append(
-        PartDelta(UNKNOWN, "parts of the artifact that could not be separated", rest)
+        PartDelta(
+            UNKNOWN, "parts of the artifact that could not be separated", unseparated
+        )
     )
     return tuple(
         sorted(

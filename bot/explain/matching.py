@@ -108,12 +108,14 @@ PASSES: Mapping[str, Key] = {
     "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
     "same-source": (
-        lambda side, row: (one := side.sources.get(row.executable)) and one.source
+        lambda side, row: (source := side.sources.get(row.executable)) and source.source
     ),
     # the same region, of the same layer if there is one, with different constants,
     # shapes or offsets
     "same-structure": (
-        lambda side, row: (one := side.sources.get(row.executable)) and one.structure
+        lambda side, row: (
+            (source := side.sources.get(row.executable)) and source.structure
+        )
     ),
     # the layer's only work of this kind, formed differently
     "same-kind-and-component": lambda side, row: (
@@ -155,21 +157,21 @@ def sources_of(program: Program) -> dict[str, Source]:
 
 def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
     """Both sides, with what is known of both: half the facts would keep equal things apart."""
-    left, right = base.program, head.program
-    if left is None or right is None:
+    base_program, head_program = base.program, head.program
+    if base_program is None or head_program is None:
         return IndexedCell(base), IndexedCell(head)
     return (
         IndexedCell(
             cell=base,
-            sources=sources_of(left),
-            components=_components(left),
-            program=left,
+            sources=sources_of(base_program),
+            components=_components(base_program),
+            program=base_program,
         ),
         IndexedCell(
             cell=head,
-            sources=sources_of(right),
-            components=_components(right),
-            program=right,
+            sources=sources_of(head_program),
+            components=_components(head_program),
+            program=head_program,
         ),
     )
 
@@ -179,27 +181,32 @@ def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
 
     In the head's order, then what is removed in the base's.
     """
-    rows, others = base.cell.dispatches, head.cell.dispatches
+    base_dispatches, head_dispatches = base.cell.dispatches, head.cell.dispatches
     partners: dict[int, tuple[int, str]] = {}
-    left, right = list(range(len(rows))), list(range(len(others)))
+    base_rows, head_rows = (
+        list(range(len(base_dispatches))),
+        list(range(len(head_dispatches))),
+    )
     for name, key in PASSES.items():
-        if not left or not right:
+        if not base_rows or not head_rows:
             break
         if name == _STEM:
-            pairs = list(_alike(key, (base, left), (head, right)))
+            pairs = list(_alike(key, (base, base_rows), (head, head_rows)))
         else:
-            pairs = list(_pairs((key, *_TIE_BREAKS), (base, left), (head, right)))
+            pairs = list(
+                _pairs((key, *_TIE_BREAKS), (base, base_rows), (head, head_rows))
+            )
         partners.update((b, (a, name)) for a, b in pairs)
-        left, right = _unpaired(pairs, left, right)
+        base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
     paired = [
         (
-            Match(rows[partners[b][0]], row, partners[b][1])
+            Match(base_dispatches[partners[b][0]], row, partners[b][1])
             if b in partners
             else Match(None, row, ADDED)
         )
-        for b, row in enumerate(others)
+        for b, row in enumerate(head_dispatches)
     ]
-    return (*paired, *(Match(rows[a], None, REMOVED) for a in left))
+    return (*paired, *(Match(base_dispatches[a], None, REMOVED) for a in base_rows))
 
 
 def _pairs(
@@ -212,20 +219,22 @@ def _pairs(
     Where several share one, the finer keys are asked in turn.
     """
     key, *finer = keys
-    others = _grouped(key, *head)
-    for value, left in _grouped(key, *base).items():
-        right = others.get(value)
-        if right is None:
+    head_groups = _grouped(key, *head)
+    for value, base_rows in _grouped(key, *base).items():
+        head_rows = head_groups.get(value)
+        if head_rows is None:
             continue
-        if len(left) == len(right) == 1 or not finer:
-            yield from zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
+        if len(base_rows) == len(head_rows) == 1 or not finer:
+            yield from zip(base_rows, head_rows)  # noqa: B905 - the longer side's rest is for a later pass
             continue
-        for one in finer:
-            if not left or not right:
+        for finer_key in finer:
+            if not base_rows or not head_rows:
                 break
-            pairs = list(_pairs((one,), (base[0], left), (head[0], right)))
+            pairs = list(
+                _pairs((finer_key,), (base[0], base_rows), (head[0], head_rows))
+            )
             yield from pairs
-            left, right = _unpaired(pairs, left, right)
+            base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
 
 
 # pairs of names in one group; a larger group has too many overloads to tell apart
@@ -239,18 +248,20 @@ def _alike(
 
     Overloads that are equally similar stay unpaired.
     """
-    others = _grouped(key, *head)
-    for value, left in _grouped(key, *base).items():
-        right = others.get(value, [])
-        if len(left) == len(right) == 1:
-            yield left[0], right[0]
+    head_groups = _grouped(key, *head)
+    for value, base_rows in _grouped(key, *base).items():
+        head_rows = head_groups.get(value, [])
+        if len(base_rows) == len(head_rows) == 1:
+            yield base_rows[0], head_rows[0]
             continue
-        if len(left) * len(right) > _MOST_COMPARED:
+        if len(base_rows) * len(head_rows) > _MOST_COMPARED:
             continue
-        names = {a: base[0].cell.dispatches[a].name for a in left}
-        candidates = {b: head[0].cell.dispatches[b].name for b in right}
+        names = {a: base[0].cell.dispatches[a].name for a in base_rows}
+        candidates = {b: head[0].cell.dispatches[b].name for b in head_rows}
         likeness = {
-            (a, b): _likeness(names[a], candidates[b]) for a in left for b in right
+            (a, b): _likeness(names[a], candidates[b])
+            for a in base_rows
+            for b in head_rows
         }
         while likeness:
             best = max(likeness.values())
@@ -270,17 +281,22 @@ def _alike(
 
 def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
     """Return how alike two mangled names are: the share of equal characters, then how long they begin alike."""
-    equal = (left == right for left, right in zip(base_name, head_name, strict=False))
+    equal = (
+        base_character == head_character
+        for base_character, head_character in zip(base_name, head_name, strict=False)
+    )
     common = sum(1 for _ in takewhile(bool, equal))
     ratio = SequenceMatcher(None, base_name, head_name, autojunk=False).ratio()
     return ratio, common
 
 
 def _unpaired(
-    pairs: Sequence[tuple[int, int]], left: list[int], right: list[int]
+    pairs: Sequence[tuple[int, int]], base_rows: list[int], head_rows: list[int]
 ) -> tuple[list[int], list[int]]:
-    gone, taken = {a for a, _ in pairs}, {b for _, b in pairs}
-    return [a for a in left if a not in gone], [b for b in right if b not in taken]
+    paired_base, paired_head = {a for a, _ in pairs}, {b for _, b in pairs}
+    return [a for a in base_rows if a not in paired_base], [
+        b for b in head_rows if b not in paired_head
+    ]
 
 
 def _grouped(key: Key, side: IndexedCell, rows: list[int]) -> dict[Hashable, list[int]]:

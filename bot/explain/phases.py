@@ -49,24 +49,30 @@ class Compared:
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
-    # left, right: what their sites launch; nothing where either program is not known or
+    # base_census, head_census: what their sites launch; nothing where either program is not known or
     # both are the same, as far as their digests tell
-    left: Census
-    right: Census
+    base_census: Census
+    head_census: Census
 
     @property
     def sources_differ(self) -> bool:
         """True where the sites launch other IR."""
-        return self.left.sources != self.right.sources
+        return self.base_census.sources != self.head_census.sources
 
     def structure_moved(self, structure: str) -> int | None:
         """Executables more on head, of a structure with as many sites on both sides.
 
         None where those differ too.
         """
-        if not 0 < self.left.structures[structure] == self.right.structures[structure]:
+        if (
+            not 0
+            < self.base_census.structures[structure]
+            == self.head_census.structures[structure]
+        ):
             return None
-        return members_of(self.right, structure) - members_of(self.left, structure)
+        return members_of(self.head_census, structure) - members_of(
+            self.base_census, structure
+        )
 
 
 def compare(
@@ -77,11 +83,11 @@ def compare(
     same_command: bool,
 ) -> Compared:
     """Count what both sides launch, once for all questions."""
-    left, right = base.program, head.program
+    base_program, head_program = base.program, head.program
     pairs = [
         (m.base, m.head) for m in matches if m.base is not None and m.head is not None
     ]
-    if left is None or right is None or left == right:
+    if base_program is None or head_program is None or base_program == head_program:
         return Compared(
             base=base,
             head=head,
@@ -89,10 +95,10 @@ def compare(
             pairs=pairs,
             same_model=same_model,
             same_command=same_command,
-            left=_NOTHING,
-            right=_NOTHING,
+            base_census=_NOTHING,
+            head_census=_NOTHING,
         )
-    censuses = _census(base, left), _census(head, right)
+    censuses = _census(base, base_program), _census(head, head_program)
     return Compared(base, head, matches, pairs, same_model, same_command, *censuses)
 
 
@@ -103,7 +109,7 @@ _NOTHING = Census(
 
 def _census(side: IndexedCell, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
-    known = [
+    site_sources = [
         side.sources.get(executables.get(site.entry_point, ""))
         for site in program.sites
     ]
@@ -112,11 +118,11 @@ def _census(side: IndexedCell, program: Program) -> Census:
     for source in program.sources:
         members.setdefault(source.structure, []).append(source.executable)
     return Census(
-        structures=Counter(source.structure for source in known if source),
-        sources=Counter(source.source for source in known if source),
+        structures=Counter(source.structure for source in site_sources if source),
+        sources=Counter(source.source for source in site_sources if source),
         executables={structure: tuple(names) for structure, names in members.items()},
         kinds={source.structure: kind for source, kind in kinds if source},
-        unread=sum(source is None for source in known),
+        unread=sum(source is None for source in site_sources),
     )
 
 
@@ -149,10 +155,17 @@ REBOUND = "but the program binds other buffers"
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
     """True where the entry points have the same IR, but for what the program binds to it."""
-    left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None or not (left.bound and right.bound):
+    base_source, head_source = compared.base.source(base), compared.head.source(head)
+    if (
+        base_source is None
+        or head_source is None
+        or not (base_source.bound and head_source.bound)
+    ):
         return False
-    return left.source == right.source and left.bound != right.bound
+    return (
+        base_source.source == head_source.source
+        and base_source.bound != head_source.bound
+    )
 
 
 # Whether two entry points have the same code and configuration, and what of their sizes
@@ -171,13 +184,18 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
     Registers and spills that one side did not measure are not compared: older snapshots
     lack some of them.
     """
-    (left_bytes, *left), (right_bytes, *right) = numbers(base), numbers(head)
-    for at, (one, other) in enumerate(zip(left, right, strict=True)):
-        is_missing = one is None or other is None
-        if one != other and not (is_missing and at >= MEMORY_NUMBERS):
+    (base_bytes, *base_numbers), (head_bytes, *head_numbers) = (
+        numbers(base),
+        numbers(head),
+    )
+    for place, (base_number, head_number) in enumerate(
+        zip(base_numbers, head_numbers, strict=True)
+    ):
+        is_missing = base_number is None or head_number is None
+        if base_number != head_number and not (is_missing and place >= MEMORY_NUMBERS):
             return False
-    sized = left_bytes is not None and right_bytes is not None
-    return left_bytes == right_bytes or (sized and code_differs(base, head) is False)
+    sized = base_bytes is not None and head_bytes is not None
+    return base_bytes == head_bytes or (sized and code_differs(base, head) is False)
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
@@ -234,10 +252,13 @@ def cause_of(compared: Compared) -> Cause:
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
-    left, right = compared.base.cell.artifact_digest, compared.head.cell.artifact_digest
+    base_digest, head_digest = (
+        compared.base.cell.artifact_digest,
+        compared.head.cell.artifact_digest,
+    )
     return (
         Cause(None, None, "both artifacts are the same bytes")
-        if left is not None and left == right
+        if base_digest is not None and base_digest == head_digest
         else None
     )
 
@@ -259,17 +280,21 @@ def _unread(compared: Compared) -> Cause | None:
     return None
 
 
-def _reason(cell: Cell, what: str) -> str:
-    reason = cell.reasons.get(what)
+def _reason(cell: Cell, field: str) -> str:
+    reason = cell.reasons.get(field)
     return f": {reason}" if reason else ""
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
     programs = (compared.base.program, compared.head.program)
-    left, right = (
+    base_digest, head_digest = (
         program.phases.get(phase) if program else None for program in programs
     )
-    return None if left is None or right is None else left != right
+    return (
+        None
+        if base_digest is None or head_digest is None
+        else base_digest != head_digest
+    )
 
 
 def _input(compared: Compared) -> Cause | None:
@@ -311,7 +336,10 @@ def _other_files(compared: Compared) -> Cause | None:
 
 
 def _uncounted(compared: Compared) -> Cause | None:
-    for name, census in (("base", compared.left), ("head", compared.right)):
+    for name, census in (
+        ("base", compared.base_census),
+        ("head", compared.head_census),
+    ):
         if census.unread:
             return Cause(
                 None,
@@ -332,20 +360,23 @@ def _early(compared: Compared, otherwise: str) -> str | None:
 
 
 def _fusion(compared: Compared) -> Cause | None:
-    left, right = compared.left, compared.right
-    if left.structures == right.structures:
+    base_sites, head_sites = compared.base_census, compared.head_census
+    if base_sites.structures == head_sites.structures:
         return None
-    gone, come = left.structures - right.structures, right.structures - left.structures
-    sites = (
-        f"{gone.total()} of {left.structures.total()}"
-        f" {noun_of(left.structures.total(), 'dispatch site')}"
+    gone, come = (
+        base_sites.structures - head_sites.structures,
+        head_sites.structures - base_sites.structures,
     )
-    why = f"regions are formed differently: {sites} became {come.total()}"
-    if _by_kind(left, gone) == _by_kind(
-        right, come
+    sites = (
+        f"{gone.total()} of {base_sites.structures.total()}"
+        f" {noun_of(base_sites.structures.total(), 'dispatch site')}"
+    )
+    reason = f"regions are formed differently: {sites} became {come.total()}"
+    if _by_kind(base_sites, gone) == _by_kind(
+        head_sites, come
     ):  # nobody knows of regions formed differently: of other IR only
-        why = f"other IR at {sites}, in the same number of regions of the same kinds"
-    return Cause("fusion", _early(compared, "dispatch-creation"), why)
+        reason = f"other IR at {sites}, in the same number of regions of the same kinds"
+    return Cause("fusion", _early(compared, "dispatch-creation"), reason)
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -356,31 +387,38 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
 
 
 def _dedup(compared: Compared) -> Cause | None:
-    left, right = compared.left, compared.right
-    changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
+    base_sites, head_sites = compared.base_census, compared.head_census
+    changes = {
+        s: members_of(head_sites, s) - members_of(base_sites, s)
+        for s in base_sites.structures
+    }
     if not sum(
         changes.values()
     ):  # what is folded more makes up for what is folded less: neither lost nor won
         return None
     lost = sum(changes.values()) > 0
-    most = max(changes, key=lambda s: changes[s] if lost else -changes[s])
-    apart = keeps_apart(
+    most_changed = max(changes, key=lambda s: changes[s] if lost else -changes[s])
+    kept_apart_by = keeps_apart(
         (compared.head if lost else compared.base).cell,
-        (right if lost else left).executables[most],
+        (head_sites if lost else base_sites).executables[most_changed],
     )
     moved = [s for s, change in changes.items() if change]
     before, after = (
-        sum(members_of(census, s) for s in moved) for census in (left, right)
+        sum(members_of(census, s) for s in moved) for census in (base_sites, head_sites)
     )
-    why = f"the same regions are folded into {before} → {after} executables"
-    by = f"; {'kept' if lost else 'were kept'} apart by {apart}" if apart else ""
-    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", why + by)
+    reason = f"the same regions are folded into {before} → {after} executables"
+    by = (
+        f"; {'kept' if lost else 'were kept'} apart by {kept_apart_by}"
+        if kept_apart_by
+        else ""
+    )
+    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", reason + by)
 
 
-def dispatches_have(count: int, every: int) -> str:
+def dispatches_have(count: int, total: int) -> str:
     """`1 of 1 dispatch has`, `2 of 3 dispatches have`."""
     return (
-        f"{count} of {every} {noun_of(every, 'dispatch')}"
+        f"{count} of {total} {noun_of(total, 'dispatch')}"
         f" {'has' if count == 1 else 'have'}"
     )
 
@@ -388,19 +426,19 @@ def dispatches_have(count: int, every: int) -> str:
 def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
-    why = "the same regions with different constants, shapes or offsets"
-    return Cause("fusion", _early(compared, "executable-source"), why)
+    reason = "the same regions with different constants, shapes or offsets"
+    return Cause("fusion", _early(compared, "executable-source"), reason)
 
 
 def _configured(
     compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = ""
 ) -> Cause | None:
     count = sum(strategy_differs(*pair) is True for pair in pairs)
-    why = (
+    reason = (
         f"{dispatches_have(count, len(compared.pairs))} the same source and a different"
         f" configuration{but}"
     )
-    return Cause("strategy", "configuration", why) if count else None
+    return Cause("strategy", "configuration", reason) if count else None
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -413,13 +451,13 @@ def _codegen(compared: Compared) -> Cause | None:
     if not pairs:
         return None
     same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
-    why = (
+    reason = (
         f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and"
         " different code"
     )
     if all(rebound(compared, *pair) for pair in pairs):
-        return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
-    return Cause("codegen", "code", why)
+        return Cause("codegen", "executable-source", f"{reason}, {REBOUND}")
+    return Cause("codegen", "code", reason)
 
 
 NO_NAMES = "its functions have no names, so their code could not be compared"
@@ -441,10 +479,10 @@ def _packaging(compared: Compared) -> Cause | None:
         if not pairs:
             return Cause(None, None, NO_NAMES)
         if base_bytes != head_bytes:
-            why = (
+            reason = (
                 f"text outside of named functions is {base_bytes:,} → {head_bytes:,} B"
             )
-            return Cause("container", "code", why)
+            return Cause("container", "code", reason)
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(
@@ -511,13 +549,13 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
             if source
             else None
         )
-    left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None:
+    base_source, head_source = compared.base.source(base), compared.head.source(head)
+    if base_source is None or head_source is None:
         return None
-    if left.source != right.source:
-        same = left.structure == right.structure
+    if base_source.source != head_source.source:
+        same = base_source.structure == head_source.structure
         return _regional(
-            compared.structure_moved(left.structure) if same else None, cell
+            compared.structure_moved(base_source.structure) if same else None, cell
         )
     code, strategy = code_differs(base, head), strategy_differs(base, head)
     if (
@@ -568,13 +606,15 @@ def unified(base_text: str, head_text: str) -> tuple[str, ...]:
     """Unified diff of two texts; empty where equal; at most LINES and one that counts the rest."""
     if base_text == head_text:
         return ()
-    left, right = (text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text))
-    lines = difflib.unified_diff(
-        left, right, "base", "head", lineterm="", n=CONTEXT_LINES
+    base_lines, head_lines = (
+        text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text)
     )
-    shown = tuple(_clean(line) for line in islice(lines, LINES))
-    more = sum(1 for _ in lines)
-    return (*shown, f"… {more} more lines") if more else shown
+    lines = difflib.unified_diff(
+        base_lines, head_lines, "base", "head", lineterm="", n=CONTEXT_LINES
+    )
+    clipped = tuple(_clean(line) for line in islice(lines, LINES))
+    hidden = sum(1 for _ in lines)
+    return (*clipped, f"… {hidden} more lines") if hidden else clipped
 
 
 def _clean(line: str) -> str:
@@ -605,13 +645,15 @@ def strategy_note(base: str, head: str) -> str:
     changes = turned(base, head)
     if not changes:
         return UNNAMED
-    shown = [
+    noted = [
         f"{name} {change}" for name, change in islice(changes.items(), NOTED_KNOBS)
     ]
     pipeline = knobs(configured_parts(head))[PIPELINE][0]
     same = "" if PIPELINE in changes else f"{pipeline} … "
-    more = f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
-    return _clean(same + "; ".join(shown) + more)
+    suffix = (
+        f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
+    )
+    return _clean(same + "; ".join(noted) + suffix)
 
 
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
@@ -621,12 +663,12 @@ def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, 
     """
     if base is None or head is None or base == head:
         return ()
-    left = texts(base)
-    right = texts(head) if left is not None else None
+    base_text = texts(base)
+    head_text = texts(head) if base_text is not None else None
     return (
         ()
-        if left is None or right is None
-        else unified(_wrapped(left), _wrapped(right))
+        if base_text is None or head_text is None
+        else unified(_wrapped(base_text), _wrapped(head_text))
     )
 
 

@@ -60,17 +60,24 @@ def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     configuration, values = " | ".join(parts)[:_LONGEST], dict[str, tuple[str, ...]]()
     for name, value in _KNOB.findall(configuration):
         values[name] = (*values.get(name, ()), value)
-    pipeline, *words = _WORD.findall(_KNOB.sub(" ", configuration)) or [""]
-    return {PIPELINE: (pipeline,), **dict.fromkeys(words, (SET,)), **values}
+    pipeline, *bare_words = _WORD.findall(_KNOB.sub(" ", configuration)) or [""]
+    return {PIPELINE: (pipeline,), **dict.fromkeys(bare_words, (SET,)), **values}
 
 
 @lru_cache(maxsize=4096)
 def turned(base: str, head: str) -> Mapping[str, str]:
     """Knob that differs → its change: `1 → 8` for elements that differ, else both values."""
     sides = without_operations(base, head)
-    left, right = map(knobs, sides)
-    names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    changes = {name: _change(left.get(name, ()), right.get(name, ())) for name in names}
+    base_knobs, head_knobs = map(knobs, sides)
+    names = [
+        name
+        for name in {**base_knobs, **head_knobs}
+        if base_knobs.get(name) != head_knobs.get(name)
+    ]
+    changes = {
+        name: _change(base_knobs.get(name, ()), head_knobs.get(name, ()))
+        for name in names
+    }
     return changes or _on_other_operations(*sides)
 
 
@@ -85,9 +92,11 @@ def _on_other_operations(
         return {}
     changes = dict[str, str]()
     for parts in zip(base, head, strict=True):
-        left, right = (dict(_KNOB.findall(part[:_LONGEST])) for part in parts)
-        for name in {**left, **right}:
-            if left.get(name) != right.get(name):
+        base_values, head_values = (
+            dict(_KNOB.findall(part[:_LONGEST])) for part in parts
+        )
+        for name in {**base_values, **head_values}:
+            if base_values.get(name) != head_values.get(name):
                 changes[name] = ON_OTHER_OPERATIONS
     return changes
 
@@ -99,8 +108,8 @@ def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
 
 def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     """The very values: two changes are told alike only where they are."""
-    if len(base) == len(head) and [_NUMBER.sub("0", one) for one in base] == [
-        _NUMBER.sub("0", one) for one in head
+    if len(base) == len(head) and [_NUMBER.sub("0", value) for value in base] == [
+        _NUMBER.sub("0", value) for value in head
     ]:
         pairs = zip(
             _NUMBER.findall("; ".join(base)),
@@ -109,7 +118,7 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
         )
         moved = sorted({pair for pair in pairs if pair[0] != pair[1]})
         if len(moved) <= _MOST_PAIRS:
-            return " and ".join(f"{one} → {other}" for one, other in moved)
+            return " and ".join(f"{before} → {after}" for before, after in moved)
     gone, come = Counter(base) - Counter(head), Counter(head) - Counter(base)
     if (
         base and head and not (gone and come)
@@ -242,38 +251,38 @@ def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
 
 
 def _described(
-    cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, int]
+    cause: str, subject: Any, traits: Counter[Any], parts: Mapping[str, int]
 ) -> str:
     """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
-    if isinstance(what, _Passed) and what.experiment:
+    if isinstance(subject, _Passed) and subject.experiment:
         return (
-            f"{what.name} {FORMS_REGIONS}:"
-            f" {EXPERIMENT_WORDS.get(what.experiment, what.experiment)}"
+            f"{subject.name} {FORMS_REGIONS}:"
+            f" {EXPERIMENT_WORDS.get(subject.experiment, subject.experiment)}"
         )
     if isinstance(
-        what, _Passed
+        subject, _Passed
     ):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
         amounts = sorted(
-            {abs(dict(changes).get(what.operation, 0)) for changes in traits}
+            {abs(dict(changes).get(subject.operation, 0)) for changes in traits}
         )
         count = (
             f"{amounts[0]:,}"
             if len(amounts) == 1
             else f"{amounts[0]:,} to {amounts[-1]:,}"
         )
-        words = f"{count} {what.operation} {'more' if what.more else 'fewer'}"
-        return f"{what.name}: {words if what.operation else OTHER_TYPES}"
-    if isinstance(what, _Phases):
-        if len(what.names) == 1:
-            return f"{PHASE_NAMES[what.names[0]]} changed"
+        words = f"{count} {subject.operation} {'more' if subject.more else 'fewer'}"
+        return f"{subject.name}: {words if subject.operation else OTHER_TYPES}"
+    if isinstance(subject, _Phases):
+        if len(subject.names) == 1:
+            return f"{PHASE_NAMES[subject.names[0]]} changed"
         return f"{SEVERAL_PHASES}: {parts_words(parts)}"
     if cause == "strategy":
-        return _turned_words(what, traits)
+        return _turned_words(subject, traits)
     if cause == "codegen":
-        return f"other code; {what or NOT_TRACED}"
+        return f"other code; {subject or NOT_TRACED}"
     if cause not in EARLY_CAUSES:
-        return what or _WORDS.get(cause, "")
-    first, why = what
+        return subject or _WORDS.get(cause, "")
+    first, why = subject
     if cause == "input" and traits[SOURCE_CHANGED]:
         return f"the source of {first} changed"
     if cause == "input" and not traits[True]:
@@ -319,9 +328,10 @@ def _turned_words(
     name, values = change
     if name == NOT_BY_VALUES:
         return name
-    every = [{name for name, _ in changes} for changes in traits]
+    names_of_each = [{name for name, _ in changes} for changes in traits]
     also = sorted(
-        set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name)
+        set.intersection(*names_of_each) - {name},
+        key=lambda name: (name != PIPELINE, name),
     )
     return f"{name} {values}" + (
         f", with {', '.join(also[:_NAMED_LIMIT])}" if also else ""
@@ -355,7 +365,7 @@ def root_causes(
     whole_bytes = 0
     for key in sorted(explanations):
         for cause, delta, change_bytes in _moved(explanations[key]):
-            what, trait = _clustered(
+            subject, trait = _clustered(
                 key,
                 cause=cause,
                 delta=delta,
@@ -364,16 +374,18 @@ def root_causes(
             if cause == "strategy" and not isinstance(delta, PartDelta):
                 members = by_knobs.setdefault(
                     (backends or {}).get(key.target, key.target), {}
-                ).setdefault(what, [])
+                ).setdefault(subject, [])
             else:
-                members = groups.setdefault((cause, what), [])
+                members = groups.setdefault((cause, subject), [])
             members.append(
                 _Member(key=key, delta=delta, change_bytes=change_bytes, trait=trait)
             )
             whole_bytes += abs(change_bytes)
-    clusters = [(cause, what, members) for (cause, what), members in groups.items()]
+    clusters = [
+        (cause, subject, members) for (cause, subject), members in groups.items()
+    ]
     for turned_by in by_knobs.values():
-        clusters += [("strategy", *one) for one in _by_knob(turned_by)]
+        clusters += [("strategy", *cluster) for cluster in _by_knob(turned_by)]
     cells = {delta.key: delta for delta in deltas}
     roots = (_root_cause(*cluster, cells, whole_bytes) for cluster in clusters)
     return tuple(
@@ -384,11 +396,11 @@ def root_causes(
     )
 
 
-def _moved(one: Explanation) -> Iterator[tuple[str, Delta, int]]:
+def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
     """Cause, delta and its change in bytes."""
-    for delta in one.dispatches:
+    for delta in explanation.dispatches:
         yield delta.cause or UNKNOWN, delta, moved_bytes(delta) or 0
-    for part in one.parts:
+    for part in explanation.parts:
         yield part.cause, part, part.change_bytes
 
 
@@ -414,10 +426,10 @@ def _by_knob(
         yield (
             change,
             [
-                one
+                member
                 for changes in [*clusters]
                 if change in changes
-                for one in clusters.pop(changes)
+                for member in clusters.pop(changes)
             ],
         )
     yield from ((None, members) for members in clusters.values())
@@ -425,12 +437,12 @@ def _by_knob(
 
 def _root_cause(
     cause: str,
-    what: Hashable,
+    subject: Hashable,
     members: Sequence[_Member],
     cells: Mapping[CellKey, CellDelta],
     whole_bytes: int,
 ) -> RootCause:
-    example = min(members, key=lambda one: one.rank)
+    example = min(members, key=lambda member: member.rank)
     delta = cells[example.key]
     compiled = (
         delta.head if delta.head is not None and delta.head.measured else delta.base
@@ -445,14 +457,16 @@ def _root_cause(
         for member in members
         if isinstance(member.delta, DispatchDelta) and member.delta.passed
     ]
-    traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
+    traced = [
+        abs(member.change_bytes) for member, change in passed if not change.printed_for
+    ]
     divided = _divided(members) if cause == "codegen" else []
     parts = _parts(divided)
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
         what=_described(
             cause,
-            what=what,
+            subject=subject,
             traits=Counter(member.trait for member in members),
             parts=parts,
         ),
@@ -466,9 +480,9 @@ def _root_cause(
         by_cell=dict(by_cell),
         by_target={target: _tally(by_target[target]) for target in sorted(by_target)},
         command=compiled.command if compiled else "",
-        passed=min(passed, key=lambda one: one[0].rank)[1] if passed else None,
+        passed=min(passed, key=lambda pair: pair[0].rank)[1] if passed else None,
         traced=(len(traced), sum(traced)),
-        proof=_proof(what, members),
+        proof=_proof(subject, members),
         parts=parts,
         divided=len(divided),
     )
@@ -476,12 +490,12 @@ def _root_cause(
 
 def _divided(members: Sequence[_Member]) -> list[Carried]:
     """Return the phases that carry the change of each member with a whole ladder."""
-    found = [
+    carried_changes = [
         carried_by(member.delta)
         for member in members
         if isinstance(member.delta, DispatchDelta)
     ]
-    return [carried for carried in found if carried is not None]
+    return [carried for carried in carried_changes if carried is not None]
 
 
 def _parts(divided: Sequence[Carried]) -> dict[str, int]:
@@ -492,12 +506,12 @@ def _parts(divided: Sequence[Carried]) -> dict[str, int]:
     return {phase: size for phase, size in sums.items() if size}
 
 
-def _proof(what: Hashable, members: Sequence[_Member]) -> Proof:
+def _proof(subject: Hashable, members: Sequence[_Member]) -> Proof:
     """Return what the experiments on all members say together."""
-    if isinstance(what, _Passed) and what.experiment:
+    if isinstance(subject, _Passed) and subject.experiment:
         moved_bytes = sum(abs(member.change_bytes) for member in members)
         return Proof(
-            what.experiment,
+            subject.experiment,
             restored_bytes=None,
             moved_bytes=moved_bytes,
             members=len(members),

@@ -34,15 +34,15 @@ def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str
     Where one side is an older snapshot's, each configuration counts once on both sides.
     """
     sides = configured_parts(base), configured_parts(head)
-    left, right = (
+    base_parts, head_parts = (
         tuple(
             _OPERATION.sub("", part, count=1) if _names(part) else part for part in side
         )
         for side in sides
     )
     if all(_is_whole(side) for side in sides):
-        return left, right
-    return tuple(dict.fromkeys(left)), tuple(dict.fromkeys(right))
+        return base_parts, head_parts
+    return tuple(dict.fromkeys(base_parts)), tuple(dict.fromkeys(head_parts))
 
 
 def _names(part: str) -> bool:
@@ -58,5 +58,5 @@ def same_configuration(base: str, head: str) -> bool:
     """Return whether the compiler chose the same for a dispatch on both sides."""
     if base == head:
         return True
-    left, right = without_operations(base, head)
-    return left == right
+    base_parts, head_parts = without_operations(base, head)
+    return base_parts == head_parts

@@ -170,22 +170,22 @@ class Clue(NamedTuple):
 
     def words(self) -> list[tuple[str, int]]:
         """Patterns of what a commit that did it may well speak of, and what each counts."""
-        words = [
+        patterns = [
             (pattern, 1)
             for name, pattern in _TARGETS.items()
             if any(name in target for target in self.targets)
         ]
-        words += [
+        patterns += [
             (rf"\b{folder}\b", 1)
             for folder in sorted(
                 {_FOLDERS.get(name, "SPIRV") for name in self.backends}
             )
         ]
         kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
-        words += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
+        patterns += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
         if self.passed is not None:
             if self.passed.experiment or REGION in self.passed.operations:
-                words += _FORMING
+                patterns += _FORMING
             named = dict.fromkeys(
                 name.partition(" ")[0]
                 for name in self.passed.operations
@@ -194,24 +194,24 @@ class Clue(NamedTuple):
             for place, name in enumerate(named):
                 # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
                 # C++; nothing else has a long part.
-                dialect, _, own = name.partition(".")
-                first, *others = parts = [
-                    re.escape(part) for part in (own or dialect).split("_")
+                dialect, _, operation = name.partition(".")
+                first, *later_parts = parts = [
+                    re.escape(part) for part in (operation or dialect).split("_")
                 ]
                 spellings = "|".join(
                     ["_?".join(parts), *(part for part in parts if len(part) > 8)]
                 )
                 pattern = (
                     spellings
-                    if others
+                    if later_parts
                     else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
                 )
-                words.append((pattern, _OWN if place else _LARGEST))
-                if not others:
-                    words.append((rf"\b{first}s?\b", 1))
-            return words
+                patterns.append((pattern, _OWN if place else _LARGEST))
+                if not later_parts:
+                    patterns.append((rf"\b{first}s?\b", 1))
+            return patterns
         if knob != PIPELINE:
-            words.append(
+            patterns.append(
                 (
                     (
                         knob.replace("_", "_?")
@@ -221,10 +221,10 @@ class Clue(NamedTuple):
                     2 * _OWN,
                 )
             )
-            words += [
+            patterns += [
                 (part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob
             ]
-        return words + [
+        return patterns + [
             (name, 2 * _OWN)
             for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))
         ]
@@ -232,7 +232,11 @@ class Clue(NamedTuple):
     def is_turned_by(self, diff: str) -> bool:
         """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
         knob, change = self.turn
-        changes = {one for one in change.split(" and ") if one.count(" → ") == 1}
+        changes = {
+            value_change
+            for value_change in change.split(" and ")
+            if value_change.count(" → ") == 1
+        }
         blocks = (
             [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)]
             if changes
@@ -253,23 +257,23 @@ class Clue(NamedTuple):
         self, group: Sequence[Commit], diffs: Mapping[str, str]
     ) -> tuple[int, str, bool]:
         """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
-        texts = [diffs.get(one.sha, "") for one in group]
+        texts = [diffs.get(commit.sha, "") for commit in group]
         changed = [line for text in texts for line in _LINE.findall(text)]
         by_place = [
             "\n".join(lines)
             for lines in ((c.title for c in group), (c.message for c in group), changed)
         ]
-        score, is_own, words = 0, False, dict[str, list[str]]()
+        score, is_own, matches = 0, False, dict[str, list[str]]()
         for pattern, counts in self.words():
             for (place, times), text in zip(_PLACES.items(), by_place, strict=True):
                 if match := re.search(pattern, text, re.IGNORECASE):
                     score, is_own = score + times * counts, is_own or counts >= _OWN
-                    words.setdefault(place, []).append(match[0])
+                    matches.setdefault(place, []).append(match[0])
                     break
         if any(map(self.is_turned_by, texts)):
             score, is_own = score + _TURN, True
-            words["diff"] = [
-                *(word for word in words.get("diff", ()) if word not in self.knob),
+            matches["diff"] = [
+                *(word for word in matches.get("diff", ()) if word not in self.knob),
                 " ".join(self.turn),
             ]
         titled = {
@@ -287,11 +291,11 @@ class Clue(NamedTuple):
             name in target for name in titled for target in self.targets
         )
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
-        why = "; ".join(
-            f"its {place} has {', '.join(dict.fromkeys(each))}"
-            for place, each in words.items()
+        reason = "; ".join(
+            f"its {place} has {', '.join(dict.fromkeys(texts))}"
+            for place, texts in matches.items()
         )
-        return score >> bool(is_foreign) + bool(is_fix), why, is_own
+        return score >> bool(is_foreign) + bool(is_fix), reason, is_own
 
 
 Wanted = Callable[[RootCause], bool]
@@ -323,27 +327,27 @@ def with_suspects(
             and (passed or root.cause == "strategy")
             and is_wanted(root)
         ):
-            own = {backends.get(target, "") for target in root.targets}
+            own_backends = {backends.get(target, "") for target in root.targets}
             clues[place] = Clue(
                 passed=passed,
                 knob=root.what,
                 targets=root.targets,
-                backends=own,
+                backends=own_backends,
                 dispatch=root.example.dispatch,
             )
-    answers, why = looked_up(
+    answers, reason = looked_up(
         [*clues.values()],
         sides=(report.base, report.head),
         source=source,
         touched=touched,
     )
     roots = list(report.root_causes)
-    for place, (known, suspects) in zip(clues, answers, strict=True):
-        roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
+    for place, (answer, suspects) in zip(clues, answers, strict=True):
+        roots[place] = replace(roots[place], looked_up=answer, suspects=suspects)
     return replace(
         report,
         root_causes=tuple(roots),
-        notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])),
+        notes=(*report.notes, *([f"{UNFINISHED}{reason}"] if reason else [])),
     )
 
 
@@ -368,23 +372,23 @@ def looked_up(
     Nothing where both compilers are of one revision.
     """
     base, head = (side.compiler.revision for side in sides)
-    own = [clue.files(touched) for clue in clues]
+    touched_files = [clue.files(touched) for clue in clues]
     answers: list[Answer] = [
         (LookedUp(files, this_pull_request=files) if files else None, ())
-        for files in own
+        for files in touched_files
     ]
     if not clues or (base == head and base):
         return answers, ""
-    for side, one in (("base", base), ("head", head)):
-        if not _SHA.fullmatch(one):
+    for side, revision in (("base", base), ("head", head)):
+        if not _SHA.fullmatch(revision):
             return (
                 answers,
                 (
                     f"the {side} compiler does not name its source commit (revision:"
-                    f" {one[:60]!r})"
+                    f" {revision[:60]!r})"
                 ),
             )
-    diffs, why, known = (
+    diffs, reason, commits_of = (
         dict[str, str](),
         "",
         dict[int, tuple[tuple[str, ...], dict[str, Commit], str]](),
@@ -393,11 +397,13 @@ def looked_up(
     try:
         paths = source.paths(head)
         for place, clue in [*enumerate(clues)] * len(_DIFFS):
-            most = _DIFFS[place in known]
-            if place not in known:
+            limit = _DIFFS[place in commits_of]
+            if place not in commits_of:
                 files = clue.files(paths)
-                touching = {one.sha: one for file in files for one in listed(file)}
-                known[place] = (
+                touching = {
+                    commit.sha: commit for file in files for commit in listed(file)
+                }
+                commits_of[place] = (
                     files,
                     touching,
                     ""
@@ -405,11 +411,12 @@ def looked_up(
                     else _without_file(clue, source=source, paths=paths, base=base),
                 )
             likely = sorted(
-                known[place][1].values(), key=lambda one: -clue.score([one], {})[0]
+                commits_of[place][1].values(),
+                key=lambda commit: -clue.score([commit], {})[0],
             )
-            for commit in sorted(likely, key=lambda one: bool(_IDLE.search(one.title)))[
-                :most
-            ]:
+            for commit in sorted(
+                likely, key=lambda commit: bool(_IDLE.search(commit.title))
+            )[:limit]:
                 diffs[commit.sha] = (
                     diffs[commit.sha]
                     if commit.sha in diffs
@@ -418,15 +425,15 @@ def looked_up(
     except Interrupted:
         raise
     except BotError as error:
-        why = error.line
-    for place, (files, touching, note) in known.items():
+        reason = error.line
+    for place, (files, touching, note) in commits_of.items():
         if unread := len(touching.keys() - diffs.keys()):
             note = f"only the messages of {unread} of these commits could be read"
         answer = LookedUp(
             files=files,
             commits=len(touching) if files else None,
             note=note,
-            this_pull_request=own[place],
+            this_pull_request=touched_files[place],
         )
         answers[place] = (
             answer,
@@ -437,7 +444,7 @@ def looked_up(
                 address=source.address,
             ),
         )
-    return answers, why
+    return answers, reason
 
 
 def _without_file(
@@ -451,11 +458,13 @@ def _without_file(
             "the bot found no file with"
             f" {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
         )
-    left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
-    what = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
-    if left and left == right:
-        return f"{what}, whose revision {left[:10]} is the same on both sides"
-    return f"{what}, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
+    base_revision, head_revision = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
+    subject = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
+    if base_revision and base_revision == head_revision:
+        return (
+            f"{subject}, whose revision {base_revision[:10]} is the same on both sides"
+        )
+    return f"{subject}, {base_revision[:10] or 'unknown'} → {head_revision[:10] or 'unknown'}"
 
 
 def _suspects(
@@ -475,16 +484,16 @@ def _suspects(
         ).append(commit)
     ranked = sorted(
         [(*clue.score(group, diffs), group) for group in groups.values()],
-        key=lambda one: -one[0],
+        key=lambda scored: -scored[0],
     )
     suspects = list[Suspect]()
-    for _, why, is_own, (newest, *older) in sorted(
-        ranked, key=lambda one: all(_IDLE.search(c.title) for c in one[3])
+    for _, reason, is_own, (newest, *older) in sorted(
+        ranked, key=lambda scored: all(_IDLE.search(c.title) for c in scored[3])
     ):
         is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
         if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
-            others = (
-                f"; together with {', '.join(one.sha[:10] for one in older)}"
+            together = (
+                f"; together with {', '.join(commit.sha[:10] for commit in older)}"
                 if older
                 else ""
             )
@@ -495,7 +504,7 @@ def _suspects(
                     title=newest.title,
                     date=newest.date[:10],
                     url=url,
-                    why=f"{why}{others}",
+                    why=f"{reason}{together}",
                 )
             )
     return tuple(suspects)
@@ -504,15 +513,19 @@ def _suspects(
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
     """A clone, which is only read; the network is not asked."""
     git = Git(directory, cancel)
-    alone = {"GIT_NO_LAZY_FETCH": "1"}  # a clone without all objects would fetch them
+    environment = {
+        "GIT_NO_LAZY_FETCH": "1"
+    }  # a clone without all objects would fetch them
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
 
     def text(revision: str, *arguments: str) -> str:
-        if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=alone).ok:
+        if not git(
+            "cat-file", "-e", f"{revision}^{{commit}}", environment=environment
+        ).ok:
             raise InputError(
                 f"has no commit {revision[:10]}", where=f"the clone {directory.name}"
             )
-        return git.text(*arguments, environment=alone)
+        return git.text(*arguments, environment=environment)
 
     def paths(revision: str) -> Mapping[str, str]:
         entries = (
@@ -533,8 +546,10 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
             path,
         ).split("\0")
         return [
-            Commit(*one)
-            for one in zip(log[::3], log[1::3], map(str.strip, log[2::3]), strict=False)
+            Commit(*fields)
+            for fields in zip(
+                log[::3], log[1::3], map(str.strip, log[2::3]), strict=False
+            )
         ]
 
     show = ("show", *plain, "--format=", "--unified=0")
@@ -569,18 +584,18 @@ def github_source(
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
         file = cache / "history" / f"{key}.json"
         with suppress(msgspec.DecodeError):
-            known = msgspec.json.decode(whole_or_nothing(file), type=kind)
+            stored = msgspec.json.decode(whole_or_nothing(file), type=kind)
             touch(file)
-            return known
+            return stored
         if len(requests) >= _MOST_REQUESTS:
             raise InputError(
                 f"the limit of {_MOST_REQUESTS} requests was reached", where=repository
             )
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
-            known = read(hub.call("GET", address))
-        add(cache, file, canonical(known))
-        return known
+            stored = read(hub.call("GET", address))
+        add(cache, file, canonical(stored))
+        return stored
 
     def tree(answer: Any) -> dict[str, str]:
         if answer["truncated"]:
@@ -591,8 +606,12 @@ def github_source(
 
     def listed(answer: Any) -> list[Commit]:
         rows = [
-            (one["sha"], one["commit"]["committer"]["date"], one["commit"]["message"])
-            for one in answer
+            (
+                entry["sha"],
+                entry["commit"]["committer"]["date"],
+                entry["commit"]["message"],
+            )
+            for entry in answer
         ]
         return [Commit(*map(str, row)) for row in rows]
 
@@ -603,23 +622,27 @@ def github_source(
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         sides = [
-            ask(list[Commit], listed, "commits", sha=one, path=path, per_page=_PAGE)
-            for one in (head, base)
+            ask(list[Commit], listed, "commits", sha=sha, path=path, per_page=_PAGE)
+            for sha in (head, base)
         ]
         # What both have is taken away. Of a full page the older ones are not known:
         # nothing as old as its last is said.
         since = max(
-            (min(one.date for one in side) for side in sides if len(side) == _PAGE),
+            (
+                min(commit.date for commit in side)
+                for side in sides
+                if len(side) == _PAGE
+            ),
             default="",
         )
-        apart = set(sides[0]) ^ set(sides[1])
-        if since and len(apart) == len(sides[0]) + len(sides[1]):
+        one_sided = set(sides[0]) ^ set(sides[1])
+        if since and len(one_sided) == len(sides[0]) + len(sides[1]):
             raise InputError(
                 f"more than {_PAGE} commits touched {path}", where=repository
             )
         return sorted(
-            (one for one in apart if one.date > since),
-            key=lambda one: (one.date, one.sha),
+            (commit for commit in one_sided if commit.date > since),
+            key=lambda commit: (commit.date, commit.sha),
             reverse=True,
         )
 

@@ -75,10 +75,10 @@ def describe(facts: ProgramFacts) -> Program:
         entries.setdefault(entry.executable, []).append(entry)
     sources = []
     for text in facts.sources:
-        own = entries.get(text.executable, [])
+        entry_points = entries.get(text.executable, [])
         bound = (
-            _digest_of(one.bound for one in own)
-            if own and all(one.bound for one in own)
+            _digest_of(entry.bound for entry in entry_points)
+            if entry_points and all(entry.bound for entry in entry_points)
             else None
         )
         sources.append(replace(fingerprint(text), bound=bound))
@@ -122,7 +122,7 @@ def _lines(generic: str) -> Iterator[_Line]:
     for line in filter(None, map(str.strip, generic.split("\n"))):
         names = tuple(filter(None, _NAMES.findall(line)))
         text = (
-            _NAMES.sub(lambda each: "%" if each[1] else each[0], line)
+            _NAMES.sub(lambda match: "%" if match[1] else match[0], line)
             if names
             else line
         )
@@ -133,7 +133,7 @@ def _lines(generic: str) -> Iterator[_Line]:
         elif text.startswith("}"):
             yield _Line(text=text, names=names, defined=0, results=0, operation="")
         else:
-            head, _, rest = text.partition('"')
+            head, _, tail = text.partition('"')
             pack = _PACK.match(head)
             results = int(pack[1]) if pack else head.count("%")
             yield _Line(
@@ -141,7 +141,7 @@ def _lines(generic: str) -> Iterator[_Line]:
                 names=names,
                 defined=1 if pack else results,
                 results=results,
-                operation=rest.partition('"')[0],
+                operation=tail.partition('"')[0],
             )
 
 

@@ -35,26 +35,29 @@ def model_edits(
     by_model = _cells_by_model(base), _cells_by_model(head)
     edits = []
     for model in sorted(texts[0].keys() | texts[1].keys()):
-        left, right = (side.get(model) for side in texts)
-        if left == right or _UNKNOWN in (left, right):
+        base_digest, head_digest = (side.get(model) for side in texts)
+        if base_digest == head_digest or _UNKNOWN in (base_digest, head_digest):
             continue
         ours, theirs = cells = [side.get(model, {}) for side in by_model]
         known = [next((cell.program for cell in side.values()), None) for side in cells]
         programs = (known[0] or _NOTHING, known[1] or _NOTHING) if any(known) else None
-        if left is not None and right is not None:
-            both = sorted(
+        if base_digest is not None and head_digest is not None:
+            common_targets = sorted(
                 ours.keys() & theirs.keys(),
                 key=lambda key: (ours[key].command != theirs[key].command, key),
             )
             pair = (
-                (ours[both[0]].program, theirs[both[0]].program)
-                if one_compiler and both
+                (ours[common_targets[0]].program, theirs[common_targets[0]].program)
+                if one_compiler and common_targets
                 else (None, None)
             )
             programs = (pair[0], pair[1]) if pair[0] and pair[1] else None
         edits.append(
             ModelEdit(
-                model, left, right, *(_changes(*programs, sections) if programs else ())
+                model,
+                base_digest,
+                head_digest,
+                *(_changes(*programs, sections) if programs else ()),
             )
         )
     return tuple(edits)
@@ -81,10 +84,10 @@ def _changes(
         for site in program.sites
         if site.component
     )
-    every = launched.union(base.places, head.places) - {""}
+    all_places = launched.union(base.places, head.places) - {""}
     named = tuple(sections)
     # A place that a dispatch has is called what the cells' components call it.
-    names = {**name_places(every, named), **name_places(launched, named)}
+    names = {**name_places(all_places, named), **name_places(launched, named)}
     by_component = [Counter[str](), Counter[str]()]
     for program, counts in zip((base, head), by_component, strict=True):
         for place, count in program.places.items():
@@ -94,11 +97,11 @@ def _changes(
         known_counts(side.operations) or {} for side in (base, head)
     ]
     for old, new in (operations, by_component):
-        both = sorted(old.keys() | new.keys())
+        names_of_both = sorted(old.keys() | new.keys())
         changes.append(
             {
                 name: change
-                for name in both
+                for name in names_of_both
                 if (change := new.get(name, 0) - old.get(name, 0))
             }
         )

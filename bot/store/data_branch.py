@@ -200,16 +200,16 @@ class DataBranch:
                     f"branch {self._branch} could not be searched for",
                     "read",
                 )
-            if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
-                what = (
+            if branch_match := re.search(r"\trefs/heads/(\S+)", outcome.output):
+                message = (
                     f"branch {self._branch} cannot be created, because there is a"
-                    f" branch {other[1]}"
+                    f" branch {branch_match[1]}"
                 )
                 hint = (
                     "choose another name: git cannot have the branches a and a/b at the"
                     " same time"
                 )
-                raise ConfigError(what, where="baseline: branch", hint=hint)
+                raise ConfigError(message, where="baseline: branch", hint=hint)
         elif set(self._names(tip)) - {"README.md"} != {FOLDER}:
             raise self._foreign("has other files than baselines")
         return tip
@@ -234,7 +234,7 @@ class DataBranch:
             outcome.output, f"branch {self._branch} could not be fetched", "read"
         )
 
-    def _refused(self, output: str, what: str, access: str) -> NetworkError:
+    def _refused(self, output: str, action: str, access: str) -> NetworkError:
         """Return the error for a git command that was refused.
 
         `access` is what it needed, `read` or `write`.
@@ -244,7 +244,7 @@ class DataBranch:
             hint = f"give the job permissions: contents: {access}"
             if is_other:
                 hint = f"give `store-token` a token that may {access} {self._address}"
-            return NetworkError(f"{what}: the token may not {access}", hint=hint)
+            return NetworkError(f"{action}: the token may not {access}", hint=hint)
         if (
             _NO_LOGIN.search(output)
             and access == "read"
@@ -257,22 +257,22 @@ class DataBranch:
                     " others: input `baselines`"
                 )
             return LoginRefused(
-                f"{what}: it takes a token, and this job has none", hint=hint
+                f"{action}: it takes a token, and this job has none", hint=hint
             )
         if _NO_LOGIN.search(output):
             name = "store-token" if is_other else "github-token"
             return LoginRefused(
-                f"{what}: the token was refused", hint=f"check the input `{name}`"
+                f"{action}: the token was refused", hint=f"check the input `{name}`"
             )
-        return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
+        return NetworkError(f"{action}: {first_line(output, 'remote:', '!')}")
 
-    def _foreign(self, what: str) -> ConfigError:
+    def _foreign(self, content: str) -> ConfigError:
         hint = (
             "name a branch of its own, such as code-size-data, or delete this one if it"
             " is not needed"
         )
         return ConfigError(
-            f"branch {self._branch} {what}, so the bot does not change it",
+            f"branch {self._branch} {content}, so the bot does not change it",
             where="baseline: branch",
             hint=hint,
         )
@@ -326,15 +326,15 @@ class DataBranch:
         """
         ordered = self.in_order(entries) if entries else ()
         blobs = self._blobs()
-        wanted = [blobs[path_of(entry)] for entry in ordered]
-        if wanted:
+        wanted_blobs = [blobs[path_of(entry)] for entry in ordered]
+        if wanted_blobs:
             self.repository(
                 "fetch",
                 "--quiet",
                 "--no-tags",
                 "--no-write-fetch-head",
                 "origin",
-                *wanted,
+                *wanted_blobs,
             )
         for entry in ordered:
             path = path_of(entry)
@@ -431,11 +431,11 @@ class DataBranch:
         if tip is None:
             return
         written = self._written()
-        kept = kept_entries(written, self._keep_days, self._now())
-        dropped = len(written) - len(kept)
+        remaining = kept_entries(written, self._keep_days, self._now())
+        dropped = len(written) - len(remaining)
         if not dropped:
             return
-        new = self._rewritten(written, kept)
+        new = self._rewritten(written, remaining)
         lease = f"--force-with-lease=refs/heads/{self._branch}:{tip}"
         outcome = self.repository(
             "push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}"
@@ -469,7 +469,9 @@ class DataBranch:
                     written.setdefault(entry, int(seconds))
         return written
 
-    def _rewritten(self, written: Mapping[Entry, int], kept: Sequence[Entry]) -> str:
+    def _rewritten(
+        self, written: Mapping[Entry, int], remaining: Sequence[Entry]
+    ) -> str:
         """Make a branch of the kept entries, which begins anew and has a commit a day.
 
         The SHA of its tip.
@@ -483,7 +485,7 @@ class DataBranch:
             for row, _, path in (line.partition("\t") for line in listing)
         }
         days: list[list[Entry]] = []
-        for entry in kept:
+        for entry in remaining:
             day = written[entry] // DAY_SECONDS
             is_new = not days or written[days[-1][0]] // DAY_SECONDS != day
             if is_new or any(day.sha == entry.sha for day in days[-1]):

@@ -50,11 +50,11 @@ def by_commit(
     store: Store, report_id: str, is_wanted: Callable[[Entry], bool] = lambda _: True
 ) -> dict[str, list[Entry]]:
     """Commit → what is stored of it under this report id."""
-    at: dict[str, list[Entry]] = {}
+    entries_at: dict[str, list[Entry]] = {}
     for entry in store.entries():
         if entry.report_id == report_id and is_wanted(entry):
-            at.setdefault(entry.sha, []).append(entry)
-    return at
+            entries_at.setdefault(entry.sha, []).append(entry)
+    return entries_at
 
 
 def is_whole(store: Store, entry: Entry) -> bool:

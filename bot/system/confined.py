@@ -109,12 +109,12 @@ def isolation() -> str:
     """What commands of compilers are kept from on this machine, in words that are true of it."""
     if has_namespaces():
         return "have no network and no variables of this environment"
-    why = (
+    reason = (
         "this machine allows no namespaces"
         if shutil.which(_UNSHARE[0])
         else f"{_UNSHARE[0]} is not on PATH"
     )
-    return f"have no variables of this environment, but the network is OPEN: {why}"
+    return f"have no variables of this environment, but the network is OPEN: {reason}"
 
 
 def confined(

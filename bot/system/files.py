@@ -97,13 +97,13 @@ def is_writable(root: Path) -> bool:
 
 def no_room(error: OSError, where: str) -> OutputError:
     """The one line for temporary files that cannot be written."""
-    what = (
+    message = (
         "the disk has no space for temporary files"
         if error.errno in FULL
         else "temporary files cannot be written"
     )
     hint = "free some space there, or set TMPDIR to another directory"
-    return OutputError(f"{what}: {error.strerror or error}", where=where, hint=hint)
+    return OutputError(f"{message}: {error.strerror or error}", where=where, hint=hint)
 
 
 @contextmanager
@@ -173,27 +173,27 @@ def sweep_temporary() -> None:
     sweep(Path(tempfile.gettempdir()), OWN_PREFIX)
 
 
-def require_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> int:
+def require_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> int:
     """The size of a regular file.
 
     Raises InputError, beginning with `what`, for another kind and a larger one.
     """
     stat = path.stat()
     if not S_ISREG(stat.st_mode):
-        raise InputError(f"{what} is not a regular file")
+        raise InputError(f"{noun} is not a regular file")
     if stat.st_size > most_bytes:
         raise InputError(
-            f"{what} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}"
+            f"{noun} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}"
         )
     return stat.st_size
 
 
-def read_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
+def read_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
     """The content of a regular file, as long as it was at first.
 
     Raises InputError as above, and OSError.
     """
-    size_bytes = require_bounded(path, what, most_bytes)
+    size_bytes = require_bounded(path, noun, most_bytes)
     with path.open("rb") as file:
         return file.read(size_bytes)
 

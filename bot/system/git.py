@@ -324,15 +324,15 @@ class Git:
         Raises InputError where origin has no address of that form.
         """
         address = self("config", "--get", "remote.origin.url").output.strip()
-        found = _OWNER_AND_NAME.fullmatch(address)
-        if found is None:
+        match = _OWNER_AND_NAME.fullmatch(address)
+        if match is None:
             hint = "add a remote `origin` with the address of your repository"
             raise InputError(
                 f"the address of {repository} is not known",
                 where=str(self.directory),
                 hint=hint,
             )
-        return f"{found['server']}{repository}{found['ending']}"
+        return f"{match['server']}{repository}{match['ending']}"
 
     def _fetch(self, sha: str) -> bool:
         """Get one missing commit: alone where the clone is shallow.
@@ -366,8 +366,8 @@ class Git:
         That is what origin's HEAD names, else `main` or `master` where there is one,
         else the current branch.
         """
-        known = ("symbolic-ref", "--quiet", "--short")
-        head = self(*known, "refs/remotes/origin/HEAD")
+        command = ("symbolic-ref", "--quiet", "--short")
+        head = self(*command, "refs/remotes/origin/HEAD")
         if head.ok:
             return head.output.strip().removeprefix("origin/")
         places = (
@@ -375,13 +375,13 @@ class Git:
             for name in ("main", "master")
             for place in ("heads", "remotes/origin")
         )
-        there = (
+        existing = (
             name
             for place, name in places
             if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok
         )
-        current = self(*known, "HEAD")
-        return next(there, current.output.strip() if current.ok else "")
+        current = self(*command, "HEAD")
+        return next(existing, current.output.strip() if current.ok else "")
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """The parents that a commit names, which need not be here: a shallow clone may end before them."""
@@ -412,8 +412,8 @@ class Git:
 
     def commit_times(self, sha: str, count: int) -> dict[str, int]:
         """Commit → when it was committed, in seconds since the epoch, of so many first parents, itself the first."""
-        wanted = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
-        rows = self.text(*wanted, "--no-show-signature", sha, "--").splitlines()
+        command = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
+        rows = self.text(*command, "--no-show-signature", sha, "--").splitlines()
         return {
             commit: int(seconds) for commit, seconds in (row.split() for row in rows)
         }

@@ -199,14 +199,16 @@ class _Requester(Requester):
         self.bounded_retry = retry
 
     def requestJson(  # noqa: N802
-        self, verb: str, url: str, *others: Any, **options: Any
+        self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
         """Status, headers (with names in lower case) and text, which is JSON of the form above, or empty.
 
         Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what
         `requests` and urllib3 raise.
         """
-        return self.repeated(verb, lambda: self._json_of(verb, url, *others, **options))
+        return self.repeated(
+            verb, lambda: self._json_of(verb, url, *arguments, **options)
+        )
 
     def repeated(self, verb: str, ask: Callable[[], _Value]) -> _Value:
         """Return what `ask` gives.
@@ -227,9 +229,9 @@ class _Requester(Requester):
         return ask()
 
     def _json_of(
-        self, verb: str, url: str, *others: Any, **options: Any
+        self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
-        status, headers, text = self.checked(verb, url, *others, **options)
+        status, headers, text = self.checked(verb, url, *arguments, **options)
         if status >= 300:
             raise Unexpected(f"is a redirect ({status})")
         try:
@@ -237,20 +239,20 @@ class _Requester(Requester):
         except ValueError:
             raise _CutOff("is not JSON") from None
         if not all(
-            isinstance(one, dict)
-            for one in (value if isinstance(value, list) else [value])
+            isinstance(entry, dict)
+            for entry in (value if isinstance(value, list) else [value])
         ):
             raise Unexpected("has unexpected data instead of objects")
         return status, headers, text
 
     def checked(
-        self, verb: str, url: str, *others: Any, **options: Any
+        self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
         """Status, headers and text of any form, also of a redirect.
 
         Raises GithubException for 4xx and 5xx.
         """
-        status, headers, text = super().requestJson(verb, url, *others, **options)
+        status, headers, text = super().requestJson(verb, url, *arguments, **options)
         if status >= 400:
             try:
                 raise GithubException(status, parse_json(text), headers)
@@ -451,11 +453,11 @@ def explain(action: str, permission: str) -> Iterator[None]:
     except GithubException as error:
         raise _refused(action, permission, error) from None
     except (RequestException, HTTPError) as error:
-        what = (
+        message = (
             f"cannot {action}: GitHub did not answer:"
             f" {_one_line(str(error) or type(error).__name__)}"
         )
-        raise NetworkError(what, hint="run it again") from None
+        raise NetworkError(message, hint="run it again") from None
     except Unexpected as error:
         raise _misread(action, str(error)) from None
     except _MISREAD as error:
@@ -466,9 +468,9 @@ def explain(action: str, permission: str) -> Iterator[None]:
         ) from None
 
 
-def _misread(action: str, what: str) -> NetworkError:
+def _misread(action: str, problem: str) -> NetworkError:
     return NetworkError(
-        f"cannot {action}: GitHub's answer {_one_line(what)}",
+        f"cannot {action}: GitHub's answer {_one_line(problem)}",
         hint="run it again, or check the API URL",
     )
 
@@ -477,8 +479,8 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
     status, is_rate_limit = error.status, _is_rate_limit(error)
     wrong = error.data.get("errors") if isinstance(error.data, dict) else None
     details = []
-    for one in wrong if isinstance(wrong, list) else ():
-        fields = one if isinstance(one, dict) else {"message": one}
+    for entry in wrong if isinstance(wrong, list) else ():
+        fields = entry if isinstance(entry, dict) else {"message": entry}
         named = " ".join(
             str(fields[key]) for key in ("resource", "field", "code") if key in fields
         )

@@ -126,9 +126,11 @@ class Meter:
 
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a child: where programs are, and `extra`; never a token of GitHub."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    environment = {
+        name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
+    }
     added = {name: value for name, value in (extra or {}).items() if not is_token(name)}
-    return {**kept, "LC_ALL": "C", **added}
+    return {**environment, "LC_ALL": "C", **added}
 
 
 _Child = subprocess.Popen[bytes]
@@ -181,12 +183,12 @@ class Guard:
         while strays := self._kill_strays():
             if time.monotonic() > deadline:
                 self._patience_seconds = 0.0
-                what = (
+                message = (
                     f"{', '.join(strays[:3])}: a compiler started this process, and the"
                     " bot cannot end it"
                 )
                 raise StrayProcess(
-                    what, hint="do not run this compiler; end the process yourself"
+                    message, hint="do not run this compiler; end the process yourself"
                 )
             time.sleep(_END_SECONDS)
 
