@@ -241,11 +241,11 @@ def require_fit_for_iree(
 
 
 def merged(inherited: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
-    """Both, but that an option of `own` stands in the place of the inherited one, and what is new at the end.
+    """Return both, an added option in the place of the inherited one, and new ones last.
 
     The compiler takes the last one of an option that is there twice, and of a list of
-    several all; so that a command is read as it is meant, it has either what was
-    inherited or what `own` says, however often that is.
+    several all. So that a command is read as it is meant, it has either what was
+    inherited or what is added, however often that is.
     """
     values_of: dict[str, list[str]] = {}
     for flag in added:
@@ -280,11 +280,12 @@ def _parsed(
                 raise file.error(
                     ("targets", name, "releases", range_), message, _RANGE_HINT
                 ) from None
-        flags, releases = entry.flags, tuple(entry.releases.items())
+        own_flags = entry.flags
+        releases = tuple(entry.releases.items())
         target = Target(
             name=name,
             backend=entry.backend,
-            flags=flags,
+            flags=own_flags,
             unsupported=entry.unsupported or None,
             releases=releases,
         )
@@ -308,12 +309,12 @@ def _parsed(
                 (range_, merged(inherited, flags)) for range_, flags in releases
             )
             merging += tuple(
-                (range_, merged(flags, flags)) for range_, flags in source.releases
+                (range_, merged(flags, own_flags)) for range_, flags in source.releases
             )
             target = Target(
                 name=name,
                 backend=source.backend,
-                flags=merged(inherited, flags),
+                flags=merged(inherited, own_flags),
                 unsupported=unsupported,
                 releases=merging,
             )

@@ -53,24 +53,23 @@ def deal(
     models: dict[str, list[CellKey]] = {}
     for cell in cells:
         models.setdefault(cell.model.name, []).append(cell.key)
+
+    def cost_of(keys: Sequence[CellKey]) -> float:
+        return sum(costs[key] for key in keys)
+
     hands: list[list[CellKey]] = []
     for keys in models.values():
-        hands += (
-            [[key] for key in keys]
-            if sum(costs[key] for key in keys) > fair
-            else [keys]
-        )
-    loads, owner = [0.0] * count, dict[CellKey, int]()
-    for hand in sorted(
-        hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])
-    ):
+        if cost_of(keys) > fair:
+            hands += [[key] for key in keys]
+        else:
+            hands.append(keys)
+    loads = [0.0] * count
+    shards: list[set[CellKey]] = [set() for _ in range(count)]
+    for hand in sorted(hands, key=lambda keys: (-cost_of(keys), keys[0])):
         lightest = loads.index(min(loads))
-        loads[lightest] += sum(costs[key] for key in hand)
-        owner |= dict.fromkeys(hand, lightest)
-    return tuple(
-        tuple(cell for cell in cells if owner[cell.key] == index)
-        for index in range(count)
-    )
+        loads[lightest] += cost_of(hand)
+        shards[lightest].update(hand)
+    return tuple(tuple([cell for cell in cells if cell.key in keys]) for keys in shards)
 
 
 def shard(
@@ -165,14 +164,7 @@ def dealt(
     Raises InputError for a plan of other cells: some would be measured by nobody.
     """
     planned = {cell.key: cell for cell in cells}
-    parts = {
-        row.shard: [
-            CellKey(model, target)
-            for model, targets in row.assigned.items()
-            for target in targets
-        ]
-        for row in _parts(plan, where)
-    }
+    parts = {row.shard: _keys_of(row) for row in _parts(plan, where)}
     named = {key for part in parts.values() for key in part}
     if unmatched := named ^ planned.keys():
         message = (
@@ -185,9 +177,18 @@ def dealt(
             hint="plan and measure the same commit, with the same selectors",
         )
     return {
-        name: tuple(planned[key] for key in sorted(part))
+        name: tuple([planned[key] for key in sorted(part)])
         for name, part in parts.items()
     }
+
+
+def _keys_of(part: Part) -> list[CellKey]:
+    """Return the cells that a part assigns to its runner."""
+    return [
+        CellKey(model, target)
+        for model, targets in part.assigned.items()
+        for target in targets
+    ]
 
 
 def assigned(
@@ -220,16 +221,8 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     as are a model or target that two parts know differently, and a cell that two parts
     measured.
     """
-    first_name, first = next((named for named in parts if named[1].cells), parts[0])
-    for name, part in parts:
-        for field in ("compiler", "source", "flags"):
-            differs = getattr(part, field) != getattr(first, field)
-            if differs and (
-                field != "flags" or part.cells
-            ):  # a shard without cells does not know the flags
-                raise InputError(
-                    f"has a different {field} than {first_name}", where=name, hint=_HINT
-                )
+    _require_one_run(parts)
+    first = _first_part(parts)[1]
     cells: dict[CellKey, Cell] = {}
     for name, part in parts:
         for cell in part.cells:
@@ -247,6 +240,30 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
         models=_united("models", parts),
         notes=tuple(sorted({note for _, part in parts for note in part.notes})),
     )
+
+
+def _first_part(parts: Sequence[tuple[str, Snapshot]]) -> tuple[str, Snapshot]:
+    """Return the first part that has cells, else the first of all."""
+    for name, part in parts:
+        if part.cells:
+            return name, part
+    return parts[0]
+
+
+def _require_one_run(parts: Sequence[tuple[str, Snapshot]]) -> None:
+    """Raise InputError for parts of different compilers, sources or flags.
+
+    A shard without cells does not know the flags.
+    """
+    first_name, first = _first_part(parts)
+    for name, part in parts:
+        for field in ("compiler", "source", "flags"):
+            if field == "flags" and not part.cells:
+                continue
+            if getattr(part, field) != getattr(first, field):
+                raise InputError(
+                    f"has a different {field} than {first_name}", where=name, hint=_HINT
+                )
 
 
 def _united(

@@ -62,7 +62,7 @@ def split(path: str) -> _Levels:
 
 
 def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
-    """Levels → the same with repeated layers as one, and without the wrapper that all have in common.
+    """Return levels → the same with repeated layers as one, without a common wrapper.
 
     A number is `*`, and so is each number in a level that differs in numbers only from
     another one at its place: `layer.0` is `layer.*`, `conv_dw_6_relu` beside
@@ -70,40 +70,48 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
     """
     names: dict[_Levels, _Levels] = dict.fromkeys(paths, ())
     for depth in range(max(map(len, names), default=0)):
-        groups: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
-        for levels, parent in names.items():
-            if depth < len(levels):
-                siblings = groups.setdefault(
-                    (parent, _NUMBER.sub("0", levels[depth])), {}
-                )
-                siblings.setdefault(levels[depth], []).append(levels)
-        for (parent, _), siblings in groups.items():
-            columns = zip(*map(_NUMBER.findall, siblings), strict=True)
-            varying = [len(set(column)) > 1 for column in columns]
-            for level, members in siblings.items():
-                starred = (
-                    "*" if _NUMBER.fullmatch(level) else _starred(level, iter(varying))
-                )
-                names.update(dict.fromkeys(members, (*parent, starred)))
-    nested = [
-        name[:-1] for name in names.values() if len(name) > 1
-    ]  # one without levels below it has no say
-    wrapper = 0
-    if nested:
-        low, high = min(nested), max(nested)
-        pairs = enumerate(zip(low, high, strict=False))
-        wrapper = next(
-            (
-                depth
-                for depth, (low_level, high_level) in pairs
-                if low_level != high_level
-            ),
-            min(map(len, nested)),
-        )
+        _star_level(names, depth)
+    wrapper = _wrapper_levels(names.values())
     return {
         levels: name[wrapper:] if len(name) > wrapper else name
         for levels, name in names.items()
     }
+
+
+def _star_level(names: dict[_Levels, _Levels], depth: int) -> None:
+    """Add one level to each name, with `*` for the numbers that differ among siblings.
+
+    Args:
+        names: levels → the name of the levels above this one.
+    """
+    # parent and level without its numbers → level → what has it there
+    groups: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
+    for levels, parent in names.items():
+        if depth < len(levels):
+            level = levels[depth]
+            siblings = groups.setdefault((parent, _NUMBER.sub("0", level)), {})
+            siblings.setdefault(level, []).append(levels)
+    for (parent, _), siblings in groups.items():
+        columns = zip(*map(_NUMBER.findall, siblings), strict=True)
+        varying = [len(set(column)) > 1 for column in columns]
+        for level, members in siblings.items():
+            starred = "*"
+            if not _NUMBER.fullmatch(level):
+                starred = _starred(level, iter(varying))
+            names.update(dict.fromkeys(members, (*parent, starred)))
+
+
+def _wrapper_levels(names: Iterable[_Levels]) -> int:
+    """Return how many levels all names begin with; one without levels below has no say."""
+    nested = [name[:-1] for name in names if len(name) > 1]
+    if not nested:
+        return 0
+    low = min(nested)
+    high = max(nested)
+    for depth, (low_level, high_level) in enumerate(zip(low, high, strict=False)):
+        if low_level != high_level:
+            return depth
+    return min(map(len, nested))
 
 
 def _starred(level: str, varies: Iterator[bool]) -> str:
@@ -127,47 +135,62 @@ def _named_places(program: Program) -> frozenset[str]:
 def name_places(
     places: frozenset[str], sections: tuple[tuple[str, str], ...] = ()
 ) -> Names:
-    """Name every place that says something: by the first section that matches, else by the tree's first levels.
+    """Name every place that says something.
+
+    By the first section that matches, else by the tree's first levels.
 
     There are as many levels, at most MAX_LEVELS, as keep the components at
     MAX_COMPONENTS or below; the `*` of `encoder.layer.*.attention` does not count. In a
     glob `/` and `.` are the same; `*.attention.*` also takes the attention itself.
     """
-    slashed = any(
-        "/" in place for place in places
-    )  # then a name without one is an operation's: `tfl.quantize`
+    # then a name without a slash is an operation's: `tfl.quantize`
+    slashed = any("/" in place for place in places)
     firsts = {place: place.partition(";")[0] for place in sorted(places)}
-    levels = {
-        place: split(place) if "/" in place or not slashed else (firsts[place],)
-        for place in firsts
-    }
-    names = grouped(dict.fromkeys(filter(None, levels.values())))
-    named = {place: names[path] for place, path in levels.items() if path}
-    globs = [(name, glob.replace("/", ".")) for name, glob in sections]
+    levels = dict[str, _Levels]()
+    for place, first in firsts.items():
+        path = split(place) if "/" in place or not slashed else (first,)
+        if path:
+            levels[place] = path
+    names = grouped(dict.fromkeys(levels.values()))
+    named = {place: names[path] for place, path in levels.items()}
     components = dict[str, str]()
     for place in named:
-        dotted = firsts[place].replace("/", ".")
-        matching = (
-            name
-            for name, glob in globs
-            if fnmatchcase(dotted, glob) or fnmatchcase(f".{dotted}.", glob)
-        )
-        if (section := next(matching, None)) is not None:
+        section = _section_of(firsts[place], sections)
+        if section is not None:
             components[place] = section
-    unsectioned = [place for place in named if place not in components]
+    unsectioned = {
+        place: name for place, name in named.items() if place not in components
+    }
+    components |= _cut_names(unsectioned)
+    return {place: (components[place], ".".join(name)) for place, name in named.items()}
+
+
+def _section_of(first: str, sections: Iterable[tuple[str, str]]) -> str | None:
+    """Return the name of the first section whose glob matches a place; None without one."""
+    dotted = first.replace("/", ".")
+    for name, glob in sections:
+        pattern = glob.replace("/", ".")
+        if fnmatchcase(dotted, pattern) or fnmatchcase(f".{dotted}.", pattern):
+            return name
+    return None
+
+
+def _cut_names(named: Mapping[str, _Levels]) -> dict[str, str]:
+    """Return place → the first levels of its name, as many as keep the names few."""
+    cut = dict[str, str]()
     for depth in range(MAX_LEVELS, 0, -1):
-        cut = dict[str, str]()
-        for place in unsectioned:
-            counted = [
-                place for place, level in enumerate(named[place]) if "*" not in level
-            ]
-            cut[place] = ".".join(
-                named[place][: counted[depth]] if depth < len(counted) else named[place]
-            )
+        cut = {
+            place: ".".join(_first_levels(name, depth)) for place, name in named.items()
+        }
         if len(set(cut.values())) <= MAX_COMPONENTS:
             break
-    components |= cut
-    return {place: (components[place], ".".join(name)) for place, name in named.items()}
+    return cut
+
+
+def _first_levels(name: _Levels, depth: int) -> _Levels:
+    """Return the first levels of a name; those with `*` do not count."""
+    counted = [place for place, level in enumerate(name) if "*" not in level]
+    return name[: counted[depth]] if depth < len(counted) else name
 
 
 @per_object
@@ -212,12 +235,11 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     point with a site there: a maximum, no sum. An amount is None where nothing is known
     of it.
     """
-    sites, code, stack = (
-        defaultdict[Part, int](int),
-        defaultdict[Part, int](int),
-        dict[Part, int](),
-    )
-    all_parts, launched = set[Part](), _launched(cell.program, names)
+    sites = defaultdict[Part, int](int)
+    code = defaultdict[Part, int](int)
+    stack = dict[Part, int]()
+    all_parts = set[Part]()
+    launched = _launched(cell.program, names)
     for row in cell.dispatches:
         counts, total = launched.get(row.name, ({}, None))
         if total is None or row.sites not in (None, total):
@@ -230,19 +252,9 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
             if frame is not None and frame >= stack.get(part, 0):
                 stack[part] = frame
         if row.code_bytes is not None:
-            # as much of it for each site, in whole bytes; the first part has what is
-            # left over
-            outside = row.code_bytes
-            for part, count in counts.items() if total else ():
-                share = row.code_bytes * count // total
+            for part, share in _shares(row.code_bytes, counts, total).items():
                 code[part] += share
-                outside -= share
-            code[next(iter(counts))] += outside
-    whole = cell.value("executable_bytes")
-    outside = 0 if whole is None else whole - sum(code.values())
-    if outside < 0:  # parts that are more than the whole are no parts of it
-        code.update(dict.fromkeys(code, 0))
-        outside = whole or 0
+    outside = _code_outside(cell, code)
     if outside:
         code[_NOWHERE] += outside
         all_parts.add(_NOWHERE)
@@ -254,18 +266,46 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     }
 
 
+def _shares(code_bytes: int, counts: Mapping[Part, int], total: int) -> dict[Part, int]:
+    """Divide code over parts, as much of it for each site, in whole bytes.
+
+    The first part has what is left over; all of it without sites.
+    """
+    shares = dict.fromkeys(counts, 0)
+    if total:
+        for part, count in counts.items():
+            shares[part] = code_bytes * count // total
+    first = next(iter(counts))
+    shares[first] += code_bytes - sum(shares.values())
+    return shares
+
+
+def _code_outside(cell: Cell, code: dict[Part, int]) -> int:
+    """Return the code of the executables that no part has.
+
+    Parts that are more than the whole are no parts of it: they are set to 0.
+    """
+    whole = cell.value("executable_bytes")
+    if whole is None:
+        return 0
+    outside = whole - sum(code.values())
+    if outside >= 0:
+        return outside
+    code.update(dict.fromkeys(code, 0))
+    return whole
+
+
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
     """Name → the amounts of its parts, added up by component (level 0) or by full name (level 1)."""
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():
         groups.setdefault(part[level], []).append(amounts)
-    return {
-        name: amounts[0] if len(amounts) == 1 else _sum(amounts)
-        for name, amounts in groups.items()
-    }
+    return {name: _sum(amounts) for name, amounts in groups.items()}
 
 
-def _sum(parts: Iterable[Amounts]) -> Amounts:
+def _sum(parts: Sequence[Amounts]) -> Amounts:
+    if len(parts) == 1:
+        return parts[0]
     columns = zip(*map(astuple, parts), strict=True)
     sites, code, stack = (
         [amount for amount in column if amount is not None] for column in columns
@@ -286,32 +326,18 @@ def components(
     All: those of one section side by side, what is unattributed last.
     """
     sides = [attribute(cell, names) for cell in (base, head)]
-    # Of a component that a side does not have: nothing, where that side knows the
-    # amount of any other.
-    known_amounts = [
-        [
-            amount
-            for amount in AMOUNTS
-            if any(part.get(amount) is not None for part in side.values())
-        ]
-        for side in sides
-    ]
-    none = [
-        Amounts(*(0 if amount in amounts else None for amount in AMOUNTS))
-        for amounts in known_amounts
-    ]
+    nothing = [_nothing_of(side) for side in sides]
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
         base_amounts, head_amounts = (_by(level, side) for side in sides)
-        all_names = {**head_amounts, **base_amounts}
         levels.append(
             [
                 ComponentDelta(
                     name,
-                    base_amounts.get(name, none[0]),
-                    head_amounts.get(name, none[1]),
+                    base_amounts.get(name, nothing[0]),
+                    head_amounts.get(name, nothing[1]),
                 )
-                for name in all_names
+                for name in {**head_amounts, **base_amounts}
             ]
         )
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
@@ -319,20 +345,24 @@ def components(
     section: dict[str, str] = {}
     for component, name in names.values():
         section.setdefault(name, component)
-    return (
-        tuple(
-            sorted(
-                moved,
-                key=lambda part: (
-                    [-abs(part.change(amount)) for amount in order],
-                    part.name,
-                ),
-            )
-        ),
-        tuple(
-            sorted(
-                levels[1],
-                key=lambda p: (p.name == UNATTRIBUTED, section.get(p.name, ""), p.name),
-            )
-        ),
+
+    def by_change(part: ComponentDelta) -> tuple[list[int], str]:
+        return [-abs(part.change(amount)) for amount in order], part.name
+
+    def by_section(part: ComponentDelta) -> tuple[bool, str, str]:
+        return part.name == UNATTRIBUTED, section.get(part.name, ""), part.name
+
+    return tuple(sorted(moved, key=by_change)), tuple(sorted(levels[1], key=by_section))
+
+
+def _nothing_of(parts: Mapping[Part, Amounts]) -> Amounts:
+    """Return the amounts of a component that a side does not have.
+
+    0 where the side knows the amount of any other component, else None.
+    """
+    return Amounts(
+        *(
+            0 if any(part.get(amount) is not None for part in parts.values()) else None
+            for amount in AMOUNTS
+        )
     )

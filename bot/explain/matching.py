@@ -191,7 +191,7 @@ def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
         if not base_rows or not head_rows:
             break
         if name == _STEM:
-            pairs = list(_alike(key, (base, base_rows), (head, head_rows)))
+            pairs = list(_similar_pairs(key, (base, base_rows), (head, head_rows)))
         else:
             pairs = list(
                 _pairs((key, *_TIE_BREAKS), (base, base_rows), (head, head_rows))
@@ -241,7 +241,7 @@ def _pairs(
 _MOST_COMPARED = 4_000
 
 
-def _alike(
+def _similar_pairs(
     key: Key, base: tuple[IndexedCell, list[int]], head: tuple[IndexedCell, list[int]]
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of one stem, most similar names first.
@@ -253,34 +253,41 @@ def _alike(
         head_rows = head_groups.get(value, [])
         if len(base_rows) == len(head_rows) == 1:
             yield base_rows[0], head_rows[0]
-            continue
-        if len(base_rows) * len(head_rows) > _MOST_COMPARED:
-            continue
-        names = {a: base[0].cell.dispatches[a].name for a in base_rows}
-        candidates = {b: head[0].cell.dispatches[b].name for b in head_rows}
+        elif len(base_rows) * len(head_rows) <= _MOST_COMPARED:
+            base_names = {row: base[0].cell.dispatches[row].name for row in base_rows}
+            head_names = {row: head[0].cell.dispatches[row].name for row in head_rows}
+            yield from _most_similar(base_names, head_names)
+
+
+def _most_similar(
+    base_names: Mapping[int, str], head_names: Mapping[int, str]
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of rows, most similar names first, without those that are ambiguous."""
+    likeness = {
+        (a, b): _likeness(base_name, head_name)
+        for a, base_name in base_names.items()
+        for b, head_name in head_names.items()
+    }
+    while likeness:
+        best = max(likeness.values())
+        closest = [pair for pair, value in likeness.items() if value == best]
+        base_counts = Counter(a for a, _ in closest)
+        head_counts = Counter(b for _, b in closest)
+        for a, b in closest:
+            if base_counts[a] == head_counts[b] == 1:
+                yield a, b
         likeness = {
-            (a, b): _likeness(names[a], candidates[b])
-            for a in base_rows
-            for b in head_rows
+            (a, b): value
+            for (a, b), value in likeness.items()
+            if a not in base_counts and b not in head_counts
         }
-        while likeness:
-            best = max(likeness.values())
-            first = [pair for pair, value in likeness.items() if value == best]
-            times = (
-                Counter(first_of for first_of, _ in first),
-                Counter(second for _, second in first),
-            )
-            yield from ((a, b) for a, b in first if times[0][a] == times[1][b] == 1)
-            gone = {a for a, _ in first}, {b for _, b in first}
-            likeness = {
-                (a, b): value
-                for (a, b), value in likeness.items()
-                if not (a in gone[0] or b in gone[1])
-            }
 
 
 def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
-    """Return how alike two mangled names are: the share of equal characters, then how long they begin alike."""
+    """Return how similar two mangled names are.
+
+    The share of equal characters, then how long they begin with the same ones.
+    """
     equal = (
         base_character == head_character
         for base_character, head_character in zip(base_name, head_name, strict=False)

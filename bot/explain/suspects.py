@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import zip_longest
@@ -35,8 +35,14 @@ from bot.system.processes import Cancel
 LLVM = "third_party/llvm-project"
 LLVM_ITSELF = "LLVM"
 UNFINISHED = "the search for compiler commits stopped early: "
-_MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
-"""The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
+_MOST_REQUESTS = 20
+_MOST_CAUSES = 10
+_MOST_SUSPECTS = 3
+_DIFFS = (3, 40)
+"""The most diffs of one cause that are read by its first turn, and by its second.
+
+The likeliest come first.
+"""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
     "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",),
@@ -142,9 +148,9 @@ class Clue(NamedTuple):
     @property
     def turn(self) -> tuple[str, str]:
         """The knob, and how its value changed; two empty ones for a pass."""
-        knob, _, change = (
-            ("" if self.passed else self.knob).partition(", with ")[0].partition(" ")
-        )
+        if self.passed:
+            return "", ""
+        knob, _, change = self.knob.partition(", with ")[0].partition(" ")
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
@@ -152,21 +158,17 @@ class Clue(NamedTuple):
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
-            if (
-                self.turn[0] == PIPELINE
-            ):  # a pass before the choice may have made it another one
+            # a pass before the choice may have made it another one
+            if self.turn[0] == PIPELINE:
                 ends += [f"/{folder}/Passes.cpp" for folder in folders]
             return tuple(sorted(path for path in paths if path.endswith(tuple(ends))))
         stem = self.passed.class_name.rpartition("::")[2].removesuffix("Pass")
-        named = sorted(
-            p
-            for p in paths
-            if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp")
-        )
-        return tuple(
-            [path for path in named if any(f"/{folder}/" in path for folder in folders)]
-            or named
-        )
+        if not stem:
+            return ()
+        names = (f"{stem}.cpp", f"{stem}Pass.cpp")
+        named = sorted(path for path in paths if path.rpartition("/")[2] in names)
+        own = [path for path in named if any(f"/{name}/" in path for name in folders)]
+        return tuple(own or named)
 
     def words(self) -> list[tuple[str, int]]:
         """Patterns of what a commit that did it may well speak of, and what each counts."""
@@ -175,127 +177,128 @@ class Clue(NamedTuple):
             for name, pattern in _TARGETS.items()
             if any(name in target for target in self.targets)
         ]
-        patterns += [
-            (rf"\b{folder}\b", 1)
-            for folder in sorted(
-                {_FOLDERS.get(name, "SPIRV") for name in self.backends}
-            )
-        ]
-        kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
+        folders = {_FOLDERS.get(name, "SPIRV") for name in self.backends}
+        patterns += [(rf"\b{folder}\b", 1) for folder in sorted(folders)]
+        kind = self.dispatch.partition("dispatch_")[2]
         patterns += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
         if self.passed is not None:
-            if self.passed.experiment or REGION in self.passed.operations:
-                patterns += _FORMING
-            named = dict.fromkeys(
-                name.partition(" ")[0]
-                for name in self.passed.operations
-                if name != REGION
-            )
-            for place, name in enumerate(named):
-                # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
-                # C++; nothing else has a long part.
-                dialect, _, operation = name.partition(".")
-                first, *later_parts = parts = [
-                    re.escape(part) for part in (operation or dialect).split("_")
-                ]
-                spellings = "|".join(
-                    ["_?".join(parts), *(part for part in parts if len(part) > 8)]
-                )
-                pattern = (
-                    spellings
-                    if later_parts
-                    else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
-                )
-                patterns.append((pattern, _OWN if place else _LARGEST))
-                if not later_parts:
-                    patterns.append((rf"\b{first}s?\b", 1))
-            return patterns
-        if knob != PIPELINE:
-            patterns.append(
-                (
-                    (
-                        knob.replace("_", "_?")
-                        if "_" in knob
-                        else rf'"{knob}"|\b{knob} ?='
-                    ),
-                    2 * _OWN,
-                )
-            )
-            patterns += [
-                (part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob
-            ]
-        return patterns + [
-            (name, 2 * _OWN)
-            for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))
-        ]
+            return patterns + _pass_patterns(self.passed)
+        return patterns + _knob_patterns(*self.turn)
 
     def is_turned_by(self, diff: str) -> bool:
-        """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
+        """Whether a replaced line of the diff has the very change of the knob's value.
+
+        That is mostly a line of a test.
+        """
         knob, change = self.turn
-        changes = {
-            value_change
-            for value_change in change.split(" and ")
-            if value_change.count(" → ") == 1
-        }
-        blocks = (
-            [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)]
-            if changes
-            else []
-        )
-        pairs = [
-            pair
-            for block in blocks
-            for pair in zip_longest(*block, fillvalue="")
-            if knob in pair[0]
-        ]
-        return any(
-            changes.intersection(turned(*pair).get(knob, "").split(" and "))
-            for pair in pairs
-        )
+        changes = {part for part in change.split(" and ") if part.count(" → ") == 1}
+        if not changes:
+            return False
+        for old, new in _BLOCK.findall(diff):
+            pairs = zip_longest(old.split("\n"), new.split("\n"), fillvalue="")
+            for old_line, new_line in pairs:
+                if knob not in old_line:
+                    continue
+                turns = turned(old_line, new_line).get(knob, "")
+                if changes.intersection(turns.split(" and ")):
+                    return True
+        return False
 
     def score(
         self, group: Sequence[Commit], diffs: Mapping[str, str]
     ) -> tuple[int, str, bool]:
-        """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
+        """Score commits that belong together by what they speak of.
+
+        Returns:
+            The score, the words that it counts, and whether any of these is the clue's
+            own.
+        """
         texts = [diffs.get(commit.sha, "") for commit in group]
         changed = [line for text in texts for line in _LINE.findall(text)]
-        by_place = [
-            "\n".join(lines)
-            for lines in ((c.title for c in group), (c.message for c in group), changed)
-        ]
-        score, is_own, matches = 0, False, dict[str, list[str]]()
+        by_place = {
+            "title": "\n".join(commit.title for commit in group),
+            "message": "\n".join(commit.message for commit in group),
+            "diff": "\n".join(changed),
+        }
+        score = 0
+        is_own = False
+        matches = dict[str, list[str]]()
         for pattern, counts in self.words():
-            for (place, times), text in zip(_PLACES.items(), by_place, strict=True):
+            for place, text in by_place.items():
                 if match := re.search(pattern, text, re.IGNORECASE):
-                    score, is_own = score + times * counts, is_own or counts >= _OWN
+                    score += _PLACES[place] * counts
+                    is_own = is_own or counts >= _OWN
                     matches.setdefault(place, []).append(match[0])
                     break
         if any(map(self.is_turned_by, texts)):
-            score, is_own = score + _TURN, True
-            matches["diff"] = [
-                *(word for word in matches.get("diff", ()) if word not in self.knob),
-                " ".join(self.turn),
+            score += _TURN
+            is_own = True
+            in_diff = [
+                word for word in matches.get("diff", ()) if word not in self.knob
             ]
-        titled = {
-            name
-            for name, pattern in _TARGETS.items()
-            if re.search(pattern, group[0].title, re.IGNORECASE)
-        }
+            matches["diff"] = [*in_diff, " ".join(self.turn)]
+        titled = _titled_targets(group[0])
         # A commit for one target alone explains a change of this target alone, whatever
         # words it uses.
-        is_of_target = bool(titled) and all(
-            any(name in target for name in titled) for target in self.targets
-        )
-        is_own |= self.passed is not None and is_of_target
-        is_foreign = titled and not any(
-            name in target for name in titled for target in self.targets
-        )
+        if self.passed is not None and titled:
+            is_own = is_own or all(map(_names_any(titled), self.targets))
+        is_foreign = bool(titled) and not any(map(_names_any(titled), self.targets))
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
-        reason = "; ".join(
-            f"its {place} has {', '.join(dict.fromkeys(texts))}"
-            for place, texts in matches.items()
-        )
-        return score >> bool(is_foreign) + bool(is_fix), reason, is_own
+        reasons = [
+            f"its {place} has {', '.join(dict.fromkeys(found_texts))}"
+            for place, found_texts in matches.items()
+        ]
+        return score >> is_foreign + bool(is_fix), "; ".join(reasons), is_own
+
+
+def _titled_targets(commit: Commit) -> set[str]:
+    """Return the targets that a commit's title names."""
+    return {
+        name
+        for name, pattern in _TARGETS.items()
+        if re.search(pattern, commit.title, re.IGNORECASE)
+    }
+
+
+def _names_any(names: Collection[str]) -> Callable[[str], bool]:
+    """Return a test whether a target has one of the names in its own."""
+    return lambda target: any(name in target for name in names)
+
+
+def _pass_patterns(passed: PassChange) -> list[tuple[str, int]]:
+    """Return what a commit says that touched the operations of a pass."""
+    patterns = list[tuple[str, int]]()
+    if passed.experiment or REGION in passed.operations:
+        patterns += _FORMING
+    operations = dict.fromkeys(
+        name.partition(" ")[0] for name in passed.operations if name != REGION
+    )
+    for place, name in enumerate(operations):
+        counts = _OWN if place else _LARGEST
+        # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
+        # C++; nothing else has a long part.
+        dialect, _, operation = name.partition(".")
+        parts = [re.escape(part) for part in (operation or dialect).split("_")]
+        if len(parts) > 1:
+            long_parts = [part for part in parts if len(part) > 8]
+            patterns.append(("|".join(["_?".join(parts), *long_parts]), counts))
+            continue
+        prefix = rf"\b{re.escape(dialect)}(?:\.|::\w*?)"
+        patterns.append((rf"{prefix}{parts[0]}(?:Op)?\b", counts))
+        patterns.append((rf"\b{parts[0]}s?\b", 1))
+    return patterns
+
+
+def _knob_patterns(knob: str, change: str) -> list[tuple[str, int]]:
+    """Return what a commit says that turned a knob of the configuration."""
+    patterns = list[tuple[str, int]]()
+    if knob != PIPELINE and "_" in knob:
+        patterns.append((knob.replace("_", "_?"), 2 * _OWN))
+        patterns += [(part, 1) for part in knob.split("_") if len(part) > 3]
+    elif knob != PIPELINE:
+        patterns.append((rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
+    names = dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))
+    return patterns + [(name, 2 * _OWN) for name in names]
 
 
 Wanted = Callable[[RootCause], bool]
@@ -319,20 +322,18 @@ def with_suspects(
         touched: paths of the compiler that a pull request has.
         is_wanted: root causes that get suspects, such as proved ones alone.
     """
-    backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
+    backends = {**report.base.targets, **report.head.targets}
+    clues = dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
+        if len(clues) >= _MOST_CAUSES:
+            break
         passed = _pass_of(root)
-        if (
-            len(clues) < _MOST_CAUSES
-            and (passed or root.cause == "strategy")
-            and is_wanted(root)
-        ):
-            own_backends = {backends.get(target, "") for target in root.targets}
+        if (passed or root.cause == "strategy") and is_wanted(root):
             clues[place] = Clue(
                 passed=passed,
                 knob=root.what,
                 targets=root.targets,
-                backends=own_backends,
+                backends={backends.get(target, "") for target in root.targets},
                 dispatch=root.example.dispatch,
             )
     answers, reason = looked_up(
@@ -344,11 +345,10 @@ def with_suspects(
     roots = list(report.root_causes)
     for place, (answer, suspects) in zip(clues, answers, strict=True):
         roots[place] = replace(roots[place], looked_up=answer, suspects=suspects)
-    return replace(
-        report,
-        root_causes=tuple(roots),
-        notes=(*report.notes, *([f"{UNFINISHED}{reason}"] if reason else [])),
-    )
+    notes = report.notes
+    if reason:
+        notes = (*notes, f"{UNFINISHED}{reason}")
+    return replace(report, root_causes=tuple(roots), notes=notes)
 
 
 def _pass_of(root: RootCause) -> PassChange | None:
@@ -361,13 +361,21 @@ def _pass_of(root: RootCause) -> PassChange | None:
     return PassChange(LLVM_ITSELF, {}) if is_in_llvm else None
 
 
+class _Looked(NamedTuple):
+    """What the compiler's history has for one clue."""
+
+    files: tuple[str, ...]
+    commits: Mapping[str, Commit]  # SHA → commit, of those that touched the files
+    note: str
+
+
 def looked_up(
     clues: Sequence[Clue],
     sides: tuple[Snapshot, Snapshot],
     source: CompilerHistory,
     touched: Collection[str] = (),
 ) -> tuple[list[Answer], str]:
-    """What is known of each clue, and why no more is.
+    """Return what is known of each clue, and why no more is.
 
     Nothing where both compilers are of one revision.
     """
@@ -381,70 +389,67 @@ def looked_up(
         return answers, ""
     for side, revision in (("base", base), ("head", head)):
         if not _SHA.fullmatch(revision):
-            return (
-                answers,
-                (
-                    f"the {side} compiler does not name its source commit (revision:"
-                    f" {revision[:60]!r})"
-                ),
+            return answers, (
+                f"the {side} compiler does not name its source commit (revision:"
+                f" {revision[:60]!r})"
             )
-    diffs, reason, commits_of = (
-        dict[str, str](),
-        "",
-        dict[int, tuple[tuple[str, ...], dict[str, Commit], str]](),
-    )
+    reason = ""
+    diffs = dict[str, str]()
+    looked = dict[int, _Looked]()
     listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
         paths = source.paths(head)
-        for place, clue in [*enumerate(clues)] * len(_DIFFS):
-            limit = _DIFFS[place in commits_of]
-            if place not in commits_of:
-                files = clue.files(paths)
-                touching = {
-                    commit.sha: commit for file in files for commit in listed(file)
-                }
-                commits_of[place] = (
-                    files,
-                    touching,
-                    ""
-                    if files
-                    else _without_file(clue, source=source, paths=paths, base=base),
-                )
-            likely = sorted(
-                commits_of[place][1].values(),
-                key=lambda commit: -clue.score([commit], {})[0],
-            )
-            for commit in sorted(
-                likely, key=lambda commit: bool(_IDLE.search(commit.title))
-            )[:limit]:
-                diffs[commit.sha] = (
-                    diffs[commit.sha]
-                    if commit.sha in diffs
-                    else source.diff(commit.sha)
-                )
+        for limit in _DIFFS:
+            for place, clue in enumerate(clues):
+                if place not in looked:
+                    looked[place] = _looked(clue, source, paths, base, listed)
+                likely = _likely(clue, looked[place].commits.values())
+                for commit in likely[:limit]:
+                    if commit.sha not in diffs:
+                        diffs[commit.sha] = source.diff(commit.sha)
     except Interrupted:
         raise
     except BotError as error:
         reason = error.line
-    for place, (files, touching, note) in commits_of.items():
-        if unread := len(touching.keys() - diffs.keys()):
+    for place, (files, commits, note) in looked.items():
+        if unread := len(commits.keys() - diffs.keys()):
             note = f"only the messages of {unread} of these commits could be read"
         answer = LookedUp(
             files=files,
-            commits=len(touching) if files else None,
+            commits=len(commits) if files else None,
             note=note,
             this_pull_request=touched_files[place],
         )
-        answers[place] = (
-            answer,
-            _suspects(
-                clues[place],
-                commits=[*touching.values()],
-                diffs=diffs,
-                address=source.address,
-            ),
+        suspects = _suspects(
+            clues[place],
+            commits=[*commits.values()],
+            diffs=diffs,
+            address=source.address,
         )
+        answers[place] = (answer, suspects)
     return answers, reason
+
+
+def _looked(
+    clue: Clue,
+    source: CompilerHistory,
+    paths: Mapping[str, str],
+    base: str,
+    listed: Callable[[str], Sequence[Commit]],
+) -> _Looked:
+    """Look up the files of a clue, and the commits that touched them."""
+    files = clue.files(paths)
+    commits = {commit.sha: commit for file in files for commit in listed(file)}
+    note = ""
+    if not files:
+        note = _without_file(clue, source=source, paths=paths, base=base)
+    return _Looked(files, commits, note)
+
+
+def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
+    """Return commits by what their messages speak of; those that change no code last."""
+    ranked = sorted(commits, key=lambda commit: -clue.score([commit], {})[0])
+    return sorted(ranked, key=lambda commit: bool(_IDLE.search(commit.title)))
 
 
 def _without_file(
@@ -470,44 +475,42 @@ def _without_file(
 def _suspects(
     clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str
 ) -> tuple[Suspect, ...]:
-    """The likeliest first: what speaks of most, then the newest.
+    """Return the likeliest commits: those that speak of most, then the newest.
 
-    What has no function last, what was taken back not.
+    A commit that changes no code comes last. One that was taken back is left out.
     """
     groups: dict[str, list[Commit]] = {}
     for commit in commits:
-        subject = commit.title
-        while again := _AGAIN.match(subject):
-            subject = again[2]
-        groups.setdefault(
-            re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []
-        ).append(commit)
-    ranked = sorted(
-        [(*clue.score(group, diffs), group) for group in groups.values()],
-        key=lambda scored: -scored[0],
-    )
+        groups.setdefault(_subject(commit), []).append(commit)
+    scored = [(*clue.score(group, diffs), group) for group in groups.values()]
+    scored.sort(key=lambda row: -row[0])
+    scored.sort(key=lambda row: all(_IDLE.search(commit.title) for commit in row[3]))
     suspects = list[Suspect]()
-    for _, reason, is_own, (newest, *older) in sorted(
-        ranked, key=lambda scored: all(_IDLE.search(c.title) for c in scored[3])
-    ):
+    for _, reason, is_own, (newest, *older) in scored:
         is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
-        if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
-            together = (
-                f"; together with {', '.join(commit.sha[:10] for commit in older)}"
-                if older
-                else ""
+        if not is_own or is_undone or len(suspects) >= _MOST_SUSPECTS:
+            continue
+        if older:
+            shas = ", ".join(commit.sha[:10] for commit in older)
+            reason = f"{reason}; together with {shas}"
+        suspects.append(
+            Suspect(
+                commit=newest.sha,
+                title=newest.title,
+                date=newest.date[:10],
+                url=f"{address}/commit/{newest.sha}" if address else "",
+                why=reason,
             )
-            url = f"{address}/commit/{newest.sha}" if address else ""
-            suspects.append(
-                Suspect(
-                    commit=newest.sha,
-                    title=newest.title,
-                    date=newest.date[:10],
-                    url=url,
-                    why=f"{reason}{together}",
-                )
-            )
+        )
     return tuple(suspects)
+
+
+def _subject(commit: Commit) -> str:
+    """Return a commit's title without a number, and without `Revert` or `Reland`."""
+    subject = commit.title
+    while again := _AGAIN.match(subject):
+        subject = again[2]
+    return re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold()
 
 
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
