@@ -22,6 +22,7 @@ from bot.config.yaml_file import (
     END,
     Flag,
     Flags,
+    KeyPath,
     Keys,
     Plain,
     Spec,
@@ -552,68 +553,51 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
     file, configured = (default, packaged) if path is None else read_configuration(path)
-    targets = packaged_targets(default, packaged.targets)
+    default_targets = packaged_targets(default, packaged.targets)
     is_command = configured.compiler.kind == "command"
     _check_command(file, configured)
-    chosen = parse_targets(
+    targets = parse_targets(
         file,
-        configured.targets or tuple(targets),
-        {} if is_command else targets,
+        configured.targets or tuple(default_targets),
+        {} if is_command else default_targets,
         is_command=is_command,
     )
-    judged = (file, configured) if configured.thresholds else (default, packaged)
     entry = configured.compiler if path else CompilerKeys()
     links = _find_links(file, entry)
     command = _command(file, entry) if is_command else None
-    own_ones = command.metrics if command else ()
-    measured = (file, configured) if configured.models else (default, packaged)
-    paths = (
-        _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES)
-        if models
-        else ()
-    )
+    declared = command.metrics if command else ()
+    suffixes = () if is_command else MODEL_SUFFIXES
+    model_paths: tuple[Path, ...] = ()
+    if models:
+        measured = (file, configured) if configured.models else (default, packaged)
+        model_paths = _models(measured[0], measured[1].models, suffixes)
     within = dict[str, list[str]]()
-    if (
-        models and configured.thresholds
-    ):  # rules may be of a longer list, for which those of the packaged suite are known
-        model_paths = [*paths, *_models(default, packaged.models, MODEL_SUFFIXES)]
+    if models and configured.thresholds:
+        # rules may be of a longer list, for which those of the packaged suite are known
+        packaged_models = _models(default, packaged.models, MODEL_SUFFIXES)
         within = {
-            "models": [model.stem for model in model_paths],
-            "targets": [*(target.name for target in chosen), *targets],
+            "models": [model.stem for model in (*model_paths, *packaged_models)],
+            "targets": [*(target.name for target in targets), *default_targets],
         }
+    judged = (file, configured) if configured.thresholds else (default, packaged)
     rules = parse_rules(
         judged[0],
         entries=judged[1].thresholds,
-        declared=own_metrics(own_ones),
+        declared=own_metrics(declared),
         within=within,
     )
-    _check_own(file, own_ones, rules)
+    _check_own(file, declared, rules)
     repeats = (configured if "repeats" in file.data else packaged).repeats
-    templates = (
-        file.path.parent / configured.templates if configured.templates else None
-    )
-    if templates and not templates.is_dir():
-        raise file.error(
-            ("templates",),
-            f"{str(templates)!r} is not a directory",
-            "the path is relative to this file",
-        )
-    globs = {
-        name: (globs,) if isinstance(globs, str) else globs
-        for name, globs in configured.components.items()
-    }
     resolved = {
         "compiler": replace(entry, repository="") if command else entry,
         "places": Places(links, project=entry.package or PROJECT),
         "command": command,
-        "models": paths,
-        "targets": chosen,
+        "models": model_paths,
+        "targets": targets,
         "thresholds": rules,
         "states": msgspec.to_builtins(configured.states),
-        "templates": templates,
-        "components": tuple(
-            (name, glob) for name, listed in globs.items() for glob in listed
-        ),
+        "templates": _templates(file, configured),
+        "components": _component_globs(configured),
         "repeats": tuple(
             (model, target) for model, listed in repeats.items() for target in listed
         ),
@@ -624,6 +608,31 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         if name not in resolved
     }
     return Config(**as_written, **resolved)
+
+
+def _templates(file: YamlFile, configured: Configuration) -> Path | None:
+    """Return the directory of templates; raises ConfigError where it is none."""
+    if not configured.templates:
+        return None
+    templates = file.path.parent / configured.templates
+    if not templates.is_dir():
+        raise file.error(
+            ("templates",),
+            f"{str(templates)!r} is not a directory",
+            "the path is relative to this file",
+        )
+    return templates
+
+
+def _component_globs(configured: Configuration) -> tuple[tuple[str, str], ...]:
+    """Return the name and each glob of every component, in order."""
+    pairs = list[tuple[str, str]]()
+    for name, globs in configured.components.items():
+        if isinstance(globs, str):
+            pairs.append((name, globs))
+        else:
+            pairs += [(name, glob) for glob in globs]
+    return tuple(pairs)
 
 
 def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
@@ -742,22 +751,22 @@ def _check_command(file: YamlFile, configuration: Configuration) -> None:
 def _models(
     file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]
 ) -> tuple[Path, ...]:
+    """Return the files that the globs of `models` match, sorted by name.
+
+    Raises:
+        ConfigError: a glob matches no model, a link leads nowhere, or two models have
+            the same name.
+    """
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
-        root, key_path = file.path.parent, ("models", index)
+        key_path = ("models", index)
+        root = file.path.parent
         if written == str(PACKAGED) and not (root / written).exists():
-            root, written = configs_dir(), "models/*.mlir"
+            root = configs_dir()
+            written = "models/*.mlir"
         names = sorted(glob.glob(written, root_dir=root, recursive=True))
         paths = [root / name for name in names if name.endswith(suffixes or "")]
-        for path in paths:
-            if path.is_symlink() and not path.exists():
-                message = (
-                    f"{path} is a link to {os.readlink(path)}, and that file does not"
-                    " exist"
-                )
-                raise file.error(
-                    key_path, message, "restore the file, or remove the link"
-                )
+        _require_no_dead_link(file, key_path, paths)
         models = [path for path in paths if path.is_file()]
         if not models:
             suffix_text = f" ({', '.join(suffixes)})" if suffixes else ""
@@ -769,3 +778,14 @@ def _models(
                 message = f"{first} and {model} are both called {model.stem!r}"
                 raise file.error(key_path, message, "rename one of them")
     return tuple(by_stem[stem] for stem in sorted(by_stem))
+
+
+def _require_no_dead_link(
+    file: YamlFile, key_path: KeyPath, paths: Sequence[Path]
+) -> None:
+    for path in paths:
+        if path.is_symlink() and not path.exists():
+            message = (
+                f"{path} is a link to {os.readlink(path)}, and that file does not exist"
+            )
+            raise file.error(key_path, message, "restore the file, or remove the link")

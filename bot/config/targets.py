@@ -86,56 +86,19 @@ def parse_targets(
     *,
     is_command: bool = False,
 ) -> tuple[Target, ...]:
-    """The targets that stand under `targets` of a file, in its order: packaged ones by name, or a mapping.
+    """Return the targets under `targets` of a file, in its order.
+
+    They are packaged ones by name, or a mapping.
 
     Raises ConfigError: no packaged one has that name; a target extends none that there
     is, or itself; or its backend is nearly one of IREE's. The targets of a command are
     names, which mean something to the command alone.
     """
     if is_command:
-        plain = (
-            entries
-            if isinstance(entries, Mapping)
-            else dict.fromkeys(entries, TargetKeys())
-        )
-        for name, one in plain.items():
-            for key in ("backend", "extends", "releases"):
-                if getattr(one, key):
-                    raise file.error(
-                        ("targets", name, key),
-                        "is for IREE's targets",
-                        "flags are added to the command",
-                    )
-        return tuple(
-            Target(
-                name=name,
-                backend=name,
-                flags=value.flags,
-                unsupported=value.unsupported or None,
-            )
-            for name, value in plain.items()
-        )
+        return _command_targets(file, entries)
     if isinstance(entries, Mapping):
-        for name, entry in entries.items():
-            if not entry.backend and not entry.extends:
-                raise file.error(
-                    ("targets", name),
-                    "the key 'backend' is missing",
-                    "for example backend: vmvx, or extends: vmvx",
-                )
-            require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
-            for range_, flags in entry.releases.items():
-                require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
-        # A backend may be a plugin's, of which nobody here knows; one that is nearly
-        # IREE's own is a mistake.
-        backends = {target.backend for target in packaged.values()}
-        for name, entry in entries.items():
-            near = get_close_matches(entry.backend, backends, n=1, cutoff=0.8)
-            if near and entry.backend not in backends:
-                message = f"no backend is called {entry.backend!r}"
-                raise file.error(
-                    ("targets", name, "backend"), message, f"did you mean {near[0]!r}?"
-                )
+        _check_targets(file, entries)
+        _check_backends(file, entries, packaged)
         return tuple(_parsed(file, entries, packaged))
     for index, name in enumerate(entries):
         if name not in packaged:
@@ -144,6 +107,62 @@ def parse_targets(
                 ("targets", index), message, near_or_known(name, list(packaged))
             )
     return tuple(packaged[name] for name in entries)
+
+
+def _command_targets(
+    file: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]
+) -> tuple[Target, ...]:
+    """Return the targets of a command; raises ConfigError for keys that are IREE's."""
+    if not isinstance(entries, Mapping):
+        entries = dict.fromkeys(entries, TargetKeys())
+    for name, entry in entries.items():
+        for key in ("backend", "extends", "releases"):
+            if getattr(entry, key):
+                raise file.error(
+                    ("targets", name, key),
+                    "is for IREE's targets",
+                    "flags are added to the command",
+                )
+    return tuple(
+        Target(
+            name=name,
+            backend=name,
+            flags=entry.flags,
+            unsupported=entry.unsupported or None,
+        )
+        for name, entry in entries.items()
+    )
+
+
+def _check_targets(file: YamlFile, entries: Mapping[str, TargetKeys]) -> None:
+    """Raise ConfigError for a target without a backend, or with flags that do not fit."""
+    for name, entry in entries.items():
+        if not entry.backend and not entry.extends:
+            raise file.error(
+                ("targets", name),
+                "the key 'backend' is missing",
+                "for example backend: vmvx, or extends: vmvx",
+            )
+        require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
+        for range_, flags in entry.releases.items():
+            require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
+
+
+def _check_backends(
+    file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
+) -> None:
+    """Raise ConfigError for a backend that is nearly IREE's own, which is a mistake.
+
+    Any other may be a plugin's, of which nobody here knows.
+    """
+    backends = {target.backend for target in packaged.values()}
+    for name, entry in entries.items():
+        near = get_close_matches(entry.backend, backends, n=1, cutoff=0.8)
+        if near and entry.backend not in backends:
+            message = f"no backend is called {entry.backend!r}"
+            raise file.error(
+                ("targets", name, "backend"), message, f"did you mean {near[0]!r}?"
+            )
 
 
 def parse_flags(text: str) -> tuple[str, ...]:
@@ -301,10 +320,7 @@ def _parsed(
                     message,
                     near_or_known(entry.extends, list(targets)),
                 )
-            unsupported, inherited = (
-                entry.unsupported or source.unsupported,
-                source.flags,
-            )
+            inherited = source.flags
             merging = tuple(
                 (range_, merged(inherited, flags)) for range_, flags in releases
             )
@@ -315,7 +331,7 @@ def _parsed(
                 name=name,
                 backend=source.backend,
                 flags=merged(inherited, own_flags),
-                unsupported=unsupported,
+                unsupported=entry.unsupported or source.unsupported,
                 releases=merging,
             )
             if entry == TargetKeys(extends=name):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -368,24 +368,8 @@ def _problems(
         if type(value) is _TYPES[alternative.get("type", "string")][0]
     ]
     if not fitting:
-        expected, hint = (
-            {alternative.get("type", "string") for alternative in alternatives},
-            "",
-        )
-        if not isinstance(value, (dict, list, type(None))):
-            hint = (
-                f"write [{value}]"
-                if "array" in expected
-                else _HINTS.get(" ".join(expected), "")
-            )
-        is_, must = (
-            next(text for kind, text in _TYPES.values() if kind is type(value)),
-            expected & _TYPES.keys(),
-        )
-        type_words = " or ".join(
-            text for name, (_, text) in _TYPES.items() if name in must
-        )
-        yield key_path, f"is {is_}, but must be {type_words}", hint
+        expected = {part.get("type", "string") for part in alternatives}
+        yield key_path, *_other_type(value, expected)
     elif unfit := _unfit(value, fitting[0]):
         yield key_path, *unfit
     elif isinstance(value, dict):
@@ -402,6 +386,18 @@ def _problems(
             yield from _problems(
                 top, schema=fitting[0]["items"], value=item, key_path=(*key_path, index)
             )
+
+
+def _other_type(value: Any, expected: Set[str]) -> tuple[str, str]:
+    """Say what a value is and what it must be, and how to mend it."""
+    actual = next(text for kind, text in _TYPES.values() if kind is type(value))
+    must = " or ".join(text for name, (_, text) in _TYPES.items() if name in expected)
+    message = f"is {actual}, but must be {must}"
+    if isinstance(value, (dict, list, type(None))):
+        return message, ""
+    if "array" in expected:
+        return message, f"write [{value}]"
+    return message, _HINTS.get(" ".join(expected), "")
 
 
 def _problems_of_mapping(
@@ -453,49 +449,49 @@ def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
 
 
 def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
-    """What is wrong with a value of the right type, whatever is in it, and how to mend it."""
+    """Say what is wrong with a value of the right type, and how to mend it.
+
+    Whatever is in it is not looked at.
+    """
     if "enum" in schema and value not in schema["enum"]:
-        allowed = schema["enum"]
-        near = nearest(value, allowed)[:1] if len(allowed) > 1 else []
-        must = f"one of {', '.join(allowed)}" if len(allowed) > 1 else repr(allowed[0])
-        return f"is {_shown(value)}, but must be {must}", (
-            f"did you mean {near[0]!r}?" if near else ""
-        )
-    if isinstance(value, (int, float)):
-        size, size_text, ends = (
-            value,
-            f"is {_shown(value)}, but must be",
-            ("minimum", "maximum"),
-        )
-    else:
-        size = len(value)
-        noun = "characters" if isinstance(value, str) else "entries"
-        size_text = (
-            "has one entry, but must have"
-            if size == 1
-            else f"has {size:,} {noun}, but must have"
-        )
-        kind = (
-            "Length"
-            if isinstance(value, str)
-            else "Items"
-            if isinstance(value, list)
-            else "Properties"
-        )
-        ends = f"min{kind}", f"max{kind}"
+        return _not_allowed(value, schema["enum"])
+    size, size_text, ends = _size_of(value)
     minimum, maximum = (schema.get(end) for end in ends)
     if minimum is not None and size < minimum:
-        return (
-            (f"{size_text} at least {minimum}", "")
-            if value or isinstance(value, int)
-            else _EMPTY
-        )
+        if not value and not isinstance(value, int):
+            return _EMPTY
+        return f"{size_text} at least {minimum}", ""
     if maximum is not None and size > maximum:
         return f"{size_text} at most {maximum}", ""
     if "pattern" in schema and not re.search(schema["pattern"], value):
         hint = f"for example {' or '.join(map(str, schema['examples'][:3]))}"
         return f"{_shown(value)} does not fit: {schema['patternErrorMessage']}", hint
     return None
+
+
+def _not_allowed(value: Any, allowed: Sequence[str]) -> tuple[str, str]:
+    if len(allowed) == 1:
+        return f"is {_shown(value)}, but must be {allowed[0]!r}", ""
+    near = nearest(value, allowed)
+    hint = f"did you mean {near[0]!r}?" if near else ""
+    return f"is {_shown(value)}, but must be one of {', '.join(allowed)}", hint
+
+
+def _size_of(value: Any) -> tuple[float, str, tuple[str, str]]:
+    """Return what limits are about, how an error begins, and the keys of both limits."""
+    if isinstance(value, (int, float)):
+        return value, f"is {_shown(value)}, but must be", ("minimum", "maximum")
+    noun = "entries"
+    ends = ("minProperties", "maxProperties")
+    if isinstance(value, str):
+        noun = "characters"
+        ends = ("minLength", "maxLength")
+    elif isinstance(value, list):
+        ends = ("minItems", "maxItems")
+    size = len(value)
+    if size == 1:
+        return size, "has one entry, but must have", ends
+    return size, f"has {size:,} {noun}, but must have", ends
 
 
 def _shown(value: object) -> str:

@@ -139,11 +139,9 @@ class Sums:
 
         None where it is not known.
         """
-        cell, first, run = (
-            self.cells[model, variant],
-            self.cells.get((model, self.reference)),
-            self.run(model, variant),
-        )
+        cell = self.cells[model, variant]
+        first = self.cells.get((model, self.reference))
+        run = self.run(model, variant)
         if run.price is not None:
             return run.price.ratio
         same = (
@@ -167,16 +165,8 @@ def sums(lab: Lab) -> list[Sums]:
         variants = tuple(
             variant for variant in lab.study.variants if variant.name in named
         )
-        measured = {key for key, cell in cells.items() if cell.measured}
-        counted, models = (
-            {variant for _, variant in measured},
-            sorted({model for model, _ in cells}),
-        )
-        shared = tuple(
-            model
-            for model in models
-            if counted and all((model, name) in measured for name in counted)
-        )
+        models = sorted({model for model, _ in cells})
+        shared = _models_of_all(cells)
         reference = lab.study.references.get(target)
         first = reference.name if reference else ""
         result.append(
@@ -191,6 +181,21 @@ def sums(lab: Lab) -> list[Sums]:
             )
         )
     return result
+
+
+def _models_of_all(cells: Mapping[tuple[str, str], Cell]) -> tuple[str, ...]:
+    """Return the models that every variant measured which measured any, sorted.
+
+    Args:
+        cells: model and variant → the cell of one target.
+    """
+    models_of: dict[str, set[str]] = {}
+    for (model, variant), cell in cells.items():
+        if cell.measured:
+            models_of.setdefault(variant, set()).add(model)
+    if not models_of:
+        return ()
+    return tuple(sorted(set.intersection(*models_of.values())))
 
 
 _FAILURE_CHARACTERS = 500

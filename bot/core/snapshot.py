@@ -320,56 +320,58 @@ TOO_OLD = (
 def comparable(
     base: Cell | None, head: Cell | None, undeclared: Mapping[str, str] = _NONE
 ) -> tuple[Cell | None, Cell | None]:
-    """Both cells, None in place of what cannot be compared, with its reason.
+    """Return both cells, None in place of what cannot be compared, with its reason.
 
-    `own`: as `unlike` gives it.
+    `undeclared`: as `unlike` gives it.
     """
     if base is None or head is None or not (base.measured and head.measured):
         return base, head
     for id_, reason in undeclared.items():
-        base, head = _without(base, (id_,), reason), _without(head, (id_,), reason)
+        base = _without(base, (id_,), reason)
+        head = _without(head, (id_,), reason)
     if base.assembler != head.assembler:
-        makers = (
-            cell.assembler and f"machine code of {cell.assembler}"
-            for cell in (base, head)
-        )
-        reason = "not compared: base has {}, head {}".format(
-            *(maker or "no machine code of an assembler" for maker in makers)
-        )
-        base, head = (
-            _without_machine_code(base, reason),
-            _without_machine_code(head, reason),
-        )
+        reason = f"not compared: base has {_maker(base)}, head {_maker(head)}"
+        base = _without_machine_code(base, reason)
+        head = _without_machine_code(head, reason)
     young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
-    return (
-        (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD))
-        if young
-        else (base, head)
-    )
+    if not young:
+        return base, head
+    return _without(base, young, TOO_OLD), _without(head, young, TOO_OLD)
+
+
+def _maker(cell: Cell) -> str:
+    if cell.assembler:
+        return f"machine code of {cell.assembler}"
+    return "no machine code of an assembler"
 
 
 def other_version(base: Snapshot, head: Snapshot) -> str:
-    """Which metrics are not compared because one side does not name them.
+    """Return which metrics are not compared because one side does not name them.
 
     Empty where there are none.
     """
     undeclared = unlike(base.compiler.metrics, head.compiler.metrics)
-    base_ids, head_ids = (
-        {id_ for cell in side.cells if cell.measured for id_ in cell.metrics}
-        for side in (base, head)
-    )
-    lacking = {
-        side: sorted(ids - FIRST - undeclared.keys())
-        for side, ids in (("base", head_ids - base_ids), ("head", base_ids - head_ids))
-    }
-    if not (base_ids and head_ids):
+    base_ids = _measured_ids(base)
+    head_ids = _measured_ids(head)
+    if not base_ids or not head_ids:
         return ""
     phrase = "was measured by another version of code-size-bot, without"
-    sides = [
-        f"{side} {phrase} {', '.join(ids)}" for side, ids in lacking.items() if ids
-    ]
+    sides = []
+    for side, ids in (("base", head_ids - base_ids), ("head", base_ids - head_ids)):
+        lacking = sorted(ids - FIRST - undeclared.keys())
+        if lacking:
+            sides.append(f"{side} {phrase} {', '.join(lacking)}")
     sides += [f"{id_} is {reason}" for id_, reason in undeclared.items()]
     return f"not compared: {'; '.join(sides)}" if sides else ""
+
+
+def _measured_ids(snapshot: Snapshot) -> set[str]:
+    """Return the metrics that any measured cell names."""
+    ids = set[str]()
+    for cell in snapshot.cells:
+        if cell.measured:
+            ids.update(cell.metrics)
+    return ids
 
 
 def _without_machine_code(cell: Cell, reason: str) -> Cell:
@@ -505,17 +507,16 @@ def rows_of(snapshot: Snapshot) -> SnapshotRow:
 def lines(
     record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None
 ) -> Iterator[bytes]:
-    """Canonical JSON of one object: sorted keys, and a line for each field that is set, cell and program.
+    """Yield the canonical JSON of one object.
+
+    Sorted keys, and a line for each field that is set, for each cell and program.
 
     `cells`: come one by one, in place of the record's own.
     """
-    fields = (
-        record
-        if isinstance(record, Mapping)
-        else {n: getattr(record, n) for n in record.__struct_fields__}
-    )
+    if not isinstance(record, Mapping):
+        record = {name: getattr(record, name) for name in record.__struct_fields__}
     fields = {
-        name: value for name, value in fields.items() if value is not msgspec.UNSET
+        name: value for name, value in record.items() if value is not msgspec.UNSET
     }
     for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
@@ -586,7 +587,8 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
     """The text with _READ for each cell that is whole on its line; the cells go to the list."""
-    inside, pool = False, dict[Any, Any]()
+    inside = False
+    pool = dict[Any, Any]()
     for line in text:
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
@@ -604,14 +606,12 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
 
 
 def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snapshot:
-    """What was read, as the value that it stands for.
+    """Return what was read, as the value that it stands for.
 
-    Raises InputError for what contradicts itself.
+    Raises:
+        InputError: it contradicts itself.
     """
-    for name, program in row.programs.items():
-        if name != key_of(program):
-            message = "the name of a program is not the digest of its content"
-            raise InputError(message, where=f"{where}: programs.{name[:20]}")
+    _require_names_fit(row.programs, where)
     keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
@@ -629,15 +629,21 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
         for i, cell in enumerate(rows)
     ]
     _require_small(cells, where)
-    if (
-        sum(trace.size for cell in cells for trace in cell.traces.values())
-        > MOST_TRACED
-    ):
+    traced = sum(trace.size for cell in cells for trace in cell.traces.values())
+    if traced > MOST_TRACED:
         raise InputError(
             "has traces above the size limit", where=where, hint=MEASURE_AGAIN
         )
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
+
+
+def _require_names_fit(programs: Mapping[str, Program], where: str) -> None:
+    """Raise InputError for a program whose name is not the digest of its content."""
+    for name, program in programs.items():
+        if name != key_of(program):
+            message = "the name of a program is not the digest of its content"
+            raise InputError(message, where=f"{where}: programs.{name[:20]}")
 
 
 def cell_of(
@@ -650,7 +656,7 @@ def cell_of(
 
     `declared`: ids of its own.
     """
-    for metrics in (row.metrics, *(outcome.metrics for outcome in row.others)):
+    for metrics in _all_metrics(row):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
@@ -663,11 +669,18 @@ def cell_of(
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
-    shared["traces"] = {} if row.traces is msgspec.UNSET else row.traces
-    shared["ladders"] = {} if row.ladders is msgspec.UNSET else row.ladders
-    shared["inputs"] = "" if row.inputs is msgspec.UNSET else row.inputs
+    for name, empty in (("traces", {}), ("ladders", {}), ("inputs", "")):
+        value = getattr(row, name)
+        shared[name] = empty if value is msgspec.UNSET else value
     _require_ladders_fit(row.dispatches, shared["ladders"], where)
     return Cell(CellKey(row.model, row.target), program=program, **shared)
+
+
+def _all_metrics(row: CellRow) -> Iterator[Metrics]:
+    """Yield the metrics of everything that the cell's command gave."""
+    yield row.metrics
+    for outcome in row.others:
+        yield outcome.metrics
 
 
 def _require_ladders_fit(
@@ -695,11 +708,13 @@ def _require_ladders_fit(
 
 
 def _require_possible(row: CellRow, where: str) -> None:
-    """Raise InputError for a part, or the code of an entry point, that is larger than the artifact it is in."""
-    for metrics in (row.metrics, *(outcome.metrics for outcome in row.others)):
+    """Raise InputError for a part that is larger than the artifact it is in.
+
+    Also for the code of an entry point.
+    """
+    for metrics in _all_metrics(row):
         whole = metrics.get("artifact_bytes")
-        parts = [metrics.get(id_) for id_ in ARTIFACT_PARTS]
-        known_bytes = sum(part or 0 for part in parts)
+        known_bytes = sum(metrics.get(id_) or 0 for id_ in ARTIFACT_PARTS)
         if whole is not None and known_bytes > whole:
             message = (
                 f"{', '.join(ARTIFACT_PARTS)} sum to {known_bytes:,}, and"
@@ -707,10 +722,12 @@ def _require_possible(row: CellRow, where: str) -> None:
             )
             raise InputError(message, where=where)
     whole = row.metrics.get("artifact_bytes")
+    if whole is None:
+        return
     for dispatch in row.dispatches:
         for name in ("code_bytes", "executable_bytes"):
             size = getattr(dispatch, name)
-            if size is not None and whole is not None and size > whole:
+            if size is not None and size > whole:
                 message = (
                     f"{name} of {dispatch.name[:60]!r} is {size:,}, and artifact_bytes"
                     f" is {whole:,}"

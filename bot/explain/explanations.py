@@ -326,27 +326,32 @@ def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) ->
     """
     base, head = match.base, match.head
     compared = story.compared
-    cause = delta.cause
-    if cause == "packaging":
+    if delta.cause == "packaging":
         return SAME_CODE
-    if cause == "input" and is_opaque(compared.head):
+    if delta.cause == "input" and is_opaque(compared.head):
         return SOURCE_CHANGED if compared.same_model else ""
     if base is None or head is None:
-        return "" if cause else _note_without_source(match, story)
-    if cause == "strategy":
+        return "" if delta.cause else _note_without_source(match, story)
+    if delta.cause == "strategy":
         if base.strategy is None or head.strategy is None:
             return ""
         return strategy_note(base.strategy, head.strategy)
-    if cause == "codegen":
+    if delta.cause == "codegen":
         return _coded(delta, compared, traced)
     base_source, head_source = story.sources(match)
-    if base_source is None or _digest(base_source) != _digest(head_source):
-        if cause:
+    has_other_source = _digest(base_source) != _digest(head_source)
+    if base_source is None or has_other_source:
+        if delta.cause:
             return _FORMED.get(match.passed, "")
         return _note_without_source(match, story)
     sites = _sites_words(base, head)
-    if cause:
+    if delta.cause:
         return sites or _coded(delta, compared, traced)
+    return _note_without_cause(base, head, sites)
+
+
+def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
+    """Say what is known of a dispatch whose IR is the same on both sides."""
     differs = code_differs(base, head)
     if differs is None:
         return "its code could not be compared"

@@ -252,15 +252,10 @@ def cause_of(compared: Compared) -> Cause:
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
-    base_digest, head_digest = (
-        compared.base.cell.artifact_digest,
-        compared.head.cell.artifact_digest,
-    )
-    return (
-        Cause(None, None, "both artifacts are the same bytes")
-        if base_digest is not None and base_digest == head_digest
-        else None
-    )
+    base_digest = compared.base.cell.artifact_digest
+    if base_digest is None or base_digest != compared.head.cell.artifact_digest:
+        return None
+    return Cause(None, None, "both artifacts are the same bytes")
 
 
 def _unread(compared: Compared) -> Cause | None:
@@ -286,15 +281,14 @@ def _reason(cell: Cell, field: str) -> str:
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
-    programs = (compared.base.program, compared.head.program)
-    base_digest, head_digest = (
-        program.phases.get(phase) if program else None for program in programs
-    )
-    return (
-        None
-        if base_digest is None or head_digest is None
-        else base_digest != head_digest
-    )
+    """Return whether a phase's IR differs; None where a side does not have it."""
+    if compared.base.program is None or compared.head.program is None:
+        return None
+    base_digest = compared.base.program.phases.get(phase)
+    head_digest = compared.head.program.phases.get(phase)
+    if base_digest is None or head_digest is None:
+        return None
+    return base_digest != head_digest
 
 
 def _input(compared: Compared) -> Cause | None:
@@ -351,12 +345,14 @@ def _uncounted(compared: Compared) -> Cause | None:
 
 
 def _early(compared: Compared, otherwise: str) -> str | None:
-    """The phase of a difference that is at the latest in `otherwise`.
+    """Return the phase of a difference that is at the latest in `otherwise`.
 
     None where it cannot be told.
     """
     early = _phase_differs(compared, "global-optimization")
-    return None if early is None else "global-optimization" if early else otherwise
+    if early is None:
+        return None
+    return "global-optimization" if early else otherwise
 
 
 def _fusion(compared: Compared) -> Cause | None:
@@ -387,32 +383,35 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
 
 
 def _dedup(compared: Compared) -> Cause | None:
-    base_sites, head_sites = compared.base_census, compared.head_census
+    base_census, head_census = compared.base_census, compared.head_census
     changes = {
-        s: members_of(head_sites, s) - members_of(base_sites, s)
-        for s in base_sites.structures
+        structure: members_of(head_census, structure)
+        - members_of(base_census, structure)
+        for structure in base_census.structures
     }
-    if not sum(
-        changes.values()
-    ):  # what is folded more makes up for what is folded less: neither lost nor won
+    total = sum(changes.values())
+    # what is folded more makes up for what is folded less: neither lost nor won
+    if not total:
         return None
-    lost = sum(changes.values()) > 0
-    most_changed = max(changes, key=lambda s: changes[s] if lost else -changes[s])
-    kept_apart_by = keeps_apart(
-        (compared.head if lost else compared.base).cell,
-        (head_sites if lost else base_sites).executables[most_changed],
-    )
-    moved = [s for s, change in changes.items() if change]
-    before, after = (
-        sum(members_of(census, s) for s in moved) for census in (base_sites, head_sites)
-    )
+    moved = [structure for structure, change in changes.items() if change]
+    before = sum(members_of(base_census, structure) for structure in moved)
+    after = sum(members_of(head_census, structure) for structure in moved)
     reason = f"the same regions are folded into {before} → {after} executables"
-    by = (
-        f"; {'kept' if lost else 'were kept'} apart by {kept_apart_by}"
-        if kept_apart_by
-        else ""
+    if total > 0:
+        most_changed = max(changes, key=lambda structure: changes[structure])
+        kept_apart_by = keeps_apart(
+            compared.head.cell, head_census.executables[most_changed]
+        )
+        if kept_apart_by:
+            reason = f"{reason}; kept apart by {kept_apart_by}"
+        return Cause("dedup-lost", "deduplication", reason)
+    most_changed = min(changes, key=lambda structure: changes[structure])
+    kept_apart_by = keeps_apart(
+        compared.base.cell, base_census.executables[most_changed]
     )
-    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", reason + by)
+    if kept_apart_by:
+        reason = f"{reason}; were kept apart by {kept_apart_by}"
+    return Cause("dedup-won", "deduplication", reason)
 
 
 def dispatches_have(count: int, total: int) -> str:
@@ -520,44 +519,27 @@ QUESTIONS: tuple[Question, ...] = (
 
 
 def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
-    """The cause of one match that is not the same on both sides; None where it cannot be known."""
+    """Return the cause of one match that is not the same on both sides.
+
+    None where it cannot be known.
+    """
     base, head = match.base, match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
-    if is_opaque(compared.base) and is_opaque(
-        compared.head
-    ):  # its source is all that is known before its code
-        if source_changed(compared):
-            return "input"
-        is_same = (
-            base
-            and head
-            and code_differs(base, head) is False
-            and same_numbers(base, head)
-        )
-        return "packaging" if is_same else "codegen"
+    if is_opaque(compared.base) and is_opaque(compared.head):
+        return _opaque_cause(match, compared)
     if base is None or head is None:
-        source = (
-            compared.base.source(base)
-            if base
-            else compared.head.source(head)
-            if head
-            else None
-        )
-        return (
-            _regional(compared.structure_moved(source.structure), cell)
-            if source
-            else None
-        )
-    base_source, head_source = compared.base.source(base), compared.head.source(head)
+        return _lone_cause(match, compared, cell)
+    base_source = compared.base.source(base)
+    head_source = compared.head.source(head)
     if base_source is None or head_source is None:
         return None
     if base_source.source != head_source.source:
-        same = base_source.structure == head_source.structure
-        return _regional(
-            compared.structure_moved(base_source.structure) if same else None, cell
-        )
-    code, strategy = code_differs(base, head), strategy_differs(base, head)
+        moved = None
+        if base_source.structure == head_source.structure:
+            moved = compared.structure_moved(base_source.structure)
+        return _regional(moved, cell)
+    strategy = strategy_differs(base, head)
     if (
         cell.cause in _REGIONAL
         and not strategy
@@ -567,17 +549,48 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
         # by one compiler and one configuration: what is bound differs because of the
         # program
         return cell.cause
-    if code is False and same_numbers(base, head):
+    return _late_cause(base, head, cell, strategy)
+
+
+def _opaque_cause(match: Match, compared: Compared) -> str:
+    """Return the cause where the source is all that is known before the code."""
+    if source_changed(compared):
+        return "input"
+    base, head = match.base, match.head
+    if base is None or head is None:
+        return "codegen"
+    is_same = code_differs(base, head) is False and same_numbers(base, head)
+    return "packaging" if is_same else "codegen"
+
+
+def _lone_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
+    """Return the cause of a dispatch that only one side has."""
+    source = None
+    if match.base is not None:
+        source = compared.base.source(match.base)
+    elif match.head is not None:
+        source = compared.head.source(match.head)
+    if source is None:
+        return None
+    return _regional(compared.structure_moved(source.structure), cell)
+
+
+def _late_cause(
+    base: Dispatch, head: Dispatch, cell: Cause, strategy: bool | None
+) -> str | None:
+    """Return the cause of a difference between dispatches of the same IR."""
+    differs = code_differs(base, head)
+    if differs is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None
     if strategy:
         return "strategy"
-    if code:
+    if differs:
         return None if strategy is None else "codegen"
-    return "packaging" if code is False else None
+    return "packaging" if differs is False else None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:
-    """Cause of a difference before the back end.
+    """Return the cause of a difference before the back end.
 
     `moved` executables more on head, where only folding differs.
     """
@@ -585,7 +598,9 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
         return None
     if cell.cause == "input":
         return "input"
-    return "fusion" if not moved else "dedup-lost" if moved > 0 else "dedup-won"
+    if not moved:
+        return "fusion"
+    return "dedup-lost" if moved > 0 else "dedup-won"
 
 
 # The smallest differing piece of a changed dispatch: unified diffs of IR and of
@@ -618,14 +633,13 @@ def unified(base_text: str, head_text: str) -> tuple[str, ...]:
 
 
 def _clean(line: str) -> str:
-    clipped = (
-        line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
-    )
-    return (
-        clipped
-        if clipped.isprintable()
-        else "".join(c if c.isprintable() else " " for c in clipped)
-    )
+    """Return a line clipped, with a blank for each character that cannot be printed."""
+    clipped = line
+    if len(line) > LINE_CHARACTERS:
+        clipped = line[: LINE_CHARACTERS - 1] + "…"
+    if clipped.isprintable():
+        return clipped
+    return "".join(c if c.isprintable() else " " for c in clipped)
 
 
 @lru_cache(maxsize=4096)
@@ -665,11 +679,9 @@ def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, 
         return ()
     base_text = texts(base)
     head_text = texts(head) if base_text is not None else None
-    return (
-        ()
-        if base_text is None or head_text is None
-        else unified(_wrapped(base_text), _wrapped(head_text))
-    )
+    if base_text is None or head_text is None:
+        return ()
+    return unified(_wrapped(base_text), _wrapped(head_text))
 
 
 def _wrapped(text: str) -> str:

@@ -167,8 +167,10 @@ class Clue(NamedTuple):
             return ()
         names = (f"{stem}.cpp", f"{stem}Pass.cpp")
         named = sorted(path for path in paths if path.rpartition("/")[2] in names)
-        own = [path for path in named if any(f"/{name}/" in path for name in folders)]
-        return tuple(own or named)
+        of_backend = [
+            path for path in named if any(f"/{name}/" in path for name in folders)
+        ]
+        return tuple(of_backend or named)
 
     def words(self) -> list[tuple[str, int]]:
         """Patterns of what a commit that did it may well speak of, and what each counts."""
@@ -387,13 +389,9 @@ def looked_up(
     ]
     if not clues or (base == head and base):
         return answers, ""
-    for side, revision in (("base", base), ("head", head)):
-        if not _SHA.fullmatch(revision):
-            return answers, (
-                f"the {side} compiler does not name its source commit (revision:"
-                f" {revision[:60]!r})"
-            )
-    reason = ""
+    reason = _unnamed_revision(base, head)
+    if reason:
+        return answers, reason
     diffs = dict[str, str]()
     looked = dict[int, _Looked]()
     listed = lru_cache(None)(lambda file: source.commits(file, base, head))
@@ -411,23 +409,48 @@ def looked_up(
         raise
     except BotError as error:
         reason = error.line
-    for place, (files, commits, note) in looked.items():
-        if unread := len(commits.keys() - diffs.keys()):
-            note = f"only the messages of {unread} of these commits could be read"
-        answer = LookedUp(
-            files=files,
-            commits=len(commits) if files else None,
-            note=note,
-            this_pull_request=touched_files[place],
-        )
+    for place, history in looked.items():
+        answer = _answer(history, touched_files[place], diffs)
         suspects = _suspects(
             clues[place],
-            commits=[*commits.values()],
+            commits=[*history.commits.values()],
             diffs=diffs,
             address=source.address,
         )
         answers[place] = (answer, suspects)
     return answers, reason
+
+
+def _unnamed_revision(base: str, head: str) -> str:
+    """Say which compiler does not name its source commit; empty where both do."""
+    for side, revision in (("base", base), ("head", head)):
+        if not _SHA.fullmatch(revision):
+            return (
+                f"the {side} compiler does not name its source commit (revision:"
+                f" {revision[:60]!r})"
+            )
+    return ""
+
+
+def _answer(
+    looked: _Looked, touched: tuple[str, ...], diffs: Mapping[str, str]
+) -> LookedUp:
+    """Return what a report shows of a clue's files.
+
+    Args:
+        looked: what the compiler's history has for the clue.
+        touched: the files that the pull request changes.
+        diffs: SHA → diff, of the commits whose diff was read.
+    """
+    note = looked.note
+    if unread := len(looked.commits.keys() - diffs.keys()):
+        note = f"only the messages of {unread} of these commits could be read"
+    return LookedUp(
+        files=looked.files,
+        commits=len(looked.commits) if looked.files else None,
+        note=note,
+        this_pull_request=touched,
+    )
 
 
 def _looked(

@@ -476,49 +476,62 @@ def _misread(action: str, problem: str) -> NetworkError:
 
 
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
-    status, is_rate_limit = error.status, _is_rate_limit(error)
-    wrong = error.data.get("errors") if isinstance(error.data, dict) else None
-    details = []
-    for entry in wrong if isinstance(wrong, list) else ():
-        fields = entry if isinstance(entry, dict) else {"message": entry}
-        named = " ".join(
-            str(fields[key]) for key in ("resource", "field", "code") if key in fields
-        )
-        details.append(str(fields.get("message") or named))
-    # GitHub's message and what it names as wrong ("Troubleshooting the REST API",
-    # validation failed).
-    message = _one_line(
-        ": ".join(
-            filter(None, [_message(error) or "without a message", ", ".join(details)])
-        )
-    )
+    """Return the error of a request that GitHub refused, in words that say what to do."""
+    status = error.status
+    message = _full_message(error)
     if status == 403 and _LOCKED.search(message):
         hint = "unlock it, or read the report in the job summary"
         return NetworkError(f"cannot {action}: the conversation is locked", hint=hint)
-    if not is_rate_limit and (
-        status == 404 or (status == 403 and "already running" not in message)
-    ):
-        what = (
-            f"403 {message}"
-            if status == 403
-            else "not found, or the token may not see it"
+    if _is_rate_limit(error):
+        after = (error.headers or {}).get("retry-after")
+        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
+        return NetworkError(
+            f"cannot {action}: GitHub limits the rate of requests{waiting}:"
+            f" {status} {message}",
+            hint="run it again later",
         )
-        return NetworkError(f"cannot {action}: {what}", permission=permission)
+    if status == 404:
+        return NetworkError(
+            f"cannot {action}: not found, or the token may not see it",
+            permission=permission,
+        )
+    if status == 403 and "already running" not in message:
+        return NetworkError(f"cannot {action}: 403 {message}", permission=permission)
+    if status >= 500:
+        return NetworkError(
+            f"cannot {action}: GitHub did not answer: {status} {message}",
+            hint="run it again",
+        )
     reasons = {
         401: ("the token was refused", "check the input `github-token`"),
         410: ("it has expired or was removed", "run the workflow again"),
     }
-    what, hint = reasons.get(status, (f"{status} {message}", ""))
-    if is_rate_limit:
-        after = (error.headers or {}).get("retry-after")
-        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
-        what, hint = (
-            f"GitHub limits the rate of requests{waiting}: {status} {message}",
-            "run it again later",
-        )
-    elif status >= 500:
-        what, hint = f"GitHub did not answer: {status} {message}", "run it again"
-    return NetworkError(f"cannot {action}: {what}", hint=hint)
+    reason, hint = reasons.get(status, (f"{status} {message}", ""))
+    return NetworkError(f"cannot {action}: {reason}", hint=hint)
+
+
+def _full_message(error: GithubException) -> str:
+    """Return GitHub's message and what it names as wrong, on one line.
+
+    Such as "Troubleshooting the REST API", or a failed validation.
+    """
+    details = ", ".join(map(_detail, _errors_of(error)))
+    parts = [_message(error) or "without a message", details]
+    return _one_line(": ".join(filter(None, parts)))
+
+
+def _errors_of(error: GithubException) -> list[Any]:
+    """Return the list of what GitHub names as wrong; empty where it has none."""
+    errors = error.data.get("errors") if isinstance(error.data, dict) else None
+    return errors if isinstance(errors, list) else []
+
+
+def _detail(entry: Any) -> str:
+    """Return one of the things that GitHub names as wrong, as text."""
+    fields = entry if isinstance(entry, dict) else {"message": entry}
+    keys = ("resource", "field", "code")
+    named = " ".join(str(fields[key]) for key in keys if key in fields)
+    return str(fields.get("message") or named)
 
 
 def _is_rate_limit(error: GithubException) -> bool:
