@@ -1,4 +1,4 @@
-"""The configuration: one YAML file, completed key by key from the packaged default, as one frozen value."""
+"""Read a configuration file, completed key by key from the packaged default."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ SUITES = {
     "triton": "triton/code-size.yml",
     str(PACKAGED): None,
 }
-"""What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
+"""What asks for a packaged suite on a command line → its file.
+
+None for the packaged configuration.
+"""
 _T = TypeVar("_T")
 
 
@@ -445,7 +448,10 @@ class Config(Small, frozen=True):
 
 
 def configs_dir() -> Path:
-    """Where default.yml, schema.json and the default suite are: in an installed package or a checkout."""
+    """Where default.yml, schema.json and the default suite are.
+
+    In an installed package or a checkout.
+    """
     package = Path(__file__).resolve().parents[1]
     places = (package / "_data" / "configs", package.parent / "configs")
     for place in places:
@@ -457,7 +463,10 @@ def configs_dir() -> Path:
 
 
 def is_packaged(model: Path) -> bool:
-    """True for a model of the packaged suite, which a configuration without models has."""
+    """Return True for a model of the packaged suite.
+
+    A configuration without models has these.
+    """
     return model.resolve().is_relative_to(configs_dir().resolve())
 
 
@@ -473,12 +482,12 @@ def packaged_model(name: str) -> Path | None:
 
 
 def config_in(folder: Path) -> str:
-    """The configuration's path below a folder; empty where there is none."""
+    """Return the configuration's path below a folder; empty where there is none."""
     return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")
 
 
 def find_config(directory: Path) -> Path | None:
-    """The configuration of a folder, else of the nearest above it in its repository.
+    """Return the configuration of a folder, else of the nearest above it in its repository.
 
     Relative to the folder.
     """
@@ -489,7 +498,7 @@ def find_config(directory: Path) -> Path | None:
 
 
 def _up_to_top(directory: Path) -> list[Path]:
-    """The folder and those above it in its repository.
+    """Return the folder and those above it in its repository.
 
     Itself alone where there is no repository.
     """
@@ -507,12 +516,15 @@ def _up_to_top(directory: Path) -> list[Path]:
 
 
 def top_above(folder: Path) -> Path:
-    """The top of the repository that holds a folder; the folder itself where there is none."""
+    """Return the top of the repository that holds a folder.
+
+    The folder itself where there is none.
+    """
     return _up_to_top(folder.resolve())[-1]
 
 
 def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
-    """The configuration that was named, else the one that is found here, which is told.
+    """Return the configuration that was named, else the one that is found here, which is told.
 
     None for the packaged one.
 
@@ -636,12 +648,15 @@ def _component_globs(configured: Configuration) -> tuple[tuple[str, str], ...]:
 
 
 def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
-    """What a file says, and where; raises ConfigError."""
+    """Return what a file says, and where; raises ConfigError."""
     return read_ours(path, Configuration)
 
 
 def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
-    """A file as its plain data with lines, and as its type; raises ConfigError."""
+    """Return a file as its plain data with lines, and as its type.
+
+    Raises ConfigError.
+    """
     file = read_yaml(path)
     return file, read_as(file, kind)
 
@@ -716,7 +731,7 @@ _OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages", "metrics")
 
 
 def _check_command(file: YamlFile, configuration: Configuration) -> None:
-    """Refuse keys of one kind of compiler at another, and a command without what nobody can guess."""
+    """Refuse keys of another kind of compiler, and a command without what it needs."""
     if configuration.compiler.kind == "iree":
         for name in _OF_COMMANDS:
             if getattr(configuration.compiler, name):

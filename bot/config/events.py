@@ -56,14 +56,17 @@ class Document(Small, frozen=True):
     source: str
 
     def get(self, path: str) -> object:
-        """What is there, as it came; None where there is nothing, or null."""
+        """Return what is there, as it came; None where there is nothing, or null."""
         value = self.raw
         for key in path.split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
     def read(self, path: str, kind: Kind) -> str:
-        """The text, which is what its kind says; InputError otherwise, without the text."""
+        """Return the text, which is what its kind says.
+
+        InputError otherwise, without the text.
+        """
         value, (expectation, pattern) = self.get(path), _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
@@ -72,11 +75,11 @@ class Document(Small, frozen=True):
         return value
 
     def read_or_empty(self, path: str, kind: Kind) -> str:
-        """The same, empty where it is missing or empty."""
+        """Return the same, empty where it is missing or empty."""
         return "" if self.get(path) in (None, "") else self.read(path, kind)
 
     def id(self, path: str) -> int:
-        """A positive integer as GitHub counts things; InputError otherwise."""
+        """Return a positive integer as GitHub counts things; InputError otherwise."""
         value = self.get(path)
         if (
             not isinstance(value, int)
@@ -93,12 +96,17 @@ _COMMAND = re.compile(rf"{PREFIX}(?!\S)", re.IGNORECASE)
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
-"""How a run ends of which its pull request hears: one that left no report, too, or nobody knows why there is none."""
+"""How a run ends of which its pull request hears.
+
+One that left no report, too, or nobody knows why there is none.
+"""
 _Rule = Callable[[RunContext, Document], RunContext]
 
 
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
-    """What this run is for: the environment of GitHub Actions and the event's payload as one value.
+    """Return what this run is for.
+
+    The environment of GitHub Actions and the event's payload as one value.
 
     Both as GitHub documents them (default variables; webhook events and payloads).
     Raises InputError where one that the event must have is missing or not what it
@@ -132,7 +140,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
 
 
 def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """The payload of the event, from the file that GITHUB_EVENT_PATH names.
+    """Return the payload of the event, from the file that GITHUB_EVENT_PATH names.
 
     Raises InputError; empty outside GitHub.
     """
@@ -252,7 +260,11 @@ def _push(context: RunContext, payload: Document) -> RunContext:
 
 
 def _schedule(context: RunContext, payload: Document) -> RunContext:
-    """Payloads of schedules may lack the repository, but GitHub runs schedules on the default branch only."""
+    """Return what a schedule asks for.
+
+    Payloads of schedules may lack the repository, but GitHub runs schedules on the default
+    branch only.
+    """
     if payload.get("repository") is not None:
         context = _on_default(context, payload)
     elif context.ref.startswith(_HEADS):
@@ -375,7 +387,7 @@ _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """The inputs from the `INPUT_*` variables.
+    """Return the inputs from the `INPUT_*` variables.
 
     An empty or missing one has the default of ActionInputs.
 
@@ -399,7 +411,10 @@ def _shown(text: str) -> str:
 
 
 def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
-    """What reads a text that fits; `said` of any other, in which {} stands for the text."""
+    """Return what reads a text that fits.
+
+    `said` of any other, in which {} stands for the text.
+    """
 
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -410,7 +425,11 @@ def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
 
 
 def _line(text: str) -> str:
-    """A path, SPEC or ref: no second line, nothing too long to be one, or that git or pip would take for an option."""
+    """Return a path, SPEC or ref.
+
+    No second line, nothing too long to be one, or that git or pip would take for an
+    option.
+    """
     if len(text.splitlines()) > 1:
         raise ValueError("has more than one line")
     if len(text.encode()) > _MOST_PATH_BYTES or any(
@@ -454,4 +473,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }
-"""Each input, in the order of action.yml → what reads its text, which is never empty; ValueError in one line."""
+"""Each input, in the order of action.yml → what reads its text, which is never empty.
+
+ValueError in one line.
+"""

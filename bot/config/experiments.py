@@ -1,4 +1,4 @@
-"""The experiments of the lab: one YAML file, the packaged one or the user's own, as frozen values."""
+"""Read the experiments of the lab, from the packaged file or the user's own."""
 
 from __future__ import annotations
 
@@ -164,7 +164,9 @@ class ExperimentsFile(Keys, frozen=True):
 
 
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
-    """All experiments of a file, by name in its order; of the packaged one where there is none.
+    """Return all experiments of a file, by name in its order.
+
+    Of the packaged one where there is none.
 
     Raises ConfigError: one line that names file, line and key.
     """
@@ -178,7 +180,10 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
-    """One of them; raises UsageError, with the nearest names, where there is none of that name."""
+    """One of them.
+
+    Raises UsageError, with the nearest names, where there is none of that name.
+    """
     experiments = load_experiments(path)
     if name not in experiments:
         raise UsageError(
@@ -276,6 +281,6 @@ def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption
 
 
 def _files(file: YamlFile, models: Mapping[str, str]) -> dict[str, str]:
-    """Name → path that can be opened from anywhere."""
+    """Return name → path that can be opened from anywhere."""
     folder = file.path.parent.absolute()
     return {name: str(folder / path) for name, path in models.items()}

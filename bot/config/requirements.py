@@ -168,7 +168,7 @@ def _require_one_release(
 def pinned_compiler(
     config: Config, side: str, folder: Path, top: Path, within: Path | None = None
 ) -> Sought:
-    """A side's compiler as the configuration in `folder` names it.
+    """Return a side's compiler as the configuration in `folder` names it.
 
     The SPEC is empty where it does not.
 
@@ -186,14 +186,20 @@ def pinned_compiler(
 
 
 def pinned_here(config: Config, side: str, folder: Path) -> Sought:
-    """A side's compiler as the configuration in a folder of the work tree names it: `pinned_compiler` below its top."""
+    """Return a side's compiler as the configuration in a folder of the work tree names it.
+
+    `pinned_compiler` below its top.
+    """
     return pinned_compiler(
         config, side=side, folder=folder, top=Path(os.path.relpath(top_above(folder)))
     )
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
-    """The file that `compiler: {requirements: …}` names: below the repository's top, else beside the configuration."""
+    """Return the file that `compiler: {requirements: …}` names.
+
+    Below the repository's top, else beside the configuration.
+    """
     places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
     return next(
         (place / name for place in places if (place / name).is_file()), places[0] / name
@@ -276,7 +282,10 @@ def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
 
 
 def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[str]:
-    """Yield the requirements below a value of TOML: the strings of lists whose key says that they are some."""
+    """Yield the requirements below a value of TOML.
+
+    The strings of lists whose key says that they are some.
+    """
     if isinstance(value, dict):
         for key, inner in value.items():
             is_list_of_them = key == "requires" or key.endswith(
@@ -296,7 +305,10 @@ def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[st
 
 
 def _line_of(requirement: str, text: str) -> int:
-    """The line of a project file that has a requirement: without the name in that line, the file has it less often."""
+    """Return the line of a project file that has a requirement.
+
+    Without the name in that line, the file has it less often.
+    """
     name = re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0]
     times = list(_requirements(tomllib.loads(text))).count(requirement)
     lines = text.split("\n")

@@ -53,8 +53,8 @@ class Offer(Small, frozen=True):
 def discover(top: Path, git: Git) -> Offer:
     """Return the smallest models, and the outermost file that pins one release.
 
-    Only files that git tracks or would track count. Folders of tests, builds and third-party
-    code are skipped.
+    Only files that git tracks or would track count. Folders of tests, builds and
+    third-party code are skipped.
     """
     text = git.text(
         "ls-files",

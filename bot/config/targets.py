@@ -1,4 +1,4 @@
-"""The targets of a configuration: packaged ones by name, or a mapping with what each is made of or derived from."""
+"""Read the targets of a configuration: packaged ones by name, or a mapping."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ Targets = Annotated[Mapping[TargetName, TargetKeys], Meta(min_length=1)]
 def packaged_targets(
     default: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]
 ) -> dict[str, Target]:
-    """The targets of the packaged default.yml, which has a mapping of them, by name in its order."""
+    """Return the targets of the packaged default.yml, by name in its order."""
     return {target.name: target for target in parse_targets(default, entries, {})}
 
 
@@ -166,7 +166,10 @@ def _check_backends(
 
 
 def parse_flags(text: str) -> tuple[str, ...]:
-    """Flags quoted as in a shell, on one or more lines; ValueError with one line for the user."""
+    """Flags quoted as in a shell, on one or more lines.
+
+    ValueError with one line for the user.
+    """
     try:
         flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
     except ValueError as error:
@@ -230,7 +233,10 @@ _SET_HERE = {
 
 
 def unfit_for_iree(flag: str) -> tuple[str, str] | None:
-    """Why a flag is none to give to IREE's tools, and what to do instead; None for one that is."""
+    """Say why a flag is none to give to IREE's tools, and what to do instead.
+
+    None for one that is.
+    """
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is not a flag for a build", hint
     if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(
@@ -288,7 +294,10 @@ def _option(flag: str) -> str:
 def _parsed(
     file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
 ) -> Iterator[Target]:
-    """The targets of a mapping; one extends what stands above it, else a packaged one."""
+    """Yield the targets of a mapping.
+
+    One extends what stands above it, else a packaged one.
+    """
     targets = dict(packaged)
     for name, entry in entries.items():
         for range_ in entry.releases:

@@ -108,7 +108,7 @@ def parse_rules(
     declared: Mapping[str, Metric] = {},
     within: Mapping[str, Sequence[str]] = {},
 ) -> tuple[Rule, ...]:
-    """The rules that stand under `thresholds` of a file, in order.
+    """Return the rules that stand under `thresholds` of a file, in order.
 
     Raises ConfigError naming file, line and key.
 
@@ -295,7 +295,10 @@ def _level(
 def parsed(
     file: YamlFile, key_path: KeyPath, parse: Callable[[Any], _T], written: Any
 ) -> _T:
-    """What a text means; ConfigError with its place where `parse` raises ValueError."""
+    """Return what a text means.
+
+    ConfigError with its place where `parse` raises ValueError.
+    """
     try:
         return parse(written)
     except ValueError as error:

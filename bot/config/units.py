@@ -45,7 +45,9 @@ def _split(text: str) -> tuple[Fraction, str]:
 
 
 def parse_amount(written: str | int) -> Amount:
-    """An amount such as `4KiB`, `1.5s` or `120`; a plain number is in the metric's own unit.
+    """Return an amount such as `4KiB`, `1.5s` or `120`.
+
+    A plain number is in the metric's own unit.
 
     Raises ValueError (one line for the user) for anything else, an unknown unit, or a
     fraction of a byte.
@@ -57,7 +59,10 @@ def parse_amount(written: str | int) -> Amount:
 
 
 def parse_size(text: str) -> int:
-    """A size such as `5GiB` in bytes; raises ValueError (one line for the user)."""
+    """Return a size such as `5GiB` in bytes.
+
+    Raises ValueError (one line for the user).
+    """
     message = f"{text[:_MAX_LENGTH]!r} is not a size with a unit, such as 5GiB"
     try:
         _, unit = _split(text)
@@ -104,7 +109,10 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def parse_ratio(written: str) -> Ratio:
-    """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
+    """Return a percentage such as `1.5%`.
+
+    Raises ValueError (one line for the user) for anything else.
+    """
     from bot.core.policy import Ratio
 
     return Ratio(_percentage(written), written)
@@ -122,7 +130,7 @@ def _percentage(text: str) -> Fraction:
 
 
 def parse_share(text: str) -> float:
-    """A percentage such as `1%` as a share (0.01).
+    """Return a percentage such as `1%` as a share (0.01).
 
     Raises ValueError (one line for the user) for anything else.
     """

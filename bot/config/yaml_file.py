@@ -36,7 +36,7 @@ KeyPath = tuple["str | int", ...]  # keys and list indices from the document's r
 
 
 def key_text(path: KeyPath) -> str:
-    """The path as people write it: `thresholds[2].warn.absolute`."""
+    """Return the path as people write it: `thresholds[2].warn.absolute`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
@@ -51,13 +51,16 @@ class YamlFile(Small, frozen=True):
     ]  # path → line, counted from 1; of the key for a value in a mapping
 
     def line(self, path: KeyPath) -> int:
-        """The line of a value; of the nearest one around it where the path does not exist."""
+        """Return the line of a value.
+
+        Of the nearest one around it where the path does not exist.
+        """
         while path not in self.lines and path:
             path = path[:-1]
         return self.lines.get(path, 1)
 
     def error(self, path: KeyPath, message: str, hint: str = "") -> ConfigError:
-        """The error to raise about a value: it names file, line and key."""
+        """Return the error to raise about a value: it names file, line and key."""
         return _error(
             self.path,
             line=self.line(path),
@@ -107,7 +110,7 @@ class _StrictLoader(yaml.BaseLoader):
 
 
 def _composed(path: Path, text: str) -> yaml.Node:
-    """The nodes of a text, which know where they stand in it.
+    """Return the nodes of a text, which know where they stand in it.
 
     Raises ConfigError for what is not accepted.
     """
@@ -185,7 +188,11 @@ class _Walk:
         return str(self.printable(node).value)
 
     def printable(self, node: yaml.ScalarNode) -> yaml.ScalarNode:
-        """The node; refused for a character, written as an escape, that is not allowed in the file either."""
+        """Return the node.
+
+        Refused for a character, written as an escape, that is not allowed in the file
+        either.
+        """
         if refused := yaml.reader.Reader.NON_PRINTABLE.search(node.value):
             message = f"the character U+{ord(refused[0]):04X} is not allowed"
             raise _error(self.path, node.start_mark.line + 1, message)
@@ -205,7 +212,10 @@ def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """Read one file; raises ConfigError naming file and line for everything that is not accepted."""
+    """Read one file.
+
+    Raises ConfigError naming file and line for everything that is not accepted.
+    """
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
@@ -259,7 +269,10 @@ END = r"(?![\s\S])"  # of a text; `$` would allow a line feed behind it
 
 
 def pattern(regex: str, means: str, *values: Any, **constraints: Any) -> msgspec.Meta:
-    """A regular expression, from the text's beginning to its end, what it means in words, and values that fit."""
+    """Return the type of a text that fits a regular expression as a whole.
+
+    With what it means in words, and values that fit.
+    """
     extra = {"patternErrorMessage": means}
     return examples(
         *values, pattern=f"^{regex}{END}", extra_json_schema=extra, **constraints
@@ -297,7 +310,7 @@ def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
 
 
 def read_as(file: YamlFile, kind: type[_T]) -> _T:
-    """The file's data as a value of the type.
+    """Return the file's data as a value of the type.
 
     Raises ConfigError for the first problem, with line, key and remedy.
     """
@@ -360,7 +373,7 @@ _EMPTY = ("is empty", "remove the key, or give it a value")
 def _problems(
     top: Plain, schema: Plain, value: Any, key_path: KeyPath
 ) -> Iterator[Problem]:
-    """All that does not fit, in the order of the file."""
+    """Yield all that does not fit, in the order of the file."""
     alternatives = _alternatives(top, schema)
     fitting = [
         alternative
@@ -436,7 +449,7 @@ def _problems_of_mapping(
 
 
 def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
-    """All that a value may be, without references."""
+    """Return all that a value may be, without references."""
     if "$ref" in schema:
         return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
     if "anyOf" not in schema:

@@ -67,7 +67,10 @@ class Bisection(Record, frozen=True):
 
 
 def judged(values: Sequence[int], limit: int) -> Judged:
-    """What all values of a candidate (at least one) say together: bad is what is above the limit."""
+    """Return what all values of a candidate (at least one) say together.
+
+    Bad is what is above the limit.
+    """
     if min(values) > limit:
         return "bad"
     return "good" if max(values) <= limit else "skipped"
@@ -101,7 +104,7 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
 def values_of(
     cell: Cell | None, good: Cell | None, metric: str
 ) -> tuple[tuple[int, ...], str]:
-    """The metric's values of one cell, and why there are none.
+    """Return the metric's values of one cell, and why there are none.
 
     `good`: the cell of the good end: what cannot be held against that is not known.
     """

@@ -75,14 +75,16 @@ class RunContext(Small, frozen=True):
 
     @property
     def is_foreign(self) -> bool:
-        """True for a pull request from another repository."""
+        """Return True for a pull request from another repository."""
         return (
             self.pull is not None
             and self.pull.head_repository.casefold() != self.repository.casefold()
         )
 
     def with_command(self, command: Asked, pull: Pull, reason: str) -> RunContext:
-        """Return the run that carries out a command: on the pinned merge commit, whatever the event's commit is.
+        """Return the run that carries out a command.
+
+        On the pinned merge commit, whatever the event's commit is.
 
         A command that compares is about no particular head, as a run that a person
         started.
@@ -99,7 +101,10 @@ class RunContext(Small, frozen=True):
 
     @property
     def is_proposal(self) -> bool:
-        """True where a change is to be merged into a branch, whose rules hold: a pull request or a merge queue."""
+        """Return whether a change is to be merged into a branch, whose rules hold.
+
+        A pull request or a merge queue.
+        """
         return self.pull is not None or self.queue is not None
 
     @property

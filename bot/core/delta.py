@@ -34,11 +34,14 @@ from bot.core.snapshot import (
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
 Outcomes = tuple[tuple[CompileOutcome, ...], tuple[CompileOutcome, ...]]
-"""What base and head gave first, then what differed from it; empty where a side does not have the cell."""
+"""What base and head gave first, then what differed from it.
+
+Empty where a side does not have the cell.
+"""
 
 
 def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
-    """Each outcome once: they are the same where status and artifact are."""
+    """Return each outcome once: they are the same where status and artifact are."""
     first: dict[tuple[str, str | None], CompileOutcome] = {}
     for outcome in outcomes:
         first.setdefault((outcome.status, outcome.artifact_digest), outcome)
@@ -46,7 +49,10 @@ def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
 
 
 def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
-    """Return exact metric → its values, lowest first, where the command gave several."""
+    """Return exact metric → its values, lowest first.
+
+    Where the command gave several.
+    """
     if not cell.others:
         return {}
     values = dict[str, set[int]]()
@@ -63,7 +69,10 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
 
 
 def value_of(cell: Cell, id_: str) -> Value:
-    """A metric of a cell as it is told: all that its command gave; None without an artifact."""
+    """Return a metric of a cell as it is told: all that its command gave.
+
+    None without an artifact.
+    """
     if not cell.measured:
         return None
     values = seen_values(cell).get(id_)
@@ -89,7 +98,10 @@ def numbers_repeat(outcomes: Outcomes) -> bool:
 def _same_command(
     base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
 ) -> bool:
-    """Return whether both sides made artifacts of the same files with one compiler and the same flags."""
+    """Return whether both sides compiled the same files in the same way.
+
+    With one compiler and the same flags; both have an artifact.
+    """
     base_cell, head_cell = cells
     if (
         base_cell is None
@@ -114,7 +126,7 @@ def _same_command(
 
 
 def _flags(cell: Cell) -> str:
-    """The command without the model's path, and without what lifts the stack gate.
+    """Return the command without the model's path, and without what lifts the stack gate.
 
     Empty where it names no target.
     """
@@ -123,7 +135,7 @@ def _flags(cell: Cell) -> str:
 
 
 def as_outcome(cell: Cell | None, outcome: CompileOutcome | None) -> Cell | None:
-    """The cell as another compile of it gave it.
+    """Return the cell as another compile of it gave it.
 
     What is only known of the first compile is left out.
     """
@@ -160,7 +172,10 @@ STATES_BY_NEWS = (
     "newly-broken",
     "unmeasured",
 )
-"""For a cell whose compiler does not repeat itself: what says least about the change comes first."""
+"""For a cell whose compiler does not repeat itself.
+
+What says least about the change comes first.
+"""
 
 
 class MetricDelta(Small, frozen=True):
@@ -192,7 +207,9 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def change(self) -> int | None:
-        """Head − base; None where either is not known, or ranges leave even its sign open.
+        """Head − base.
+
+        None where either is not known, or ranges leave even its sign open.
 
         Of ranges that are apart the distance between them, and 0 where both sides have
         the same values.
@@ -207,7 +224,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """True where both sides are known, and ranges leave open whether it grew or shrank."""
+        """Return whether both sides are known, and ranges leave open whether it grew or shrank."""
         return self.seen is not None and self.change is None and None not in self.sides
 
     @property
@@ -267,17 +284,19 @@ class CellDelta(Small, frozen=True):
 
     @property
     def unstable(self) -> bool:
-        """True where the compiler does not repeat itself."""
+        """Return whether the compiler does not repeat itself."""
         return bool(self.noise)
 
     @property
     def is_open(self) -> bool:
-        """True where ranges leave open whether a number that repeats elsewhere grew or shrank."""
+        """Return whether ranges leave open whether a number that repeats elsewhere grew or shrank."""
         return self.unstable and any(metric.is_open for metric in self.metrics.values())
 
     @property
     def explainable(self) -> bool:
-        """True where why the first compiles differ is why all do: by the same numbers, and by some.
+        """Return whether all compiles differ for the reason that the first ones do.
+
+        By the same numbers, and by some.
 
         Where the compiler does not repeat itself, other bytes alone may be its doing as
         well as the change's.
@@ -318,7 +337,10 @@ def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
 
 
 def outcome(cell: Cell | None) -> str:
-    """How a cell ended, but for the compiler's words: `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`."""
+    """Return how a cell ended, but for the compiler's words.
+
+    `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`.
+    """
     if cell is None:
         return "absent"
     if cell.failure is None:
@@ -351,7 +373,10 @@ def _timeout_message(cells: Sequence[Cell]) -> str:
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
-    """The metrics that repeat exactly and differ, or may differ; a value lost or won counts."""
+    """Return the metrics that repeat exactly and differ, or may differ.
+
+    A value lost or won counts.
+    """
     return [
         m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT
     ]
@@ -425,7 +450,10 @@ def _compared(
 
 
 def _identical(base: Cell | None, head: Cell | None) -> bool | None:
-    """Return whether both artifacts are the same bytes; None where that is not known."""
+    """Return whether both artifacts are the same bytes.
+
+    None where that is not known.
+    """
     if base is None or head is None:
         return None
     if base.artifact_digest is None or head.artifact_digest is None:
@@ -440,7 +468,10 @@ def _noisy(
     cells: tuple[Cell | None, Cell | None],
     outcomes: Outcomes,
 ) -> CellDelta:
-    """The comparison of the two outcomes that differ least, with every value that was seen of each metric."""
+    """Return the comparison of the two outcomes that differ least.
+
+    With every value that was seen of each metric.
+    """
     pairs = [
         _compared(
             base,

@@ -1,4 +1,4 @@
-"""Why a cell changed: its dispatches matched across the sides, the cause, and the components that moved."""
+"""Why a cell changed: its matched dispatches, the cause, and the components that moved."""
 
 from __future__ import annotations
 
@@ -22,15 +22,24 @@ CAUSES = (
     "host",
     "packaging",
 )
-"""In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
+"""In the order of the phases that they stand for.
+
+Of code, then of what else is in executables, and around them.
+"""
 CAUSE_WORDS = {
     "container": "rest of the executables",
     "host": "host program",
     "packaging": "tables of the artifact",
 }
-"""Causes that are not called as people call what they are of: what is no code of a dispatch."""
+"""Causes that are not called as people call what they are of.
+
+What is no code of a dispatch.
+"""
 MIXED, UNKNOWN = "mixed", "unknown"
-"""The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
+"""The cause of a cell none of whose causes has half of the change.
+
+What no cause is known of, in a waterfall.
+"""
 
 PHASES = (
     "input",
@@ -108,7 +117,7 @@ class PassChange(Record, frozen=True):
 
 PASS_OPERATIONS = 8
 EARLY_CAUSES = frozenset({"input", "fusion"})
-"""Causes of dispatches that differ before their target's code generation, by passes over the whole program."""
+"""Causes of dispatches that differ before code generation, by passes over the program."""
 
 
 class DispatchDelta(Small, frozen=True):
@@ -198,7 +207,10 @@ class Explanation(Small, frozen=True):
 
     @property
     def component(self) -> str | None:
-        """The component that moved most; where none did, that of the dispatch that changed most."""
+        """The component that moved most.
+
+        Where none did, that of the dispatch that changed most.
+        """
         named = [part.name for part in self.components] or [
             delta.component for delta in self.dispatches
         ]
@@ -305,7 +317,10 @@ class RootCause(Small, frozen=True):
 
 
 class StepCause(Record, frozen=True):
-    """One root cause of a step: what changed, where, and by how many bytes (signed, and their amounts added up)."""
+    """One root cause of a step: what changed, where, and by how many bytes.
+
+    Bytes are signed, and their amounts added up.
+    """
 
     cause: str | None
     what: str
@@ -342,7 +357,7 @@ class Step(Small, frozen=True):
 
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the machine code differs; None where that cannot be told."""
+    """Return whether the machine code differs; None where that cannot be told."""
     if base.code is not None and head.code is not None:
         return base.code != head.code
     if (
@@ -355,7 +370,10 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
 
 
 def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
-    """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
+    """Code that is head's more only because its names are longer.
+
+    0 where the code is not known to be the same.
+    """
     if (
         base is None
         or head is None
@@ -387,7 +405,7 @@ def moved_bytes(delta: DispatchDelta) -> int | None:
 
 
 def whole_bytes(row: Dispatch | None) -> int | None:
-    """The executable where the dispatch has one of its own, its code elsewhere.
+    """Return the executable where the dispatch has one of its own, its code elsewhere.
 
     0 for no dispatch.
     """

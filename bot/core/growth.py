@@ -51,7 +51,10 @@ _T_QUANTILES = (
         2.0739,
     ),
 )
-"""The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on; as many as an experiment can need."""
+"""The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on.
+
+As many as an experiment can need.
+"""
 
 Point = tuple[int, int]  # number of layers, value
 
@@ -65,7 +68,10 @@ class Growth(NamedTuple):
 
     @property
     def is_warning(self) -> bool:
-        """True where the value grows clearly faster than the number of layers, overall or in the last step."""
+        """Return whether the value grows clearly faster than the number of layers.
+
+        Overall, or in the last step.
+        """
         return max(self.exponent, self.last_step) >= WARNING_EXPONENT
 
 
@@ -108,7 +114,10 @@ def _interval(
 
 
 def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the slope between the two largest depths, of the means where a depth was measured several times."""
+    """Return the slope between the two largest depths.
+
+    Of the means where a depth was measured several times.
+    """
     before, last = sorted({depth for depth, _ in pairs})[-2:]
     last_value = statistics.fmean(value for depth, value in pairs if depth == last)
     before_value = statistics.fmean(value for depth, value in pairs if depth == before)
@@ -136,7 +145,10 @@ class DepthGrowth(NamedTuple):
 
 
 def series(study: Study) -> list[tuple[Variant, ...]]:
-    """Return the variants that differ in nothing but the number of layers, with at least two numbers each."""
+    """Return the variants that differ in nothing but the number of layers.
+
+    With at least two numbers each.
+    """
     groups = list[list[Variant]]()
     for variant in study.variants:
         if variant.layers is None:

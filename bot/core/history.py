@@ -36,7 +36,10 @@ class Move(Record, frozen=True, omit_defaults=True):
 
 
 class HistoryTotal(Record, frozen=True):
-    """One target, or all, in one release, over the cells with one value in every release that measured any."""
+    """One target, or all, in one release.
+
+    Over the cells with one value in every release that measured any.
+    """
 
     compiler: Name
     target: Name | None
@@ -63,7 +66,10 @@ class History(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell that something was tried for in some release, in the order of the releases."""
+        """Each cell that something was tried for in some release.
+
+        In the order of the releases.
+        """
         untried = ("unsupported", UNMEASURED)
         return {
             key: row
@@ -181,7 +187,10 @@ def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
 
 
 def history_lines(history: History) -> Iterator[bytes]:
-    """The text of `history.json`: canonical, in the order of releases, models and targets."""
+    """Yield the text of `history.json`.
+
+    Canonical, in the order of releases, models and targets.
+    """
     variants, rows = history.study.variants, history.study.rows
     points = (
         {

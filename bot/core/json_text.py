@@ -1,4 +1,4 @@
-"""JSON text to values and back, bounded, and refused with the key and the line where something is wrong."""
+"""Read and write JSON; wrong text is refused with the key and the line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Names and counts in the names' order; names have no blanks, what is 0 is left out."""
+    """Names and counts in the names' order.
+
+    Names have no blanks, what is 0 is left out.
+    """
     return " ".join(
         f"{name} {count}" for name, count in sorted(counts.items()) if count
     )
@@ -26,7 +29,9 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 @lru_cache(maxsize=1024)
 def known_counts(text: str | None) -> Counter[str] | None:
-    """The counts of such a text; None without one, and for a foreign snapshot's that is none.
+    """Return the counts of such a text.
+
+    None without one, and for a foreign snapshot's that is none.
 
     Not to be changed.
     """
@@ -37,7 +42,7 @@ def known_counts(text: str | None) -> Counter[str] | None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of JSON of anybody.
+    """Return the value of JSON of anybody.
 
     Raises ValueError for what is none, or is nested deeper than the parser follows.
     """
@@ -52,7 +57,10 @@ _SHOWN_CHARACTERS = 200
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 _ONE_AT_A_TIME = Lock()
-"""The library fills in what it knows of a type when it is first asked for; two threads that ask at once crash it."""
+"""The library fills in what it knows of a type when it is first asked for.
+
+Two threads that ask at once crash it.
+"""
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
@@ -68,7 +76,7 @@ def canonical(value: Any) -> bytes:
 def decoded(
     text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = ""
 ) -> _T:
-    """The value of the text.
+    """Return the value of the text.
 
     Raises InputError naming `where` and the field, and UnicodeDecodeError.
 
@@ -89,7 +97,10 @@ def decoded(
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
-    """The value of plain dicts and lists, as one type; raises InputError naming the field."""
+    """Return the value of plain dicts and lists, as one type.
+
+    Raises InputError naming the field.
+    """
     _decoder(kind)
     try:
         return msgspec.convert(plain, kind)
@@ -108,7 +119,10 @@ def _require_single(pairs: list[tuple[str, Any]]) -> None:
 
 
 def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
-    """Raise InputError for JSON with an object that has a key twice: readers disagree about which value counts."""
+    """Raise InputError for JSON with an object that has a key twice.
+
+    Readers disagree about which value counts.
+    """
     try:
         json.loads(text, object_pairs_hook=_require_single)
     except _TwiceError as error:
@@ -148,7 +162,10 @@ def require_schema(
 def _refused(
     error: msgspec.ValidationError, where: str, hint: str = "", noun: str = ""
 ) -> InputError:
-    """The library's message, and its place (`$.cells[3].status`) where the project's messages have theirs."""
+    """Return the library's message, with its place where our messages have theirs.
+
+    The place is such as `$.cells[3].status`.
+    """
     problem, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
     message = f"{problem[:1].lower()}{problem[1:_SHOWN_CHARACTERS]}"

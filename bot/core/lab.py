@@ -1,4 +1,7 @@
-"""The lab: one question asked of a study, and what its cells say together: sums over models, and ratios of time."""
+"""The lab asks one question of a study.
+
+Its answers are sums over models, and ratios of time.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
     def run(self, variant: str, cell: Cell) -> Run:
-        """What running a cell gave."""
+        """Return what running a cell gave."""
         return self.runs.get((variant, cell.key), NOT_RUN)
 
 
@@ -102,7 +105,7 @@ class Sums:
     lab: Lab = field(repr=False)
 
     def value(self, variant: str, column: str) -> Value:
-        """The sum of a metric over the models, or its largest value.
+        """Return the sum of a metric over the models, or its largest value.
 
         None where one of them is not known.
         """
@@ -121,7 +124,7 @@ class Sums:
         )
 
     def run(self, model: str, variant: str) -> Run:
-        """What running one of the cells gave."""
+        """Return what running one of the cells gave."""
         return self.lab.run(variant, self.cells[model, variant])
 
     def time(self, variant: str) -> Mean | None:
@@ -153,7 +156,7 @@ class Sums:
 
 
 def sums(lab: Lab) -> list[Sums]:
-    """Each target's, sorted by name."""
+    """Return each target's, sorted by name."""
     result = []
     for target in sorted({cell.key.target for _, cell in lab.cells}):
         cells = {
@@ -203,7 +206,10 @@ _DIGITS = 4  # after the point of an exponent
 
 
 def lab_lines(lab: Lab) -> Iterator[bytes]:
-    """The text of `lab.json`: canonical, cells by model, target and variant, each on a line of its own."""
+    """Yield the text of `lab.json`.
+
+    Canonical, cells by model, target and variant, each on a line of its own.
+    """
     experiment = lab.experiment
     variants = (
         {"name": variant.name, "compiler": variant.compiler, "flags": variant.flags}
@@ -231,7 +237,7 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
 
 
 def _assumption(variant: Variant) -> dict[str, object]:
-    """The keys of a file of experiments."""
+    """Return the keys of a file of experiments."""
     assume = variant.assume
     if assume is None:
         return {}

@@ -129,7 +129,7 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_whole(self) -> bool:
-        """True where no part is unknown."""
+        """Return whether no part is unknown."""
         return None not in attribution(self).values()
 
     @property
@@ -151,7 +151,9 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
 
 def attribution(ladder: Ladder) -> dict[str, int | None]:
-    """Return phase → the bytes of the change that it carries; None beside a failed rung.
+    """Return phase → the bytes of the change that it carries.
+
+    None beside a failed rung.
 
     Without None they sum to head − base.
     """
@@ -192,7 +194,9 @@ class Carried:
 
 
 def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried | None:
-    """Return which phases carry a change; None where a failed experiment leaves that open.
+    """Return which phases carry a change.
+
+    None where a failed experiment leaves that open.
 
     LLVM counts as one phase where it could not be divided.
     """
@@ -257,7 +261,10 @@ def _difference(upper: Rung, lower: Rung) -> int | None:
 
 
 def interactions(ladder: Ladder) -> dict[str, tuple[int, int]]:
-    """Return phase → its bytes in both orders, where these differ by more than a tenth of the change."""
+    """Return phase → its bytes in both orders.
+
+    Where these differ by more than a tenth of the change.
+    """
     backward = reverse_attribution(ladder)
     change_bytes = ladder.change_bytes
     if backward is None or change_bytes is None:

@@ -417,12 +417,18 @@ ARTIFACT_PARTS: tuple[str, ...] = (
 
 
 VM, CONSTANTS, TABLES = "vm", "constants", "tables"
-"""Bytecode of the host program; read-only data other than executables; the artifact's own tables and padding."""
+"""Bytecode of the host program.
+
+Read-only data other than executables; the artifact's own tables and padding.
+"""
 EXECUTABLES = (  # before the name that a reader has for a part of an executable
     "executables/"
 )
 OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
-"""What of an executable no part claims: names, tables, padding; and executables that could not be read."""
+"""What of an executable no part claims: names, tables, padding.
+
+And executables that could not be read.
+"""
 ARCHIVE = (
     EXECUTABLES + "archive"
 )  # what an archive such as `libf.a` adds to its members
@@ -453,12 +459,18 @@ _WORDS = {
 
 
 def code_words(text: str, backend: str) -> str:
-    """What the code of executables is called: `words`, but where it is text, by that text's name."""
+    """Return what the code of executables is called.
+
+    `words`, but where it is text, by that text's name.
+    """
     return backend_of(backend).text_form or text
 
 
 def metric_words(metric: Metric, backend: str) -> str:
-    """What a metric of a cell is called: its label, but where it is the size of text."""
+    """Return what a metric of a cell is called.
+
+    Its label, but where it is the size of text.
+    """
     return (
         code_words(metric.label, backend)
         if metric.id == "executable_bytes"
@@ -467,7 +479,7 @@ def metric_words(metric: Metric, backend: str) -> str:
 
 
 def part_words(name: str) -> str:
-    """What a part is called in a sentence."""
+    """Return what a part is called in a sentence."""
     short = name.removeprefix(EXECUTABLES)
     return _WORDS.get(name) or _WORDS.get(short) or short
 
@@ -492,7 +504,7 @@ OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]
 
 @lru_cache(maxsize=64)
 def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
-    """What sides declare, by id; the last one's words count."""
+    """Return what sides declare, by id; the last one's words count."""
     return {
         metric.id: Metric(
             id=metric.id,
@@ -508,7 +520,10 @@ def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
 
 @lru_cache(maxsize=64)
 def unlike(base: OwnMetrics, head: OwnMetrics) -> Mapping[str, str]:
-    """Id → why it is not compared: one side does not declare it, or the sides count it in different units."""
+    """Return id → why it is not compared.
+
+    One side does not declare it, or the sides count it in different units.
+    """
     base_units, head_units = (
         {metric.id: metric.unit for metric in metrics} for metrics in (base, head)
     )

@@ -256,7 +256,8 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
 
     Of LLVM's passes only those of the middle end that both sides print count. LLVM
     prints none that deletes its loop, and of the code generator's passes over IR
-    (`consthoist`) only some, so that what others of these do is seen after the next one.
+    (`consthoist`) only some, so that what others of these do is seen after the next
+    one.
 
     Args:
         least_left: of the end's difference, what is never gone again; LLVM undoes much
@@ -279,7 +280,10 @@ def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
 
 
 def _is_comparable(row: TraceRow) -> bool:
-    """Return whether a pass may be named: of LLVM's, one of the middle end on both sides."""
+    """Return whether a pass may be named.
+
+    Of LLVM's, one of the middle end on both sides.
+    """
     if row.level != LLVM:
         return True
     has_both = row.base is not None and row.head is not None
@@ -346,7 +350,7 @@ def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
 
 
 def _share(base: PassState, head: PassState) -> float:
-    """Return how much differs by name and types, of the operations of the larger side."""
+    """Return the share of the larger side's operations that differs by name or types."""
     counts = _more(base.typed, head.typed).values()
     come = sum(count for count in counts if count > 0)
     gone = -sum(count for count in counts if count < 0)

@@ -21,7 +21,10 @@ _SHOWN_CELLS = 4
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
-    """Target → its name without the backend it shares with others, where that leaves the names different."""
+    """Return target → its name without the backend it shares with others.
+
+    Where that leaves the names different.
+    """
     full = sorted(targets)
     short = {}
     for target in full:
@@ -39,7 +42,7 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 def matching(
     names: Sequence[str], selector: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The names that a selector takes: one that is a name takes that one.
+    """Return the names that a selector takes: one that is a name takes that one.
 
     `…` stands for what a report leaves out.
 
@@ -57,7 +60,9 @@ def matching(
 def beginning(
     names: Sequence[str], start: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The names, or short names, that begin so, whatever function a dispatch is of: `dispatch_9` is a beginning.
+    """Return the names, or short names, that begin so.
+
+    Whatever function a dispatch is of. `dispatch_9` is a beginning.
 
     `dispatch_1` is none of `main_dispatch_10_matmul` where there is a
     `main_dispatch_1_matmul`, nor an initializer's where another function has one; a
@@ -77,7 +82,7 @@ def kept(
     selectors: Sequence[str],
     short: Mapping[str, str] | None = None,
 ) -> set[str]:
-    """What any of the selectors takes; all names where there is none."""
+    """Return what any of the selectors takes; all names where there is none."""
     if not selectors:
         return set(names)
     return {name for selector in selectors for name in matching(names, selector, short)}
@@ -111,16 +116,26 @@ COMMON_FLAGS = (
     "--iree-vm-bytecode-module-strip-source-map",
     "--iree-vm-emit-polyglot-zip=false",
 )
-"""Aggressive fusion, and the three flags without which an artifact's size depends on the path of its input."""
+"""Flags of every compile.
+
+Aggressive fusion, and the three flags without which an artifact's size depends on the
+path of its input.
+"""
 
 LIBRARY_PATH_OPTION = "--iree-llvmcpu-static-library-output-path"
 """Where a static library goes: a relative path, in the folder of the compile."""
 
 LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
-"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB), so that a refused cell can be measured."""
+"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB).
+
+So that a refused cell can be measured.
+"""
 
 LIFTED = "with the stack limit lifted: "
-"""Begins the reason of a cell that the gate refused, and that fails without it, too: so does its command."""
+"""Begins the reason of a cell that the gate refused, and that fails without it, too.
+
+So does its command.
+"""
 
 
 Places = tuple[tuple[str, str], ...]
@@ -142,7 +157,10 @@ class Model(Small, frozen=True):
 
     @property
     def import_argv(self) -> tuple[str, ...]:
-        """Return the importer's options as they are given to it, with absolute paths."""
+        """Return the importer's options as they are given to it.
+
+        With absolute paths.
+        """
         return tuple(
             dict(self.import_places).get(flag, flag) for flag in self.import_flags
         )
@@ -191,7 +209,10 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Return the flags that the compiler is given: those that are printed, with absolute paths."""
+        """Return the flags that the compiler is given.
+
+        Those that are printed, with absolute paths.
+        """
         places = dict(self.places)
         return tuple(places.get(flag, flag) for flag in self.printed)
 
@@ -221,13 +242,16 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def cost(self) -> float:
-        """What it is expected to cost, in no particular unit; only the order matters."""
+        """What it is expected to cost, in no particular unit.
+
+        Only the order matters.
+        """
         return (self.model.size_bytes + _NEXT_TO_NOTHING_BYTES) * backend_of(
             self.target.backend
         ).cost
 
     def command(self, *, lifted: bool = False) -> str:
-        """The command line that gives the cell's artifact.
+        """Return the command line that gives the cell's artifact.
 
         The input's path must not reach the compiler.
         """
@@ -346,7 +370,7 @@ def narrowed(
 
 
 def only_cell(keys: Collection[CellKey]) -> CellKey:
-    """The one that is meant; raises UsageError where several are, or none."""
+    """Return the one that is meant; raises UsageError where several are, or none."""
     if len(keys) == 1:
         return next(iter(keys))
     listed = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
@@ -361,7 +385,7 @@ def only_cell(keys: Collection[CellKey]) -> CellKey:
 def plan(
     models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()
 ) -> tuple[PlannedCell, ...]:
-    """Every model on every target, sorted by key."""
+    """Return every model on every target, sorted by key."""
     cells = [
         PlannedCell(model, target, tuple(user_flags))
         for model in models
@@ -371,7 +395,7 @@ def plan(
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """True where every name that `narrow` matches is sure to be matched by `wide`.
+    """Return whether every name that `narrow` matches is sure to be matched by `wide`.
 
     Where `wide` has no wildcard but `*`, matching the globs as text proves it; a
     character class in `narrow` is longer as text than what it matches, so it proves

@@ -108,7 +108,10 @@ class Verdict(Small, frozen=True):
 
     @property
     def failing(self) -> tuple[Finding, ...]:
-        """The findings that fail the check: accepted ones and those that base had are left out."""
+        """The findings that fail the check.
+
+        Accepted ones and those that base had are left out.
+        """
         return tuple(finding for finding in self.findings if finding.weight == "fail")
 
 
@@ -199,7 +202,7 @@ class Amount(Small, frozen=True):
     text: str
 
     def steps(self, unit: Unit) -> int:
-        """The amount in a metric's unit.
+        """Return the amount in a metric's unit.
 
         Raises ValueError (one line for the user) if it does not fit.
         """
@@ -230,7 +233,10 @@ class LevelSpec(Small, frozen=True):
 
     @property
     def change_text(self) -> str:
-        """The change that is allowed, as the configuration wrote it: `4KiB and 1.5%`."""
+        """The change that is allowed, as the configuration wrote it.
+
+        `4KiB and 1.5%`.
+        """
         return " and ".join(
             part.text for part in (self.absolute, self.relative) if part is not None
         )
@@ -249,7 +255,7 @@ class Rule(Small, frozen=True):
     line: int | None = None  # line of the configuration at which it stands
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
-        """The levels given, worst first."""
+        """Return the levels given, worst first."""
         levels: tuple[tuple[Level, LevelSpec | None], ...] = (
             ("fail", self.fail),
             ("warn", self.warn),
@@ -257,12 +263,12 @@ class Rule(Small, frozen=True):
         return tuple((level, spec) for level, spec in levels if spec is not None)
 
     def matches_cell(self, key: CellKey) -> bool:
-        """True where the rule is about this cell."""
+        """Return whether the rule is about this cell."""
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
 def any_match(globs: Collection[str], name: str) -> bool:
-    """True where one of the globs matches the whole name."""
+    """Return whether one of the globs matches the whole name."""
     return "*" in globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
@@ -349,7 +355,10 @@ def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
 
 
 def misfit(rule: Rule, metric: Metric) -> str:
-    """Why a rule cannot judge the metric: an amount of another unit; empty where it can."""
+    """Say why a rule cannot judge the metric: an amount of another unit.
+
+    Empty where it can.
+    """
     try:
         for _, spec in rule.levels():
             for amount in filter(None, (spec.absolute, spec.limit)):
@@ -593,12 +602,15 @@ def _share_text(change: int, base: int | None) -> str:
 
 
 def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
-    """The metric ids that the rule's globs match; `ids`: all that there are."""
+    """Return the metric ids that the rule's globs match; `ids`: all that there are."""
     return tuple(id_ for id_ in ids if any_match(rule.metrics, id_))
 
 
 def is_catch_all(rule: Rule) -> bool:
-    """True where the rule matches every metric of every cell, whatever they are called."""
+    """Return whether the rule matches every metric of every cell.
+
+    Whatever they are called.
+    """
     return all(
         _cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets)
     )
@@ -638,17 +650,17 @@ RAN_OUT = "memory ran out"
 
 
 def here(reason: str) -> str:
-    """A reason that holds on this machine only."""
+    """Return a reason that holds on this machine only."""
     return reason if is_local(reason) else HERE + reason
 
 
 def is_local(reason: str) -> bool:
-    """True where the reason, or one that it quotes, holds on this machine only."""
+    """Return whether the reason, or one that it quotes, holds on this machine only."""
     return HERE in reason
 
 
 def lasts(cell: Cell) -> bool:
-    """True where the cell says nothing but what its compiler, its model and its flags decide."""
+    """Return whether the cell says nothing but what its compiler, its model and its flags decide."""
     failure = cell.failure
     if failure and (
         failure.stage == "timeout"

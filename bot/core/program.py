@@ -21,18 +21,25 @@ FAMILY_KINDS = (
     "extra-operation",
     "different-fusion",
 )
-"""What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
+"""What may keep executables apart that are otherwise equal.
+
+Of several the loosest, but what varies names them all.
+"""
 
 FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]
 
 IDENTICAL = ("nothing: their functions are identical",)
 """What keeps the members of a family of kind `constants` apart where no constant does either.
 
-Words, and not an empty `varying`: that is what a stored baseline leaves of every family.
+Words, and not an empty `varying`: that is what a stored baseline leaves of every
+family.
 """
 
 SOURCES = "sources"
-"""Beside the phases of a program: the digest of all files that a compiler that is a command could read."""
+"""Beside the phases of a program.
+
+The digest of all files that a compiler that is a command could read.
+"""
 HASHED_PHASES = (
     "input",
     "global-optimization",
@@ -73,7 +80,7 @@ class Family(Record, frozen=True, omit_defaults=True):
 
     @property
     def identical(self) -> bool:
-        """True where the functions of all members are equal, constants and shapes included."""
+        """Return whether the functions of all members are equal, constants and shapes included."""
         return self.varying == IDENTICAL
 
 

@@ -22,7 +22,7 @@ PROGRAM_PHASES = (
     "dispatch-creation",
     "flow",
 )
-"""Phases up to which both compilers can bring a program before its executables are outlined, in their order."""
+"""Phases before a program's executables are outlined, in the compilers' order."""
 RunsOn = Literal["base", "head", "both"]
 BASE_ONLY: RunsOn = "base"
 HEAD_ONLY: RunsOn = "head"

@@ -1,4 +1,4 @@
-"""What readers say: one format's bytes as numbers, and the facts of a cell's IR. Rooms exchange these values."""
+"""The values of readers: one format's bytes as numbers, and facts of a cell's IR."""
 
 from __future__ import annotations
 
@@ -150,7 +150,10 @@ class SourceText(Record, frozen=True):
 
 
 class Schedule(Record, frozen=True):
-    """What a program submits to the device and which memory it asks for, by its IR (`stream` phase)."""
+    """What a program submits to the device, and the memory that it asks for.
+
+    By its IR in the `stream` phase.
+    """
 
     # fills, copies, awaits, submissions: how many there are in the program's text
     fills: Count
@@ -215,14 +218,17 @@ class ProgramFacts(Record, frozen=True):
 
 
 class PtxModule(Small, frozen=True):
-    """One PTX module of an artifact: the device that it asks for (`sm_80`), and its text without a closing NUL."""
+    """One PTX module of an artifact: its device (`sm_80`), and its text without a NUL."""
 
     device: str
     text: bytes
 
 
 class Assembled(Small, frozen=True):
-    """What `ptxas -v` made of one PTX module: the cubin, an ELF file with the machine code, and what it printed."""
+    """What `ptxas -v` made of one PTX module, and what it printed.
+
+    The cubin is an ELF file with the machine code.
+    """
 
     cubin: bytes
     said: str

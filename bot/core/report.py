@@ -1,4 +1,4 @@
-"""A report: two snapshots, their deltas and the verdict; what every view is drawn from."""
+"""The report that every view is drawn from: two snapshots, their deltas, the verdict."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """A change under review with nothing to be compared with: base has no configuration, or no compiler."""
+    """A change with nothing to be compared with: base has no configuration or compiler."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
     # why base has no compiler, as a clause: its pin names a release that does not
@@ -91,7 +91,10 @@ _UNEXPLAINED = Explanation(None, None, "", unchanged=None, rebased=None)
 
 
 def report_lines(report: Report) -> Iterator[bytes]:
-    """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
+    """Yield the text of `report.json`.
+
+    Its cells are made one at a time, so that they are not held twice.
+    """
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     first = _adoption_notes(report.adoption)
     verdict, explanations = report.verdict, report.explanations
@@ -147,7 +150,7 @@ def _adoption_notes(adoption: Adoption | None) -> tuple[str, ...]:
 
 
 def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
-    """The fields of a value but these; a cell's key as its model and target."""
+    """Return the fields of a value but these; a cell's key as its model and target."""
     fields = msgspec.structs.asdict(value)
     for name in but:
         del fields[name]
@@ -307,6 +310,9 @@ class ReportRow(msgspec.Struct, frozen=True):
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
-    """Read `report.json`; raises InputError for text that is torn, foreign or of another schema."""
+    """Read `report.json`.
+
+    Raises InputError for text that is torn, foreign or of another schema.
+    """
     require_schema(text, schema=REPORT_SCHEMA, noun="report", where=where, hint=hint)
     return decoded(text, kind=ReportRow, where=where, hint=hint, noun="report")

@@ -1,4 +1,4 @@
-"""Shards: how a plan's cells are dealt out to several runners, so that all end at about the same time."""
+"""Deal a plan's cells out to several runners, so that all end at about the same time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Costs = Mapping[
 
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
-    """The last known cost of every cell of a snapshot that has one, in ms of CPU time."""
+    """Return the last known cost of every cell of a snapshot that has one, in ms of CPU time."""
     costs = ((cell.key, cell.value("compile_cpu_ms")) for cell in cells)
     return {key: cost for key, cost in costs if cost is not None}
 
 
 def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, float]:
-    """What every cell is expected to cost.
+    """Return what every cell is expected to cost.
 
     One that was never measured by its size, on the scale of the others.
     """
@@ -42,7 +42,7 @@ def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, f
 def deal(
     cells: Sequence[PlannedCell], count: int, last_costs: Costs | None = None
 ) -> tuple[tuple[PlannedCell, ...], ...]:
-    """The cells of each of `count` shards.
+    """Return the cells of each of `count` shards.
 
     Whole models are dealt out, heaviest first, each to the lightest shard: a model is
     read and imported once. Only a model that alone is more than a shard's fair part is
@@ -75,7 +75,7 @@ def deal(
 def shard(
     cells: Sequence[PlannedCell], index: int, count: int
 ) -> tuple[PlannedCell, ...]:
-    """The part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
+    """Return the part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
     if not 1 <= index <= count:
         raise UsageError(
             f"shard {index} of {count} does not exist",
@@ -116,7 +116,7 @@ def matrix(
     last_costs: Costs | None = None,
     releases: Mapping[str, str] | None = None,
 ) -> Matrix:
-    """The shards as GitHub's `strategy.matrix`."""
+    """Return the shards as GitHub's `strategy.matrix`."""
     parts = []
     for index, part in enumerate(deal(cells, count, last_costs), 1):
         names: dict[str, list[str]] = {}
@@ -135,7 +135,7 @@ def matrix(
 
 
 def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
-    """What `latest` and `nightly` are for all runners of a plan: a release each.
+    """Return what `latest` and `nightly` are for all runners of a plan: a release each.
 
     Empty where it does not say.
     """
@@ -159,7 +159,7 @@ def _parts(plan: str, where: str) -> list[Part]:
 def dealt(
     cells: Sequence[PlannedCell], plan: str, where: str
 ) -> dict[str, tuple[PlannedCell, ...]]:
-    """Shard (`I/N`) → its part of the cells, in what `matrix` printed.
+    """Return shard (`I/N`) → its part of the cells, in what `matrix` printed.
 
     Raises InputError for a plan of other cells: some would be measured by nobody.
     """
@@ -194,7 +194,7 @@ def _keys_of(part: Part) -> list[CellKey]:
 def assigned(
     cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str
 ) -> tuple[PlannedCell, ...]:
-    """The part of shard `index` of `count` in what `matrix` printed.
+    """Return the part of shard `index` of `count` in what `matrix` printed.
 
     Raises InputError for another count of shards.
     """
@@ -215,7 +215,9 @@ _HINT = "merge the shards of one run"
 
 
 def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
-    """The snapshot of all parts' cells; each part comes with the name to call it by in errors.
+    """Return the snapshot of all parts' cells.
+
+    Each part comes with the name to call it by in errors.
 
     Parts of one run have the same compiler, source and flags; anything else is refused,
     as are a model or target that two parts know differently, and a cell that two parts
@@ -281,7 +283,10 @@ def _united(
 
 
 def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
-    """The advice for snapshots of different suites; empty where both have a cell in common."""
+    """Return the advice for snapshots of different suites.
+
+    Empty where both have a cell in common.
+    """
     base_keys, head_keys = (
         {cell.key for cell in snapshot.cells} for snapshot in (base, head)
     )
@@ -294,7 +299,10 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
-    """One line for every model of which no build could be measured on either side: most likely it does not parse."""
+    """One line for every model of which no build could be measured on either side.
+
+    Most likely it does not parse.
+    """
     cells = (*base.cells, *head.cells)
     measured = {cell.key.model for cell in cells if cell.measured}
     failed: dict[str, list[Cell]] = {}

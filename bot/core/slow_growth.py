@@ -85,7 +85,10 @@ def release_point(line: Line, stored: Sequence[str]) -> Point:
 
 
 def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> Point:
-    """Return the newest baseline that is so many days older than the newest one, by the dates of commits."""
+    """Return the newest baseline that is so many days older than the newest one.
+
+    The dates of commits count.
+    """
     newest = next((sha for sha in stored if sha in line.times), None)
     if newest is None:
         return Point("window", reason="the dates of the stored baselines are not known")

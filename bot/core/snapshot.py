@@ -54,7 +54,7 @@ class CellKey(Record, frozen=True, order=True):
     target: str
 
     def __str__(self) -> str:
-        """The cell as reports name it: `MODEL on TARGET`."""
+        """Return the cell as reports name it: `MODEL on TARGET`."""
         return f"{self.model} on {self.target}"
 
 
@@ -173,7 +173,7 @@ class Cell(Small, frozen=True):
 
     @property
     def measured(self) -> bool:
-        """True where the cell has an artifact and its metrics."""
+        """Return whether the cell has an artifact and its metrics."""
         return self.status in MEASURED
 
     @property
@@ -187,14 +187,16 @@ class Cell(Small, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why there is no artifact, or only one with the stack gate lifted: one line.
+        """Say why there is no artifact, or only one with the stack gate lifted.
+
+        One line.
 
         Empty where there is one.
         """
         return self.failure.first_line if self.failure else ""
 
     def value(self, metric_id: str) -> int | None:
-        """The metric's value, None where it is not known."""
+        """Return the metric's value, None where it is not known."""
         return self.metrics.get(metric_id)
 
     @property
@@ -214,7 +216,10 @@ class CompilerInfo(Record, frozen=True, omit_defaults=True):
 
 
 def titled(version: str) -> str:
-    """`IREE 3.13.0`; a version that has its compiler's name before it, such as `triton 3.9.0`, as it is."""
+    """`IREE 3.13.0`.
+
+    A version that has its compiler's name before it, such as `triton 3.9.0`, as it is.
+    """
     return version if " " in version else f"IREE {version}"
 
 
@@ -264,7 +269,7 @@ class Snapshot(Small, frozen=True):
         )
 
     def plans(self, key: CellKey) -> bool:
-        """True for a cell that was to be measured."""
+        """Return True for a cell that was to be measured."""
         return key.model in self.models and key.target in self.targets
 
     def __post_init__(self) -> None:
@@ -381,7 +386,7 @@ def _without_machine_code(cell: Cell, reason: str) -> Cell:
 
 
 def _without(cell: Cell, names: Collection[str], reason: str) -> Cell:
-    """The cell with None for these metrics, in all that its command gave."""
+    """Return the cell with None for these metrics, in all that its command gave."""
     unknown = dict.fromkeys(names)
     outcomes = tuple(
         replace(outcome, metrics={**outcome.metrics, **unknown})
@@ -397,7 +402,10 @@ def _without(cell: Cell, names: Collection[str], reason: str) -> Cell:
 # share stands in it once.
 
 MOST_TRACED = 40_000_000
-"""The largest sum of the sizes of all traces in a snapshot; those of the suite's 13 models have 5 million."""
+"""The largest sum of the sizes of all traces in a snapshot.
+
+Those of the suite's 13 models have 5 million.
+"""
 MEASURE_AGAIN = "measure it again with this version of code-size-bot"
 
 
@@ -477,12 +485,12 @@ _SIDE = tuple(
 
 
 def key_of(program: Program) -> str:
-    """The name of a program in a snapshot: the SHA-256 of its JSON, in hex."""
+    """Return the name of a program in a snapshot: the SHA-256 of its JSON, in hex."""
     return hashlib.sha256(canonical(program)).hexdigest()
 
 
 def row_of(cell: Cell, program: str | None = None) -> CellRow:
-    """The cell as it is written; `program`: the name of its own."""
+    """Return the cell as it is written; `program`: the name of its own."""
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
     shared["traces"] = cell.traces or msgspec.UNSET
     shared["ladders"] = cell.ladders or msgspec.UNSET
@@ -491,7 +499,10 @@ def row_of(cell: Cell, program: str | None = None) -> CellRow:
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
-    """The snapshot as it is written; `lines` makes its text, the same one for the same snapshot."""
+    """Return the snapshot as it is written.
+
+    `lines` makes its text, the same one for the same snapshot.
+    """
     programs_by_id = {
         id(cell.program): cell.program for cell in snapshot.cells if cell.program
     }
@@ -540,7 +551,10 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def filled(**values: object) -> dict[str, object]:
-    """The values that say something: numbers, 0 included, and what is not empty."""
+    """Return the values that say something.
+
+    Numbers, 0 included, and what is not empty.
+    """
     return {
         name: value for name, value in values.items() if value or isinstance(value, int)
     }
@@ -586,7 +600,10 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 
 
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
-    """The text with _READ for each cell that is whole on its line; the cells go to the list."""
+    """Yield the text with _READ for each cell that is whole on its line.
+
+    The cells go to the list.
+    """
     inside = False
     pool = dict[Any, Any]()
     for line in text:
@@ -686,7 +703,7 @@ def _all_metrics(row: CellRow) -> Iterator[Metrics]:
 def _require_ladders_fit(
     dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str
 ) -> None:
-    """Raise InputError for a ladder of a dispatch that the cell does not have, or that has other code."""
+    """Raise InputError for a ladder of no dispatch of the cell, or of other code."""
     rows = {row.name: row for row in dispatches} if ladders else {}
     for name, ladder in ladders.items():
         row = rows.get(name)
@@ -745,7 +762,10 @@ def _require_small(cells: Sequence[Cell], where: str) -> None:
 
 
 def _shared(row: CellRow, pool: dict[Any, Any]) -> CellRow:
-    """The row, what it has in common with others held once: texts and numbers of its dispatches, families, reasons."""
+    """Return the row, what it has in common with others held once.
+
+    Texts and numbers of its dispatches, families, reasons.
+    """
     for dispatch in row.dispatches:
         for name in _TEXTS:
             if (text := getattr(dispatch, name)) is not None:
@@ -769,10 +789,10 @@ def _shared(row: CellRow, pool: dict[Any, Any]) -> CellRow:
 
 
 def written(sha256: bytes) -> str:
-    """A digest: its first 96 bits, as 16 characters of base64url."""
+    """Return a digest: its first 96 bits, as 16 characters of base64url."""
     return urlsafe_b64encode(sha256[:DIGEST_BYTES]).decode("ascii")
 
 
 def is_digest(text: str) -> bool:
-    """True for what `written` gives."""
+    """Return True for what `written` gives."""
     return re.fullmatch(DIGEST, text) is not None

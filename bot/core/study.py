@@ -73,7 +73,7 @@ class Variant(Small, frozen=True):
 
     @property
     def rewrites(self) -> bool:
-        """True where the texts of its models are not those of their files."""
+        """Return whether the texts of its models are not those of their files."""
         return self.layers is not None or self.assume is not None
 
     @property
@@ -145,7 +145,10 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def references(self) -> Mapping[str, Variant]:
-        """Target → what the other variants are compared with there: the first that has an artifact there."""
+        """Target → what the other variants are compared with there.
+
+        The first that has an artifact there.
+        """
         first: dict[str, Variant] = {}
         for variant in self.measured:
             for cell in variant.snapshot.cells if variant.snapshot else ():
@@ -164,7 +167,7 @@ class Neighbours(NamedTuple):
 
 
 def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
-    """Each variant that could be had with the one before, in their order."""
+    """Yield each variant that could be had with the one before, in their order."""
     base, gaps = None, list[str]()
     for variant in variants:
         if variant.snapshot is None:
@@ -177,7 +180,10 @@ def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
 
 
 def of_commit(sha: str, snapshot: Snapshot) -> Variant:
-    """A stored baseline: its name is the commit, and its SPEC the release that measured it."""
+    """Return a stored baseline.
+
+    Its name is the commit, and its SPEC the release that measured it.
+    """
     compiler = snapshot.compiler
     return Variant(
         sha[:SHORT],
@@ -187,7 +193,7 @@ def of_commit(sha: str, snapshot: Snapshot) -> Variant:
 
 
 def named_apart(variants: Sequence[Variant]) -> Study:
-    """All with names of their own: `3.13.0` and `3.13.0 (2)`."""
+    """Return all with names of their own: `3.13.0` and `3.13.0 (2)`."""
     named: dict[str, Variant] = {}
     for variant in variants:
         number, name = 1, variant.name

@@ -65,7 +65,10 @@ def _number(phase: str) -> int:
 
 
 def growth_of(times: Sequence[tuple[int, int | None]]) -> Growth | None:
-    """Fit the times of one phase or pass over numbers of layers; None where they are too few."""
+    """Fit the times of one phase or pass over numbers of layers.
+
+    None where they are too few.
+    """
     measured = [(layers, time) for layers, time in times if time is not None]
     growth = fitted(measured)
     return None if isinstance(growth, str) else growth

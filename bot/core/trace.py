@@ -1,4 +1,4 @@
-"""One dispatch through the passes of the compiler: which operations its function consists of after each of them."""
+"""One dispatch through the compiler's passes, and its operations after each of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from bot.core.program_proof import ProgramProof
 from bot.core.record import Amount, Record
 
 PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
-"""What passes work on: the whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's."""
+"""What passes work on.
+
+The whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's.
+"""
 
 
 REGION = "flow.dispatch.region"
-"""The name under which dispatches that have been formed are counted, whatever operation a release puts them in."""
+"""The name under which dispatches that have been formed are counted.
+
+Whatever operation a release puts them in.
+"""
 SOURCE = "source"
 """What is before the first stage that a compiler leaves: it has no operations."""
 
@@ -58,7 +64,10 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_staged(self) -> bool:
-        """True where its steps are the stages of a compiler that is a command, each as a whole, and not passes."""
+        """Return whether its steps are the stages of a compiler that is a command.
+
+        Each as a whole, and not passes.
+        """
         return bool(self.steps) and self.steps[0].name == SOURCE
 
     @property
@@ -72,11 +81,11 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_whole(self) -> bool:
-        """True where it says what the passes did to the code that is in the artifact."""
+        """Return whether it says what the passes did to the code that is in the artifact."""
         return bool(self.steps) and not self.why and self.same_code is not False
 
     def states(self) -> Iterator[PassState]:
-        """The function after each step."""
+        """Yield the function after each step."""
         typed, level = Counter[str](), ""
         for step in self.steps:
             typed = Counter(typed) if step.level == level else Counter()
@@ -89,7 +98,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """A function after one pass: what its step says, and which operations with their types there are."""
+    """A function after one pass: its step, and its operations with their types."""
 
     name: str
     class_name: str
@@ -162,7 +171,9 @@ class Parting:
 
     @property
     def operations(self) -> Mapping[str, int]:
-        """Operation → how many more on head after that pass, without what differed as much before it.
+        """Operation → how many more on head after that pass.
+
+        Without what differed as much before it.
 
         Dispatches that are formed come first, then the largest difference.
         """

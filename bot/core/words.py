@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def noun_of(count: int, noun: str) -> str:
-    """The noun as it follows a count: `dispatch` of 1, `dispatches` of 2.
+    """Return the noun as it follows a count: `dispatch` of 1, `dispatches` of 2.
 
     `families`, `days`, `parts of the whole`.
     """

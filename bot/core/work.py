@@ -24,7 +24,9 @@ _BOTH_ORDERS_TENTHS = 16
 
 
 def compile_work(cell: Cell) -> int:
-    """Return the work of one compile of a build; 0 for a build that no compile gave an artifact of.
+    """Return the work of one compile of a build.
+
+    0 for a build that no compile gave an artifact of.
 
     A metric that the build does not have counts as 0.
     """

@@ -23,7 +23,10 @@ Sections = Sequence[
     "tuple[str, str]"
 ]  # Name and glob of each; the first whose glob matches decides
 Part = tuple[str, str]
-"""A component: its section, or the first levels of its full name; and that, `encoder.layer.*.attention.self`."""
+"""A component: its section, or the first levels of its full name.
+
+And that, `encoder.layer.*.attention.self`.
+"""
 Names = Mapping[str, Part]  # place, as a Site has it → the part that it belongs to
 
 AMOUNTS = Amounts.__struct_fields__
@@ -38,11 +41,15 @@ _NUMBER = re.compile(r"[0-9]+")
 _TRANSFORM = re.compile(r"[A-Za-z_]+\((.*)\)")
 _Levels = tuple[str, ...]
 _amounts = lru_cache(maxsize=1024)(Amounts)
-"""Equal ones held once: repeated layers have the same, and both sides and levels of one cell where nothing moved."""
+"""Equal amounts are held once.
+
+Repeated layers have the same, and so have both sides and levels of one cell where
+nothing moved.
+"""
 
 
 def split(path: str) -> _Levels:
-    """The levels of a model's own name; empty where it says nothing.
+    """Return the levels of a model's own name; empty where it says nothing.
 
     TensorFlow and JAX separate them by `/`, PyTorch by `.`. Of the names that TFLite
     joins by `;` the first counts, which is that of the fused operation's result. JAX's
@@ -102,7 +109,10 @@ def _star_level(names: dict[_Levels, _Levels], depth: int) -> None:
 
 
 def _wrapper_levels(names: Iterable[_Levels]) -> int:
-    """Return how many levels all names begin with; one without levels below has no say."""
+    """Return how many levels all names begin with.
+
+    One without levels below has no say.
+    """
     nested = [name[:-1] for name in names if len(name) > 1]
     if not nested:
         return 0
@@ -119,7 +129,7 @@ def _starred(level: str, varies: Iterator[bool]) -> str:
 
 
 def naming(base: Cell, head: Cell, sections: Sections = ()) -> Names:
-    """What the places of both sides of a cell are called; see `name_places`."""
+    """Return what the places of both sides of a cell are called; see `name_places`."""
     programs = [cell.program for cell in (base, head) if cell.program]
     return name_places(
         frozenset().union(*map(_named_places, programs)), tuple(sections)
@@ -166,7 +176,10 @@ def name_places(
 
 
 def _section_of(first: str, sections: Iterable[tuple[str, str]]) -> str | None:
-    """Return the name of the first section whose glob matches a place; None without one."""
+    """Return the name of the first section whose glob matches a place.
+
+    None without one.
+    """
     dotted = first.replace("/", ".")
     for name, glob in sections:
         pattern = glob.replace("/", ".")
@@ -197,7 +210,9 @@ def _first_levels(name: _Levels, depth: int) -> _Levels:
 def _launched(
     program: Program | None, names: Names
 ) -> dict[str, tuple[Mapping[Part, int], int]]:
-    """Entry point → the parts where it is launched, each with its number of sites.
+    """Return entry point → the parts where it is launched.
+
+    Each with its number of sites.
 
     And all of these.
     """
@@ -211,7 +226,7 @@ def _launched(
 
 @per_object
 def where(program: Program | None, names: Names) -> dict[str, str]:
-    """Entry point → the component where most of its sites are.
+    """Return entry point → the component where most of its sites are.
 
     Of equals the first in the program's order.
     """
@@ -225,7 +240,7 @@ def where(program: Program | None, names: Names) -> dict[str, str]:
 
 
 def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
-    """Part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
+    """Return part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
 
     Sites sum to the sites of all entry points. Code sums to the cell's
     `executable_bytes`, or where that is not known to that of all entry points; code of
@@ -296,7 +311,10 @@ def _code_outside(cell: Cell, code: dict[Part, int]) -> int:
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
-    """Name → the amounts of its parts, added up by component (level 0) or by full name (level 1)."""
+    """Return name → the amounts of its parts, added up.
+
+    By component (level 0) or by full name (level 1).
+    """
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():
         groups.setdefault(part[level], []).append(amounts)
@@ -320,7 +338,7 @@ def _sum(parts: Sequence[Amounts]) -> Amounts:
 def components(
     base: Cell, head: Cell, names: Names
 ) -> tuple[tuple[ComponentDelta, ...], tuple[ComponentDelta, ...]]:
-    """The components that moved, and all by full name.
+    """Return the components that moved, and all by full name.
 
     What moved: largest change of code first, then of sites, of stack, then by name.
     All: those of one section side by side, what is unattributed last.

@@ -1,4 +1,4 @@
-"""The explanation of every cell that changed: its dispatches with causes, its waterfall, and the headline."""
+"""Explain every cell that changed: its dispatches, its waterfall, and the headline."""
 
 from __future__ import annotations
 
@@ -266,7 +266,10 @@ def _why_not_the_cause(
 def _formed_by(
     parted: Parting, proof: ProgramPassProof, printed_for: str
 ) -> PassChange:
-    """Return the pass that an experiment names, with the operations that differ after it, or the dispatches."""
+    """Return the pass that an experiment names.
+
+    With the operations that differ after it, or the dispatches.
+    """
     row = parted.row
     operations = parted.operations
     if row is None:
@@ -286,7 +289,10 @@ def _formed_by(
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
-    """Return the smallest differing piece: of the IR where that differs, else of the configuration."""
+    """Return the smallest differing piece.
+
+    Of the IR where that differs, else of the configuration.
+    """
     base_source, head_source = story.sources(match)
     pair = (_digest(base_source), _digest(head_source))
     # two of head that were one on base, or of base that are one on head
@@ -359,7 +365,7 @@ def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
 
 
 def _note_without_source(match: Match, story: _Story) -> str:
-    """Say why there is no cause where the IR of a dispatch is not the same on both sides."""
+    """Say why there is no cause where the IR of a dispatch is not the same."""
     if story.cause.cause is None:
         return story.cause.why
     late = _made_late(match, story.compared)
@@ -375,7 +381,9 @@ def _sites_words(base: Dispatch, head: Dispatch) -> str:
 
 
 def _made_late(match: Match, compared: Compared) -> str:
-    """Say that the compiler made a dispatch after it formed all others; empty where it did not.
+    """Say that the compiler made a dispatch after it formed all others.
+
+    Empty where it did not.
 
     The phase that has the formed dispatches does not have this one. Data tiling makes
     such ones, which encode tensors.
@@ -427,7 +435,7 @@ def explanations(
     sections: Sections = (),
     texts: Texts = no_texts,
 ) -> dict[CellKey, Explanation]:
-    """Why the cells changed that both sides measured.
+    """Say why the cells changed that both sides measured.
 
     Of a cell that fails the compiler's own words say all.
 
@@ -472,7 +480,7 @@ def explanations(
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
-    """Models of which the text, or a file that a build reads beside it, differs between the sides."""
+    """Return the models whose text, or a file read beside it, differs between the sides."""
     names = {*base.models, *head.models}
     edited = {name for name in names if base.models.get(name) != head.models.get(name)}
     return frozenset(edited | changed_inputs(base, head))
@@ -487,7 +495,10 @@ _COUNTED = {
     "strategy": "the same source and a different configuration",
     "codegen": "the same configuration and different code",
 }
-"""What is there for each of the dispatches of a cause; the others are causes of parts that are no dispatch's code."""
+"""What is there for each of the dispatches of a cause.
+
+The others are causes of parts that are no dispatch's code.
+"""
 
 
 def headlined(
@@ -657,7 +668,9 @@ def _text_parts(
 
 
 def _bytes_around(delta: DispatchDelta) -> int:
-    """Return what the executable of a dispatch has beside its code, where one side has it.
+    """Return what the executable of a dispatch has beside its code.
+
+    Where one side has it.
 
     Signed: what only base has counts as gone. 0 where both sides have the dispatch.
     """

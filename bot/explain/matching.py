@@ -37,11 +37,11 @@ class IndexedCell:
     program: Program | None = None  # the cell's, where both sides have one
 
     def source(self, dispatch: Dispatch) -> Source | None:
-        """What is known of the entry point's IR."""
+        """Return what is known of the entry point's IR."""
         return self.sources.get(dispatch.executable)
 
     def is_late(self, dispatch: Dispatch) -> bool:
-        """Return True for an entry point that the compiler made after the phase whose IR is known."""
+        """Return True for an entry point that was made after the phase whose IR is known."""
         return bool(self.sources) and dispatch.executable not in self.sources
 
     def component(self, dispatch: Dispatch) -> str | None:
@@ -72,16 +72,25 @@ _OTHERS = [
 numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter(
     "code_bytes", *_MEMORY, *_OTHERS
 )
-"""All that was measured of an entry point but its sites: its code first, then memory, registers and spills."""
+"""All that was measured of an entry point but its sites.
+
+Its code first, then memory, registers and spills.
+"""
 
 
 def describe(dispatch: Dispatch) -> str:
-    """What the compiler calls the work, without the ordinal: `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`."""
+    """Return what the compiler calls the work, without the ordinal.
+
+    `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`.
+    """
     return _ORDINAL.sub("", dispatch.name) or dispatch.name
 
 
 def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
-    """The digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
+    """Return the digest is of the code up to names.
+
+    So that its size, which may be of a longer name, says no more.
+    """
     if row.code is None or row.code_bytes is None:
         return None
     source = side.sources.get(row.executable)
@@ -89,7 +98,10 @@ def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
 
 
 def is_opaque(side: IndexedCell) -> bool:
-    """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
+    """Return whether nothing but the program's own text is known before there is code.
+
+    Of a compiler that is a command.
+    """
     return (
         side.program is not None
         and not side.program.sources
@@ -127,7 +139,10 @@ PASSES: Mapping[str, Key] = {
     # mangled name
     _STEM: lambda side, row: row.kind if is_opaque(side) else None,
 }
-"""Each step of the matching, from strict to loose: entry points of equal key are pairs; a key of None abstains."""
+"""Each step of the matching, from strict to loose: entry points of equal key are pairs.
+
+A key of None abstains.
+"""
 
 
 # Among entry points of one key those of one place belong together, before the program's
@@ -151,12 +166,15 @@ def _components(program: Program) -> dict[str, str]:
 
 @per_object
 def sources_of(program: Program) -> dict[str, Source]:
-    """Executable → digests of its IR."""
+    """Return executable → digests of its IR."""
     return {source.executable: source for source in program.sources}
 
 
 def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
-    """Both sides, with what is known of both: half the facts would keep equal things apart."""
+    """Return both sides, with what is known of both.
+
+    Half the facts would keep equal things apart.
+    """
     base_program, head_program = base.program, head.program
     if base_program is None or head_program is None:
         return IndexedCell(base), IndexedCell(head)
@@ -177,7 +195,9 @@ def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
 
 
 def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
-    """Pair the entry points of two measured cells; each of them is in exactly one match.
+    """Pair the entry points of two measured cells.
+
+    Each of them is in exactly one match.
 
     In the head's order, then what is removed in the base's.
     """
@@ -262,7 +282,10 @@ def _similar_pairs(
 def _most_similar(
     base_names: Mapping[int, str], head_names: Mapping[int, str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of rows, most similar names first, without those that are ambiguous."""
+    """Yield pairs of rows, most similar names first.
+
+    Without those that are ambiguous.
+    """
     likeness = {
         (a, b): _likeness(base_name, head_name)
         for a, base_name in base_names.items()

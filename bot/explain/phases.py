@@ -1,4 +1,4 @@
-"""What two sides' dispatch sites launch, the first phase in which they differ, and the smallest piece that does."""
+"""Find the first phase in which two sides differ, and the smallest piece that does."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Compared:
 
     @property
     def sources_differ(self) -> bool:
-        """True where the sites launch other IR."""
+        """Return whether the sites launch other IR."""
         return self.base_census.sources != self.head_census.sources
 
     def structure_moved(self, structure: str) -> int | None:
@@ -127,12 +127,14 @@ def _census(side: IndexedCell, program: Program) -> Census:
 
 
 def members_of(census: Census, structure: str) -> int:
-    """How many executables have this structure."""
+    """Return how many executables have this structure."""
     return len(census.executables.get(structure, ()))
 
 
 def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
-    """What keeps these executables apart: their family's kind and its first line.
+    """Return what keeps these executables apart.
+
+    Their family's kind and its first line.
 
     Empty where no family has two.
     """
@@ -150,11 +152,11 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
 
 
 REBOUND = "but the program binds other buffers"
-"""What is said behind the cause of entry points that have the same IR and other buffers bound to it (`rebound`)."""
+"""The end of the reason where entry points have the same IR and other buffers."""
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
-    """True where the entry points have the same IR, but for what the program binds to it."""
+    """Return whether the entry points have the same IR, but for what the program binds to it."""
     base_source, head_source = compared.base.source(base), compared.head.source(head)
     if (
         base_source is None
@@ -177,7 +179,7 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 
 
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
-    """Whether all that was measured of both but their sites is the same.
+    """Return whether all that was measured of both but their sites is the same.
 
     Of the same code the size does not count.
 
@@ -199,7 +201,10 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the configuration differs; None where it was not read on a side."""
+    """Return whether the configuration differs.
+
+    None where it was not read on a side.
+    """
     if base.strategy is None or head.strategy is None:
         return None
     return not same_configuration(base.strategy, head.strategy)
@@ -243,7 +248,10 @@ class Cause:
 
 
 def cause_of(compared: Compared) -> Cause:
-    """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
+    """Return the first phase in which two measured cells differ.
+
+    The questions in the compiler's order until one answers.
+    """
     answers = (question(compared) for question in QUESTIONS)
     return next(
         filter(None, answers),
@@ -292,7 +300,7 @@ def _phase_differs(compared: Compared, phase: str) -> bool | None:
 
 
 def _input(compared: Compared) -> Cause | None:
-    """The cause `input`.
+    """Return the cause `input`.
 
     None where one text gave programs that differ, and that later phases made equal
     again.
@@ -515,7 +523,10 @@ QUESTIONS: tuple[Question, ...] = (
     lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,
 )
-"""In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
+"""In the compiler's order.
+
+Each gives the cause, the reason why there is none, or None to go on.
+"""
 
 
 def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
@@ -618,7 +629,10 @@ _OPERAND = re.compile(r", (?=%|affine_map<)")
 
 
 def unified(base_text: str, head_text: str) -> tuple[str, ...]:
-    """Unified diff of two texts; empty where equal; at most LINES and one that counts the rest."""
+    """Unified diff of two texts.
+
+    Empty where equal; at most LINES and one that counts the rest.
+    """
     if base_text == head_text:
         return ()
     base_lines, head_lines = (
@@ -655,7 +669,7 @@ def strategy_diff(base: str, head: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def strategy_note(base: str, head: str) -> str:
-    """The first knobs that differ: `Tiling … tile 8 → 4`."""
+    """Return the first knobs that differ: `Tiling … tile 8 → 4`."""
     changes = turned(base, head)
     if not changes:
         return UNNAMED
@@ -685,7 +699,10 @@ def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, 
 
 
 def _wrapped(text: str) -> str:
-    """One operand a line where a line would be clipped: a signature differs in one argument of many."""
+    """One operand a line where a line would be clipped.
+
+    A signature differs in one argument of many.
+    """
     lines = (
         _OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line
         for line in text.splitlines()

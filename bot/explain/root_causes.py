@@ -1,4 +1,4 @@
-"""What changed, over all cells: the knobs of configurations that differ, and the deltas clustered to root causes."""
+"""Cluster the deltas of all cells to root causes, and find the knobs that differ."""
 
 from __future__ import annotations
 
@@ -53,10 +53,13 @@ _NO_DISPATCH = "it is no dispatch's code"
 
 @lru_cache(maxsize=4096)
 def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-    """Name → its values, one for each configuration that has it, in order; a word alone is `set`.
+    """Return name → its values, one for each configuration that has it, in order.
+
+    A word alone is `set`.
 
     Args:
-        parts: the pipeline and the configurations, without the names of their operations.
+        parts: the pipeline and the configurations, without the names of their
+            operations.
     """
     configuration = " | ".join(parts)[:_LONGEST]
     values = dict[str, tuple[str, ...]]()
@@ -68,7 +71,10 @@ def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=4096)
 def turned(base: str, head: str) -> Mapping[str, str]:
-    """Knob that differs → its change: `1 → 8` for elements that differ, else both values."""
+    """Return knob that differs → its change.
+
+    `1 → 8` for elements that differ, else both values.
+    """
     sides = without_operations(base, head)
     base_knobs, head_knobs = map(knobs, sides)
     names = [
@@ -86,7 +92,7 @@ def turned(base: str, head: str) -> Mapping[str, str]:
 def _on_other_operations(
     base: tuple[str, ...], head: tuple[str, ...]
 ) -> dict[str, str]:
-    """The knobs whose values are the same, and on other operations.
+    """Return the knobs whose values are the same, and on other operations.
 
     Of as many operations on both sides.
     """
@@ -182,7 +188,7 @@ class _Phases(NamedTuple):
 
 
 class _Passed(NamedTuple):
-    """The pass, the operation that it changes most, and whether there are more of them on head."""
+    """The pass, the operation that it changes most, and whether head has more of it."""
 
     name: str
     operation: str
@@ -247,7 +253,10 @@ def keeps_region(delta: DispatchDelta) -> bool:
 
 
 def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
-    """Return the knobs that differ with their change; None where a configuration was not read."""
+    """Return the knobs that differ with their change.
+
+    None where a configuration was not read.
+    """
     if (
         delta.base is None
         or delta.head is None
@@ -259,7 +268,10 @@ def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
 
 
 def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
-    """Return the knobs that differ; only those that are needed, where an experiment says so."""
+    """Return the knobs that differ.
+
+    Only those that are needed, where an experiment says so.
+    """
     changes, proof = changed_knobs(delta), delta.proof
     if changes is None:
         return ()
@@ -371,7 +383,10 @@ _WORDS = {
     "packaging": "the same code, laid out differently",
     UNKNOWN: "not known",
 }
-"""Cause of a dispatch → its words in a root cause; parts of artifacts are clustered by what they are called."""
+"""Cause of a dispatch → its words in a root cause.
+
+Parts of artifacts are clustered by what they are called.
+"""
 
 
 def root_causes(
@@ -432,7 +447,9 @@ def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
 def _by_knob(
     clusters: dict[Any, list[_Member]],
 ) -> Iterator[tuple[Hashable, list[_Member]]]:
-    """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
+    """Yield the change of a knob with what has it, most bytes first.
+
+    A change takes all that has just this change; the next one is of what is left.
 
     `clusters`: knobs that differ, with the change of each → what turned just these, on
     one backend.
@@ -504,7 +521,7 @@ def _root_cause(
 
 
 def _command(delta: CellDelta) -> str:
-    """Return the command that makes the artifact on head, or on base where head has none."""
+    """Return the command that makes the artifact, of base where head has none."""
     if delta.head is not None and delta.head.measured:
         return delta.head.command
     return delta.base.command if delta.base else ""

@@ -17,7 +17,10 @@ _OPERATION = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)+: ")
 
 
 def configured_parts(strategy: str) -> tuple[str, ...]:
-    """Return the pipeline and each configuration with its operation; several variants in a row."""
+    """Return the pipeline and each configuration with its operation.
+
+    Several variants in a row.
+    """
     parts, start = list[str](), 0
     for match in _SEPARATOR.finditer(strategy):
         if match[1]:
@@ -28,7 +31,9 @@ def configured_parts(strategy: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parts of both sides without the names of operations, as far as both lines have them.
+    """Return the parts of both sides without the names of operations.
+
+    As far as both lines have them.
 
     An operation that another release calls by another name is configured as it was.
     Where one side is an older snapshot's, each configuration counts once on both sides.
@@ -50,7 +55,7 @@ def _names(part: str) -> bool:
 
 
 def _is_whole(parts: tuple[str, ...]) -> bool:
-    """True where each configuration has its operation, and where there is a pipeline alone."""
+    """Return whether each configuration has its operation, or there is none."""
     return len(parts) == 1 or any(map(_names, parts))
 
 

@@ -54,7 +54,10 @@ _CHOICES = {
     ),
     "SPIRV": ("SPIRV/KernelConfig.cpp",),
 }
-"""Folder of code generation → the ends of the files that choose configurations there, from 3.5.0 to 3.13.0."""
+"""Folder of code generation → the files that choose configurations there.
+
+By the ends of their paths, from 3.5.0 to 3.13.0.
+"""
 _TARGETS = {
     "x86_64": "x86|avx",
     "aarch64": r"aarch64|neon|\bsve\b",
@@ -92,12 +95,16 @@ _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNO
 _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
 _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
 _OWN, _LARGEST, _TURN = 2, 6, 20
-"""What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
+"""What counts how much.
+
+A name that the root cause has, its largest operation, and the very change of the knob's
+value.
+"""
 _FORMING = [
     (r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST),
     (r"\bdispatch(?:es)?\b|\bregions?\b", 1),
 ]
-"""Words of commits that change which operations share a dispatch region, and what each counts."""
+"""Words of commits that form other dispatch regions, and what each counts."""
 _PLACES = {"title": 3, "message": 2, "diff": 1}
 _PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
@@ -154,7 +161,7 @@ class Clue(NamedTuple):
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
-        """The files among `paths` that implement the pass or choose the configuration."""
+        """Return the files among `paths` that implement the pass or choose the configuration."""
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
@@ -188,7 +195,7 @@ class Clue(NamedTuple):
         return patterns + _knob_patterns(*self.turn)
 
     def is_turned_by(self, diff: str) -> bool:
-        """Whether a replaced line of the diff has the very change of the knob's value.
+        """Return whether a replaced line of the diff has the very change of the knob's value.
 
         That is mostly a line of a test.
         """
@@ -318,7 +325,7 @@ def with_suspects(
     *,
     is_wanted: Wanted = every_cause,
 ) -> Report:
-    """The report, its largest root causes with suspects.
+    """Return the report, its largest root causes with suspects.
 
     Args:
         touched: paths of the compiler that a pull request has.
@@ -354,7 +361,10 @@ def with_suspects(
 
 
 def _pass_of(root: RootCause) -> PassChange | None:
-    """Return the pass that a root cause names: LLVM as a whole where the sides differ in it, and no pass is named."""
+    """Return the pass that a root cause names.
+
+    LLVM as a whole where the sides differ in it, and no pass is named.
+    """
     if root.passed is not None and (
         root.cause == "codegen" or root.cause in EARLY_CAUSES
     ):
@@ -470,7 +480,10 @@ def _looked(
 
 
 def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
-    """Return commits by what their messages speak of; those that change no code last."""
+    """Return commits by what their messages speak of.
+
+    Those that change no code last.
+    """
     ranked = sorted(commits, key=lambda commit: -clue.score([commit], {})[0])
     return sorted(ranked, key=lambda commit: bool(_IDLE.search(commit.title)))
 
@@ -478,7 +491,10 @@ def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
 def _without_file(
     clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str
 ) -> str:
-    """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
+    """Say why no file was found for a pass or a knob.
+
+    A pass may not be of the compiler's own repository, or not be named as its file.
+    """
     if clue.passed is None or (
         clue.passed.class_name and clue.passed.name.startswith("iree-")
     ):
@@ -537,7 +553,7 @@ def _subject(commit: Commit) -> str:
 
 
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
-    """A clone, which is only read; the network is not asked."""
+    """Return a clone, which is only read; the network is not asked."""
     git = Git(directory, cancel)
     environment = {
         "GIT_NO_LAZY_FETCH": "1"
@@ -591,7 +607,7 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
 def github_source(
     api_url: str, server_url: str, token: str, repository: str, cache: Path
 ) -> CompilerHistory:
-    """The repository on GitHub, in a few requests, where nobody waits long.
+    """Return the repository on GitHub, in a few requests, where nobody waits long.
 
     `token` may be empty.
     """
@@ -605,7 +621,10 @@ def github_source(
     def ask(
         kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int
     ) -> _T:
-        """What `read` takes of an answer: from the cache, which keeps answers about full revisions, or GitHub."""
+        """Return what `read` takes of an answer.
+
+        From the cache, which keeps answers about full revisions, or GitHub.
+        """
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
         file = cache / "history" / f"{key}.json"

@@ -58,7 +58,10 @@ def model_edits(
 def _programs_of_one_side(
     base: Mapping[str, Cell], head: Mapping[str, Cell]
 ) -> tuple[Program, Program] | None:
-    """Return the programs of a model that one side alone has; None where none was read."""
+    """Return the programs of a model that one side alone has.
+
+    None where none was read.
+    """
     base_program = next((cell.program for cell in base.values()), None)
     head_program = next((cell.program for cell in head.values()), None)
     if base_program is None and head_program is None:
@@ -69,7 +72,9 @@ def _programs_of_one_side(
 def _programs_of_both(
     base: Mapping[str, Cell], head: Mapping[str, Cell]
 ) -> tuple[Program, Program] | None:
-    """Return both sides' programs of one target; None where the sides have none in common.
+    """Return both sides' programs of one target.
+
+    None where the sides have none in common.
 
     Of a target with the same command on both sides, where there is one.
     """
@@ -87,7 +92,7 @@ def _programs_of_both(
 
 
 def _cells_by_model(side: Snapshot) -> dict[str, dict[str, Cell]]:
-    """Model → target → cell, those that say what the model consists of."""
+    """Return model → target → cell, those that say what the model consists of."""
     cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
         if (

@@ -79,7 +79,10 @@ _NO_LOGIN = re.compile(
 
 
 class LoginRefused(NetworkError):
-    """The server does not know who asks: the token is wrong, or a private repository was asked without one."""
+    """The server does not know who asks.
+
+    The token is wrong, or a private repository was asked without one.
+    """
 
 
 class DataBranch:
@@ -113,7 +116,7 @@ class DataBranch:
         self._tip: str | None = None
 
     def __enter__(self) -> DataBranch:
-        """The store itself: nothing is fetched yet."""
+        """Return the store itself: nothing is fetched yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -179,7 +182,10 @@ class DataBranch:
         )
 
     def _fetched(self) -> str | None:
-        """The branch's tip now, which is one of ours; None where there is no such branch."""
+        """Return the branch's tip now, which is one of ours.
+
+        None where there is no such branch.
+        """
         if self._branch == self._default:
             raise self._foreign("is the default branch")
         tip = self._fetch(TIP, "--depth=1")
@@ -215,7 +221,10 @@ class DataBranch:
         return tip
 
     def _fetch(self, ref: str, depth: str) -> str | None:
-        """SHA of the branch's tip, from now on under `ref`; None where there is no such branch."""
+        """SHA of the branch's tip, from now on under `ref`.
+
+        None where there is no such branch.
+        """
         options = (
             "--quiet",
             "--no-tags",
@@ -346,7 +355,10 @@ class DataBranch:
         write_atomically(folder / ORDER, "".join(lines).encode("ascii"))
 
     def _blobs(self) -> dict[str, str]:
-        """Path on the branch → the id of its file; empty where there is no such branch."""
+        """Return path on the branch → the id of its file.
+
+        Empty where there is no such branch.
+        """
         if self._tip is None:
             return {}
         listing = self.repository.text(
@@ -454,7 +466,7 @@ class DataBranch:
             )
 
     def _written(self) -> dict[Entry, int]:
-        """Entry on the branch → when it was last written, in seconds since the epoch."""
+        """Return entry on the branch → when it was last written, in seconds since the epoch."""
         present = set(self._names("-r", HISTORY, "--", FOLDER))
         options = ("--first-parent", "--no-renames", "--name-only", "--format=%x00%ct")
         written = dict[Entry, int]()

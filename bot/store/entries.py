@@ -37,19 +37,26 @@ class Store(Protocol):
         """Everything stored, of all reports; empty where nothing was stored yet."""
 
     def load(self, entry: Entry) -> Snapshot:
-        """One of `entries()`; raises InputError where it is not there or not a snapshot."""
+        """One of `entries()`.
+
+        Raises InputError where it is not there or not a snapshot.
+        """
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Several of `entries()`, what was stored last at the end."""
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Store for good; False where the entry was there already, and can be read: it then stays as it is."""
+        """Store for good.
+
+        False where the entry was there already, and can be read: it then stays as it
+        is.
+        """
 
 
 def by_commit(
     store: Store, report_id: str, is_wanted: Callable[[Entry], bool] = lambda _: True
 ) -> dict[str, list[Entry]]:
-    """Commit → what is stored of it under this report id."""
+    """Return commit → what is stored of it under this report id."""
     entries_at: dict[str, list[Entry]] = {}
     for entry in store.entries():
         if entry.report_id == report_id and is_wanted(entry):
@@ -58,7 +65,7 @@ def by_commit(
 
 
 def is_whole(store: Store, entry: Entry) -> bool:
-    """True where the entry is stored and can be read; raises NetworkError."""
+    """Return whether the entry is stored and can be read; raises NetworkError."""
     try:
         store.load(entry)
     except InputError:
@@ -67,7 +74,10 @@ def is_whole(store: Store, entry: Entry) -> bool:
 
 
 def checked_report_id(report_id: str) -> str:
-    """The report id, which becomes part of file names; raises UsageError where it cannot."""
+    """Return the report id, which becomes part of file names.
+
+    Raises UsageError where it cannot.
+    """
     if not re.fullmatch(_REPORT_ID, report_id):
         raise UsageError(
             f"{report_id[:80]!r} is not a report id",
@@ -87,7 +97,7 @@ def path_of(entry: Entry) -> str:
 
 
 def entry_of(path: str) -> Entry | None:
-    """The entry that is stored under this path; None for any other file."""
+    """Return the entry that is stored under this path; None for any other file."""
     match = _PATH.fullmatch(path)
     if match is None or not match["sha"].startswith(match["folder"]):
         return None
@@ -95,14 +105,18 @@ def entry_of(path: str) -> Entry | None:
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """What a baseline keeps, as `snapshot.json` under xz; equal snapshots give equal bytes."""
+    """Return what a baseline keeps, as `snapshot.json` under xz.
+
+    Equal snapshots give equal bytes.
+    """
     return lzma.compress(b"".join(lines(rows_of(kept(snapshot)))), filters=_FILTERS)
 
 
 def unpack(data: bytes, where: str) -> Snapshot:
-    """What `kept` keeps of the snapshot that `pack` was given.
+    """Return what `kept` keeps of the snapshot that `pack` was given.
 
-    Raises InputError naming `where` for bytes that are torn, foreign or unpack to over 64 MiB.
+    Raises InputError naming `where` for bytes that are torn, foreign or unpack to over
+    64 MiB.
     """
     try:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
@@ -160,7 +174,10 @@ class DirectoryStore:
         return sorted(entries, key=lambda entry: (written.get(entry, 0), entry))
 
     def save(self, entry: Entry, snapshot: Snapshot) -> bool:
-        """Store whole or not at all, in place of one that cannot be read; raises OutputError."""
+        """Store whole or not at all, in place of one that cannot be read.
+
+        Raises OutputError.
+        """
         path = self.root / path_of(entry)
         if path.exists() and is_whole(self, entry):
             return False

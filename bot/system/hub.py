@@ -52,7 +52,10 @@ from bot.errors import NetworkError
 from bot.system.git import safe_address
 
 ACTIONS_LOGIN = "github-actions[bot]"
-"""Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
+"""Author of what a workflow's own `GITHUB_TOKEN` writes.
+
+That token may not ask for its user.
+"""
 
 PAGE_ITEMS = (
     100  # The most that GitHub gives a page ("Using pagination in the REST API")
@@ -129,7 +132,7 @@ class BoundedRetry(GithubRetry):
     def is_retry(
         self, method: str, status_code: int, has_retry_after: bool = False
     ) -> bool:
-        """True where the request can be sent again.
+        """Return whether the request can be sent again.
 
         Of a 403 only its headers and its text tell (`increment`).
         """
@@ -145,11 +148,13 @@ class BoundedRetry(GithubRetry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> BoundedRetry:
-        """The state for the next try.
+        """Return the state for the next try.
 
         Raises:
-            MaxRetryError: no try is left, or the wait would be too long; urllib3 then returns the last answer.
-            GithubException: a 403 that is no rate limit, or one that cannot be waited for.
+            MaxRetryError: no try is left, or the wait would be too long; urllib3 then
+                returns the last answer.
+            GithubException: a 403 that is no rate limit, or one that cannot be waited
+                for.
         """
         if (
             error is not None
@@ -192,7 +197,10 @@ class BoundedRetry(GithubRetry):
 
 
 class _Requester(Requester):
-    """PyGithub's requests, each of which ends in an object or list of objects, in nothing, or in an error."""
+    """PyGithub's requests.
+
+    Each ends in an object or list of objects, in nothing, or in an error.
+    """
 
     def __init__(self, retry: BoundedRetry, **settings: Any) -> None:
         super().__init__(retry=retry, **settings)
@@ -277,11 +285,14 @@ class Hub:
 
     @cached_property
     def repo(self) -> Repository:
-        """PyGithub's repository, of which nothing is requested, nor of what it gives, before a field is read."""
+        """PyGithub's repository.
+
+        Nothing of it, nor of what it gives, is requested before a field is read.
+        """
         return Repository(self.requester, url=f"/repos/{self.repository}")
 
     def issue(self, number: int) -> Issue:
-        """An issue or pull request, for its comments, labels and events."""
+        """Return an issue or pull request, for its comments, labels and events."""
         return self.repo.get_issue(number)
 
     def close(self) -> None:
@@ -289,7 +300,7 @@ class Hub:
         self.requester.close()
 
     def token_login(self) -> str:
-        """The login that what this token writes appears under.
+        """Return the login that what this token writes appears under.
 
         Asked for once; raises NetworkError.
         """
@@ -306,7 +317,9 @@ class Hub:
                 raise
 
     def call(self, verb: str, path: str, **query: Any) -> Any:
-        """One request that PyGithub has no method for; its answer is JSON, or nothing (None).
+        """One request that PyGithub has no method for.
+
+        Its answer is JSON, or nothing (None).
 
         `path`: from the root of the API with a slash, or from the repository without.
         """
@@ -315,7 +328,10 @@ class Hub:
         return json.loads(text, object_hook=_Answer) if text else None
 
     def download(self, path: str, max_bytes: int) -> bytes:
-        """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
+        """Return the bytes that a path of the repository redirects to.
+
+        At a storage, which is not sent the token.
+        """
         status, headers, _ = self.requester.checked(
             "GET", f"/repos/{self.repository}/{path}"
         )
@@ -327,7 +343,7 @@ class Hub:
         return self.requester.repeated("GET", lambda: self._stored(location, max_bytes))
 
     def _stored(self, location: str, max_bytes: int) -> bytes:
-        """The bytes at an address of the storage."""
+        """Return the bytes at an address of the storage."""
         data = bytearray()
         with requests.Session() as session:
             for scheme in ("https://", "http://"):
@@ -369,7 +385,7 @@ def connect(
     backoff_seconds: float = 0.5,
     login: str = "",
 ) -> Hub:
-    """The repository behind an API; nothing is requested yet.
+    """Return the repository behind an API; nothing is requested yet.
 
     `api_url`: `https://api.github.com`, or a server's `https://HOST/api/v3`;
     `timeout_seconds`: for connecting, and for each silence of the server;
@@ -405,7 +421,7 @@ def connect(
 
 
 def required(value: _Value | None, name: str) -> _Value:
-    """A field that GitHub's documentation promises.
+    """Return a field that GitHub's documentation promises.
 
     Raises Unexpected where PyGithub has None for want of it.
     """
@@ -415,13 +431,13 @@ def required(value: _Value | None, name: str) -> _Value:
 
 
 def in_doubt(error: Exception) -> bool:
-    """True where the request may have been carried out although it looks failed."""
+    """Return whether the request may have been carried out although it looks failed."""
     is_broken = isinstance(error, GithubException) and error.status >= 500
     return is_broken or isinstance(error, _IN_DOUBT) or _is_misread(error)
 
 
 def _is_misread(error: Exception) -> bool:
-    """True where an answer could not be followed.
+    """Return whether an answer could not be followed.
 
     A key that is not PyGithub's is a fault of this program.
     """
@@ -443,7 +459,8 @@ def explain(action: str, permission: str) -> Iterator[None]:
     in a workflow: `pull-requests: write`.
 
     Raises:
-        NetworkError: with the missing permission, where that may be it. The token is in none.
+        NetworkError: with the missing permission, where that may be it. The token is in
+            none.
     """
     # `from None`: the errors of requests carry the request, and with it the token.
     try:
@@ -476,7 +493,7 @@ def _misread(action: str, problem: str) -> NetworkError:
 
 
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
-    """Return the error of a request that GitHub refused, in words that say what to do."""
+    """Return the error of a refused request, in words that say what to do."""
     status = error.status
     message = _full_message(error)
     if status == 403 and _LOCKED.search(message):
@@ -535,7 +552,7 @@ def _detail(entry: Any) -> str:
 
 
 def _is_rate_limit(error: GithubException) -> bool:
-    """True where the request can succeed later, and lacks no permission."""
+    """Return whether the request can succeed later, and lacks no permission."""
     headers = error.headers or {}
     exhausted = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
     is_limit = isinstance(

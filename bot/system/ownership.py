@@ -13,7 +13,9 @@ from pathlib import Path
 
 
 def give_to_owner(workspace: Path, paths: Iterable[Path]) -> None:
-    """Give what root owns at these paths to the owner of the workspace, without following a link.
+    """Give what root owns at these paths to the owner of the workspace.
+
+    Without following a link.
 
     Paths elsewhere are left alone, as is everything where this process is not root or
     root owns the workspace.

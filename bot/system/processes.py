@@ -88,7 +88,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """True for exit code 0."""
+        """Return True for exit code 0."""
         return self.exit_code == 0
 
 
@@ -125,7 +125,10 @@ class Meter:
 
 
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a child: where programs are, and `extra`; never a token of GitHub."""
+    """Return the environment of a child: where programs are, and `extra`.
+
+    Never a token of GitHub.
+    """
     environment = {
         name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
     }
@@ -149,7 +152,7 @@ class Guard:
         self._patience_seconds = _PATIENCE_SECONDS
 
     def begin(self, start: Callable[[], _Child]) -> _Child:
-        """Start a child that leads a session of its own, which is ended with this process."""
+        """Start a child that leads its own session, which is ended with this process."""
         with self._lock:
             if sys.platform == "linux":
                 ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -159,7 +162,7 @@ class Guard:
             return child
 
     def ended(self, child: _Child) -> Ended | None:
-        """How the child ended; None while it runs."""
+        """Return how the child ended; None while it runs."""
         with self._lock:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if not pid:
@@ -178,7 +181,10 @@ class Guard:
         return ended
 
     def clear(self) -> None:
-        """End all strays, whatever they start meanwhile; raises StrayProcess where some live on."""
+        """End all strays, whatever they start meanwhile.
+
+        Raises StrayProcess where some live on.
+        """
         deadline = time.monotonic() + self._patience_seconds
         while strays := self._kill_strays():
             if time.monotonic() > deadline:
@@ -193,7 +199,10 @@ class Guard:
             time.sleep(_END_SECONDS)
 
     def end_all(self) -> None:
-        """End children and strays alike, when nothing else is to be run; raises StrayProcess."""
+        """End children and strays alike, when nothing else is to be run.
+
+        Raises StrayProcess.
+        """
         with self._lock:
             for child in self.alive:
                 _kill_group(child)
@@ -400,7 +409,7 @@ class Worker:
     def ask(
         self, line: str | None, cancel: Cancel, timeout_seconds: float = 120
     ) -> str | None:
-        """The answer to `line` (to nothing: its greeting).
+        """Return the answer to `line` (to nothing: its greeting).
 
         None where it died or did not answer in time.
         """

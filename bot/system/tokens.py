@@ -1,4 +1,7 @@
-"""Tokens in the environment: no child gets one, and a command that compiles on GitHub Actions refuses one."""
+"""Find tokens in the environment.
+
+No child gets one, and a command that compiles on GitHub Actions refuses one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ _INPUT_PREFIX = "INPUT_"
 
 
 def is_token(name: str) -> bool:
-    """Return True for a variable with a token of GitHub, or with what the runner gives to actions alone."""
+    """Return True for a variable with a token of GitHub, or a secret of the runner.
+
+    The runner gives some variables to actions alone.
+    """
     upper = name.upper()
     return upper in _TOKENS or upper.startswith(_RUNNER_PREFIX)
 
