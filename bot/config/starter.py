@@ -1,4 +1,6 @@
-"""Find the models and the compiler pin of a repository, and write its first configuration.
+"""Find the models and the compiler pin of a repository, and configure it.
+
+That writes its first configuration.
 
 File names are relative to the top of the repository, with slashes.
 """

@@ -229,7 +229,10 @@ _SET_HERE = {
     **dict.fromkeys(("--iree-parameter-export", "--iree-parameter-splat"), _PARAMETERS),
     **dict.fromkeys(("--iree-parameter-encoder-output-file",), _PARAMETERS),
 }
-"""Options of IREE's that this program gives itself, or that leave no artifact → what to do instead."""
+"""Option of IREE's that cannot be given → what to do instead.
+
+This program gives it itself, or it leaves no artifact.
+"""
 
 
 def unfit_for_iree(flag: str) -> tuple[str, str] | None:

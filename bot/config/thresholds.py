@@ -1,4 +1,6 @@
-"""The `thresholds` of a configuration as rules; those that cannot mean what they say are refused.
+"""Read the `thresholds` of a configuration as rules.
+
+Those that cannot mean what they say are refused.
 
 That is: wrong units, unknown metrics, contradictions, and rules that nothing can reach.
 """

@@ -1,4 +1,6 @@
-"""Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
+"""Read amounts and percentages as people write them, exactly.
+
+Such as `4KiB`, `1.5%`, `120` and `500ms`.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions
 go through `Fraction`, never through a float: `0.1MiB` is refused, not rounded, because

@@ -1,4 +1,6 @@
-"""Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
+"""Read a YAML file strictly, and keep its line numbers.
+
+UTF-8, one document, no anchors, tags or double keys.
 
 Configuration may come from a pull request, so nothing in it is executed or expanded:
 the YAML nodes are turned into plain values here. What YAML 1.1 and 1.2 do not read

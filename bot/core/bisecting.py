@@ -1,4 +1,4 @@
-"""Bisection as values and rules: what is bad, which candidate to look at next, and what the looks say together.
+"""Bisect by values and rules: what is bad, and which candidate to look at next.
 
 In prose:
 
@@ -84,7 +84,9 @@ class Bracket(NamedTuple):
 
 
 def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
-    """Where good turns to bad among `count` candidates, of which the first is good and the last is bad.
+    """Find where good turns to bad among `count` candidates.
+
+    The first one is good, and the last one is bad.
 
     `judge`: looks at one of the candidates between; is asked at most once for each.
     """

@@ -1,4 +1,7 @@
-"""The run context: what an event asks for, as one value from which everything else follows."""
+"""The run context: what an event asks for, as one value.
+
+Everything else follows from it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two snapshots, cell by cell, where a compiler does not always repeat itself, too.
+"""Compare two snapshots cell by cell, also those of non-deterministic compilers.
 
 Two outcomes of one command are proof of that, whoever saw them: the same side in
 several compiles, or both sides of a comparison where compiler, model and flags are the
@@ -289,7 +289,7 @@ class CellDelta(Small, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Return whether ranges leave open whether a number that repeats elsewhere grew or shrank."""
+        """Return whether ranges leave open if a deterministic number grew or shrank."""
         return self.unstable and any(metric.is_open for metric in self.metrics.values())
 
     @property

@@ -1,4 +1,4 @@
-"""The weekly summary: the builds of a branch whose code grew most over a long time, and why."""
+"""The weekly summary: the builds whose code grew most over a long time, and why."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Each says less of its members than the one before.
 
 FoldKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FOLD_KINDS)})\Z")]
 FAILED = "failed"
-"""The state of a cell whose own artifact could not be measured, or whose program could not be read.
+"""The state of a cell whose artifact or program could not be read.
 
 `note` says why.
 """

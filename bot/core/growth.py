@@ -1,4 +1,6 @@
-"""How a value grows with the number of a model's layers: the exponent of a power law, fitted by least squares.
+"""Fit how a value grows with the number of a model's layers.
+
+The fit is the exponent of a power law, by least squares.
 
 The fit is linear regression of logarithms: `log value = constant + exponent * log
 layers`. Its interval holds the true exponent with 95 % probability, if the logarithms

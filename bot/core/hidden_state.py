@@ -1,4 +1,6 @@
-"""A value as one hidden line of Markdown: what a comment or an issue remembers for the runs that come after.
+"""Write and read a value as one hidden line of Markdown.
+
+A comment or an issue remembers it for the runs that come after.
 
 The line is `<!-- code-size-bot-state:1:DATA -->`. DATA is the JSON of the value,
 through zlib, in the standard base64 alphabet. That has neither `-` nor `>`, so nothing

@@ -143,7 +143,7 @@ class _Headed(msgspec.Struct):
 def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str
 ) -> None:
-    """Raise InputError for text of another schema, and for a key that stands twice in one object."""
+    """Raise InputError for text of another schema, and for a repeated key of an object."""
     actual = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
     if actual != schema:
         actual_text = (

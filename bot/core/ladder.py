@@ -1,4 +1,6 @@
-"""The ladder of one dispatch: its code bytes with base's IR up to a phase and head's compiler from there on.
+"""The ladder of one dispatch: its code bytes in experiments that mix both sides.
+
+Each experiment has base's IR up to a phase and head's compiler from there on.
 
 Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone,
 so that the difference of their bytes is what this phase did. The differences sum to

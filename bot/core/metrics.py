@@ -1,4 +1,6 @@
-"""The one table of metrics, in the order in which they are shown: a new one is a row here, and what reads its value.
+"""The table of metrics, in the order in which they are shown.
+
+A new one is a row here, and what reads its value.
 
 `configs/schema.json` and `docs/metrics.md` are made from it (`UPDATE_GOLDENS=1` writes
 them).

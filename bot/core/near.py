@@ -25,7 +25,10 @@ def near_or_known(
 def nearest(
     typed: str, names: Iterable[str], short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names that are most like a selector, or begin like it, the best first."""
+    """Return the names that are most similar to a selector, best first.
+
+    Or begin like it.
+    """
     word = typed.strip("*?").lower()
     meant = dict[str, list[str]]()
     for name in names if word else ():

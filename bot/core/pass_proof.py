@@ -1,4 +1,6 @@
-"""The proof of an MLIR pass: head's passes run on base's IR from a cut on, and bytes are counted.
+"""Prove an MLIR pass: head's passes run on base's IR from a cut on.
+
+The bytes are counted.
 
 The bytes before and after a pass differ by what this pass carries. Only the MLIR part of a ladder
 is divided.

@@ -660,7 +660,7 @@ def is_local(reason: str) -> bool:
 
 
 def lasts(cell: Cell) -> bool:
-    """Return whether the cell says nothing but what its compiler, its model and its flags decide."""
+    """Return whether the cell depends on its compiler, its model and its flags alone."""
     failure = cell.failure
     if failure and (
         failure.stage == "timeout"

@@ -1,4 +1,6 @@
-"""What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
+"""What a model's target-independent IR says of its dispatches.
+
+It is kept small enough to live in a baseline.
 
 Digests stand for texts: two executables of equal `source` have the same IR up to names
 and SSA numbering.

@@ -1,4 +1,6 @@
-"""The experiment on a program whose dispatch regions differ: which phase and which pass of the compiler forms them.
+"""The experiment on a program whose dispatch regions differ.
+
+It finds which phase and which pass of the compiler forms them.
 
 The IR of base goes up to a phase, and head's compiler goes on from there. The phase
 whose IR takes base's regions along forms them. Within this phase, base's passes go

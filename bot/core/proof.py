@@ -120,7 +120,10 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 
 
 class PhaseProof(Record, frozen=True, omit_defaults=True):
-    """What the ladder of one dispatch says of one phase: the change with base's output of this phase in head."""
+    """What the ladder of one dispatch says of one phase.
+
+    The change with base's output of this phase in head.
+    """
 
     status: str
     moved_bytes: Amount | None = None

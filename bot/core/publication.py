@@ -1,4 +1,6 @@
-"""What is published beside the files: what is accepted, the check run, what a comment remembers, and when there is one.
+"""Decide what is published beside the files.
+
+That is what is accepted, the check run, what a comment remembers, and when there is one.
 
 A person with write access accepts a failing finding as it is measured, and no further.
 An acceptance is bound to what its author saw: the value of each, and for a cell's state

@@ -52,7 +52,7 @@ def is_count(value: object) -> TypeGuard[int]:
 
 
 class Spread(NamedTuple):
-    """All that the same command gave, where the compiler does not repeat itself: the ends differ."""
+    """A range of all that the same non-deterministic command gave: the ends differ."""
 
     low: int
     high: int

@@ -75,7 +75,7 @@ def deal(
 def shard(
     cells: Sequence[PlannedCell], index: int, count: int
 ) -> tuple[PlannedCell, ...]:
-    """Return the part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
+    """Return the cells that shard `index` (from 1) of `count` measures, dealt out by size."""
     if not 1 <= index <= count:
         raise UsageError(
             f"shard {index} of {count} does not exist",

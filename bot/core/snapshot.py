@@ -1,4 +1,6 @@
-"""A snapshot: all cells of one side, and its JSON: sorted, without times and absolute paths.
+"""A snapshot of all cells of one side, and its JSON.
+
+The JSON is sorted, and has no times and no absolute paths.
 
 Read again it is equal.
 """

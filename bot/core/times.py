@@ -1,4 +1,6 @@
-"""Where the time of a compile goes: wall times by phase and by pass, of one compile of its own.
+"""Where the time of a compile goes, by phase and by pass.
+
+Wall times, of one compile of its own.
 
 These times differ from run to run, and other load on the machine adds to them.
 """

@@ -190,7 +190,10 @@ class Parting:
 
     @property
     def shown(self) -> list[int]:
-        """Places of the rows whose difference is not the one of the row shown before, `at` among them."""
+        """Places of the rows with another difference than the row shown before.
+
+        `at` is among them.
+        """
         places, last = list[int](), tuple[object, ...]()
         for place, row in enumerate(self.rows):
             summary = (

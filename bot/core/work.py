@@ -1,4 +1,6 @@
-"""What compiles and traces are reckoned to cost: counted from what an artifact holds, never timed.
+"""Estimate the cost of compiles and traces.
+
+It is counted from what an artifact holds, never timed.
 
 Budgets count this work, so that the same inputs get the same rechecks and traces on a
 fast machine and on a slow one. One unit is about a millisecond of CPU time on one

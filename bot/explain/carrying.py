@@ -1,4 +1,6 @@
-"""What the experiments on one dispatch say of its cause: which phase carries its change, and what that refutes.
+"""Say what the experiments on one dispatch say of its cause.
+
+They show which phase carries its change, and what that refutes.
 
 The first phase, setting or pass in which the sides differ is a correlation. A ladder
 (`bot.core.ladder`) and the proof of a configuration (`bot.core.proof`) are experiments,

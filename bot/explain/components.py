@@ -1,4 +1,4 @@
-"""How much of a cell each part of the model has: dispatch sites, code and stack, summed over its dispatches.
+"""Sum dispatch sites, code and stack of a cell by parts of the model.
 
 Parts have names of the model's own locations. Both sides share one naming, made of all
 places of both, so that a part has the same name on either side.

@@ -1,4 +1,6 @@
-"""The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
+"""Match the entry points of two sides, in passes from strict to loose.
+
+Each pass is one key function with its reason.
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of
 all that follow it.
@@ -87,7 +89,7 @@ def describe(dispatch: Dispatch) -> str:
 
 
 def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
-    """Return the digest is of the code up to names.
+    """Return the code's digest, which is up to names, with the kind and the source.
 
     So that its size, which may be of a longer name, says no more.
     """

@@ -49,7 +49,8 @@ class Compared:
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
-    # base_census, head_census: what their sites launch; nothing where either program is not known or
+    # base_census, head_census: what their sites launch; nothing where either program is
+    # not known or
     # both are the same, as far as their digests tell
     base_census: Census
     head_census: Census

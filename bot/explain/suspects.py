@@ -1,4 +1,6 @@
-"""From a root cause to the compiler's commits that touched the file of its pass, or of what chooses configurations.
+"""Find the compiler's commits that may have made a root cause.
+
+They touched the file of its pass, or of what chooses configurations.
 
 Such a commit is a *suspect*, never a cause: that it touched the file and speaks of what
 changed proves nothing.

@@ -165,7 +165,9 @@ def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
 
 
 def _structure(lines: Iterable[_Line]) -> Iterator[str]:
-    """Yield the executable without values of constants, static shapes and offsets, its names numbered in order.
+    """Yield the executable without values of constants, static shapes and offsets.
+
+    Its names are numbered in order.
 
     Constants are written where they are used: sharing one among uses of equal value,
     and their order, say nothing.

@@ -1,4 +1,6 @@
-"""Which models were edited, and how: operations that came and went, and in which of the model's components.
+"""Find which models were edited, and how.
+
+That is which operations came and went, and in which of the model's components.
 
 Told by the programs that one compiler read out of both texts: another one may read the
 same text differently. They are those of one target, the same command on both sides

@@ -1,4 +1,6 @@
-"""Snapshots on an orphan branch of the repository itself: the store on GitHub, which many jobs write at once.
+"""Store snapshots on an orphan branch of the repository itself.
+
+That is the store on GitHub, which many jobs write at once.
 
 A writer never overwrites another: where one was faster, it fetches again, puts its file
 on top and pushes anew. The first writer of a week rewrites the branch without what the

@@ -1,4 +1,6 @@
-"""A program that a repository names, in a folder at one fixed path, and with nothing else that can be taken from it.
+"""Run a program that a repository names, confined to one folder.
+
+The folder is at one fixed path. All else that can be taken from the program is taken.
 
 Paths go into what compilers write, so that the folder is at the same place in every
 run. Where the kernel lets us, the program has namespaces of its own: no network, no

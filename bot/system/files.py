@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and temporary directories that end with their process.
+"""Write files whole or not at all, in directories that end with their process.
 
 What is written is open to other users whatever the umask: a later step of a job
 archives the cache as another user. A temporary directory is locked by the process that

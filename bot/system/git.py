@@ -225,7 +225,9 @@ class Git:
         )
 
     def resolve(self, ref: str) -> str | None:
-        """Return the full SHA of the commit that `ref` names here, else at origin (and then fetched).
+        """Return the full SHA of the commit that `ref` names here, else at origin.
+
+        A commit of origin is fetched.
 
         None for no such ref.
 
@@ -337,7 +339,9 @@ class Git:
         return self("config", "--get", "remote.origin.url").ok
 
     def address_beside_origin(self, repository: str) -> str:
-        """Return the address of `owner/name` on the server of `origin`, in the form of origin's own address.
+        """Return the address of `owner/name` on the server of `origin`.
+
+        In the form of origin's own address.
 
         Raises InputError where origin has no address of that form.
         """

@@ -1,4 +1,6 @@
-"""The connection to GitHub: PyGithub's own objects for one repository and one token, and its errors as one line each.
+"""Connect to GitHub: PyGithub's own objects for one repository and one token.
+
+Each of its errors is one line.
 
 PyGithub builds its objects without looking, so what comes back is looked at here,
 before it does. The token goes to the API's own address only; an archive is fetched from
@@ -122,7 +124,7 @@ _BROKE_OFF = (ChunkedEncodingError, ContentDecodingError, _CutOff)
 
 
 class BoundedRetry(GithubRetry):
-    """`GithubRetry` that repeats no write which may have been carried out, and that never waits for long.
+    """`GithubRetry` that repeats no write which may have been done, and never waits long.
 
     GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with
     Retry-After ("Rate limits for the REST API"): then every request is sent again, if
@@ -209,7 +211,9 @@ class _Requester(Requester):
     def requestJson(  # noqa: N802
         self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
-        """Status, headers (with names in lower case) and text, which is JSON of the form above, or empty.
+        """Return status, headers and text of an answer.
+
+        Names of headers are in lower case; the text is JSON of the form above, or empty.
 
         Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what
         `requests` and urllib3 raise.

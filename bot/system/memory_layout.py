@@ -1,4 +1,6 @@
-"""The addresses of a compiler's memory: its output may depend on them, and Linux chooses them anew for every process.
+"""Choose the addresses of a compiler's memory.
+
+Its output may depend on them, and Linux chooses them anew for every process.
 
 Compiles run without that randomness where the kernel allows it (a container's default
 seccomp profile does not), so that the same command gives the same artifact, run after
@@ -50,7 +52,7 @@ def fixed_addresses() -> Iterator[bool]:
 
 
 def placed(argv: Sequence[str], layout: int) -> list[str]:
-    """Return the command that runs `argv` with its memory at the addresses of one of LAYOUTS layouts.
+    """Return the command that runs `argv` with one of LAYOUTS memory layouts.
 
     0 is the usual one.
     """

@@ -1,4 +1,4 @@
-"""Files that root writes into somebody else's folder: they are given to the owner of the folder.
+"""Give files that root writes into somebody else's folder to its owner.
 
 The action's container runs as root. On a self-hosted runner the workspace belongs to
 another user, whose next job could neither change nor remove what root left there.

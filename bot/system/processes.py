@@ -1,4 +1,6 @@
-"""The only module that spawns processes: one at a time to its end, or a worker that answers line by line.
+"""Start processes; no other module does.
+
+A process runs to its end, or is a worker that answers line by line.
 
 Every child leads a process group of its own, sees a scrubbed environment, and is gone
 when its call returns, whatever happened: a timeout, Ctrl-C, or a diagnostic of 100 MB

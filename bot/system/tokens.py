@@ -24,7 +24,9 @@ def is_token(name: str) -> bool:
 
 
 def require_no_token(environ: Mapping[str, str]) -> None:
-    """Raise UsageError where GitHub Actions gave a token to a command that is about to run compilers.
+    """Raise UsageError where a command that will run compilers has a token.
+
+    GitHub Actions gave it.
 
     A compiler runs as the same user as this program, so that it could use the token. At
     a terminal the token is the user's own.

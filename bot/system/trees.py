@@ -1,4 +1,4 @@
-"""Folders that an untrusted program filled: followed and removed whatever it left in them.
+"""Follow and remove folders that an untrusted program filled, whatever it left.
 
 A program can nest folders deeper than Python can recurse, lock them, and name files in
 bytes that are not UTF-8.
