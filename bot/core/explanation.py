@@ -109,10 +109,8 @@ class PassChange(Record, frozen=True):
         if not self.operations or not self.more:
             return operations
         noun = "operation" if abs(self.more) == 1 else "operations"
-        return (
-            f"{abs(self.more):,} {noun} {'more' if self.more > 0 else 'fewer'}"
-            f" ({operations})"
-        )
+        direction = "more" if self.more > 0 else "fewer"
+        return f"{abs(self.more):,} {noun} {direction} ({operations})"
 
 
 PASS_OPERATIONS = 8
@@ -163,8 +161,11 @@ class ComponentDelta(Record, frozen=True):
 
     def change(self, field: str) -> int:
         """Head − base; 0 where either is not known."""
-        base, head = self.base.get(field), self.head.get(field)
-        return 0 if base is None or head is None else head - base
+        base = self.base.get(field)
+        head = self.head.get(field)
+        if base is None or head is None:
+            return 0
+        return head - base
 
 
 class Explanation(Small, frozen=True):
@@ -211,10 +212,9 @@ class Explanation(Small, frozen=True):
 
         Where none did, that of the dispatch that changed most.
         """
-        named = [part.name for part in self.components] or [
-            delta.component for delta in self.dispatches
-        ]
-        return named[0] if named else None
+        if self.components:
+            return self.components[0].name
+        return self.dispatches[0].component if self.dispatches else None
 
 
 class Tally(
@@ -381,11 +381,9 @@ def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
         or head.code_bytes is None
     ):
         return 0
-    return (
-        0
-        if code_differs(base, head) is not False
-        else head.code_bytes - base.code_bytes
-    )
+    if code_differs(base, head) is not False:
+        return 0
+    return head.code_bytes - base.code_bytes
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:
@@ -396,12 +394,17 @@ def moved_bytes(delta: DispatchDelta) -> int | None:
     Of one that a side alone has, the whole executable where it has one of its own.
     """
     if delta.base is None or delta.head is None:
-        sizes = [whole_bytes(delta.base), whole_bytes(delta.head)]
-    elif code_differs(delta.base, delta.head) is False:
+        return _change(whole_bytes(delta.base), whole_bytes(delta.head))
+    if code_differs(delta.base, delta.head) is False:
         return 0  # its names alone may be longer
-    else:
-        sizes = [delta.base.code_bytes, delta.head.code_bytes]
-    return None if sizes[0] is None or sizes[1] is None else sizes[1] - sizes[0]
+    return _change(delta.base.code_bytes, delta.head.code_bytes)
+
+
+def _change(base_bytes: int | None, head_bytes: int | None) -> int | None:
+    """Return head − base; None where either is not known."""
+    if base_bytes is None or head_bytes is None:
+        return None
+    return head_bytes - base_bytes
 
 
 def whole_bytes(row: Dispatch | None) -> int | None:
@@ -416,8 +419,6 @@ def whole_bytes(row: Dispatch | None) -> int | None:
 
 def code_change(delta: DispatchDelta) -> int | None:
     """Head − base; all of it where a side does not have the dispatch at all."""
-    base_bytes, head_bytes = (
-        0 if dispatch is None else dispatch.code_bytes
-        for dispatch in (delta.base, delta.head)
-    )
-    return None if base_bytes is None or head_bytes is None else head_bytes - base_bytes
+    base_bytes = 0 if delta.base is None else delta.base.code_bytes
+    head_bytes = 0 if delta.head is None else delta.head.code_bytes
+    return _change(base_bytes, head_bytes)

@@ -287,19 +287,14 @@ def select(
 
     A glob that matches nothing is an error.
     """
-    model_names, target_names = (
-        [model.name for model in models],
-        [target.name for target in targets],
-    )
-    short = short_names(
-        target_names, {target.name: target.backend for target in targets}
-    )
+    model_names = [model.name for model in models]
+    backends = {target.name: target.backend for target in targets}
+    target_names = [target.name for target in targets]
+    short = short_names(target_names, backends)
     require_matches(model_names, model_globs, "model")
     require_matches(target_names, selectors=target_globs, noun="target", short=short)
-    kept_models, kept_targets = (
-        kept(model_names, model_globs),
-        kept(target_names, target_globs, short),
-    )
+    kept_models = kept(model_names, model_globs)
+    kept_targets = kept(target_names, target_globs, short)
     return (
         tuple(model for model in models if model.name in kept_models),
         tuple(target for target in targets if target.name in kept_targets),
@@ -319,35 +314,21 @@ def narrowed(
     """
     if not (model_globs or target_globs):
         return dict(sides)
-    models = sorted(
-        {
-            name
-            for side in sides.values()
-            for name in (*side.models, *(c.key.model for c in side.cells))
-        }
-    )
-    targets = sorted(
-        {
-            name
-            for side in sides.values()
-            for name in (*side.targets, *(c.key.target for c in side.cells))
-        }
-    )
-    short = short_names(
-        targets,
-        {
-            name: backend
-            for side in sides.values()
-            for name, backend in side.targets.items()
-        },
-    )
+    model_names = set[str]()
+    backends = dict[str, str]()
+    target_names = set[str]()
+    for side in sides.values():
+        backends |= side.targets
+        model_names.update(side.models, (cell.key.model for cell in side.cells))
+        target_names.update(side.targets, (cell.key.target for cell in side.cells))
+    models = sorted(model_names)
+    targets = sorted(target_names)
+    short = short_names(targets, backends)
     if must_match:
         require_matches(models, model_globs, "model")
         require_matches(targets, selectors=target_globs, noun="target", short=short)
-    chosen_models, chosen_targets = (
-        kept(models, model_globs),
-        kept(targets, target_globs, short),
-    )
+    chosen_models = kept(models, model_globs)
+    chosen_targets = kept(targets, target_globs, short)
 
     def part(side: Snapshot) -> Snapshot:
         cells = (cell for cell in side.cells if cell.key.model in chosen_models)

@@ -71,35 +71,34 @@ def spread(values: Iterable[int]) -> Value:
 
 def ends(value: int | Spread) -> tuple[int, int]:
     """Return the smallest and the largest that it may be."""
-    return (value.low, value.high) if isinstance(value, Spread) else (value, value)
+    if isinstance(value, Spread):
+        return value.low, value.high
+    return value, value
 
 
 def difference(base: Value, head: Value) -> Value:
     """Head − base, for all that they may be; None where either is not known."""
     if base is None or head is None:
         return None
-    (base_low, base_high), (low, high) = ends(base), ends(head)
-    return spread((low - base_high, high - base_low))
+    base_low, base_high = ends(base)
+    head_low, head_high = ends(head)
+    return spread((head_low - base_high, head_high - base_low))
 
 
 def total(values: Iterable[int | Spread]) -> Value:
     """Return the sum, for all that they may be; None of none."""
     pairs = [ends(value) for value in values]
-    return (
-        spread((sum(low for low, _ in pairs), sum(high for _, high in pairs)))
-        if pairs
-        else None
-    )
+    if not pairs:
+        return None
+    return spread((sum(low for low, _ in pairs), sum(high for _, high in pairs)))
 
 
 def largest(values: Iterable[int | Spread]) -> Value:
     """Return the largest of all, for all that they may be; None of none."""
     pairs = [ends(value) for value in values]
-    return (
-        spread((max(low for low, _ in pairs), max(high for _, high in pairs)))
-        if pairs
-        else None
-    )
+    if not pairs:
+        return None
+    return spread((max(low for low, _ in pairs), max(high for _, high in pairs)))
 
 
 def lowest(value: Value) -> int | None:
@@ -119,4 +118,6 @@ def certain(change: Value) -> int | None:
     """
     if change is None or isinstance(change, int):
         return change
-    return change.low if change.low > 0 else change.high if change.high < 0 else None
+    if change.low > 0:
+        return change.low
+    return change.high if change.high < 0 else None

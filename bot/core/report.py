@@ -203,7 +203,7 @@ def _dispatch(delta: DispatchDelta) -> dict[str, Any]:
 
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
-    return {
+    row = {
         **_flat(
             root,
             "total",
@@ -222,12 +222,10 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
         "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
         "proof": root.proof,
         **filled(parts=root.parts),
-        **(
-            {"suspects": root.suspects, "looked_up": root.looked_up}
-            if root.looked_up
-            else {}
-        ),
     }
+    if root.looked_up:
+        row |= {"suspects": root.suspects, "looked_up": root.looked_up}
+    return row
 
 
 # What is read of it: what `explain` tells of a cell.

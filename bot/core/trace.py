@@ -219,12 +219,10 @@ def operation_words(
         f"{name} {count:+,}".replace("-", "−")
         for name, count in list(differences.items())[:limit]
     ]
+    text = ", ".join(phrases)
     remaining = max(0, len(differences) - limit) + (unlisted or 0)
-    suffix = (
-        f" and {remaining} more"
-        if remaining and unlisted is not None
-        else " and more"
-        if remaining
-        else ""
-    )
-    return ", ".join(phrases) + suffix
+    if not remaining:
+        return text
+    if unlisted is None:
+        return f"{text} and more"
+    return f"{text} and {remaining} more"

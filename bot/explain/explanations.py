@@ -392,12 +392,9 @@ def _made_late(match: Match, compared: Compared) -> str:
     rows = [(side, row) for side, row in sides if row is not None]
     if not any(side.is_late(row) for side, row in rows):
         return ""
-    is_encoding = all(row.kind == "encode" for _, row in rows)
-    description = (
-        "it changes the encoding of a tensor"
-        if is_encoding
-        else "the compiler makes it after it forms dispatches"
-    )
+    description = "the compiler makes it after it forms dispatches"
+    if all(row.kind == "encode" for _, row in rows):
+        description = "it changes the encoding of a tensor"
     if match.base is None:
         return f"{description}, and only head has it"
     if match.head is None:
@@ -409,23 +406,27 @@ def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
     base, head = delta.base, delta.head
     if base is None or head is None:
         return ""
-    same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
-    note = f"the same {same}, different code"
     if strategy_differs(base, head):
         note = "different code, and a different configuration that does not make it"
+    else:
+        note = f"the same {_same_part(compared)}, different code"
     if rebound(compared, base, head):
         return f"{note}, {REBOUND}"
     carried = carried_words(delta)
     if carried:
         note = f"{note}; {carried}"
     passed, untraced = traced
-    if passed is not None:
-        joint = ";" if carried else ":"
-        return (
-            f"{note}{joint} {passed.name}:"
-            f" {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
-        )
-    return f"{note}; {untraced}" if untraced else note
+    if passed is None:
+        return f"{note}; {untraced}" if untraced else note
+    joint = ";" if carried else ":"
+    operations = operation_words(passed.operations, _NAMED, passed.others)
+    return f"{note}{joint} {passed.name}: {operations or OTHER_TYPES}"
+
+
+def _same_part(compared: Compared) -> str:
+    if is_opaque(compared.head):
+        return opaque_source(compared)
+    return "configuration"
 
 
 def explanations(

@@ -579,13 +579,12 @@ def _example(member: _Member) -> Example:
             change_bytes=change_bytes,
             note=delta.what,
         )
-    base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
     return Example(
         key=key,
         dispatch=delta.name,
         component=delta.component,
-        base_bytes=base,
-        head_bytes=head,
+        base_bytes=delta.base.code_bytes if delta.base else None,
+        head_bytes=delta.head.code_bytes if delta.head else None,
         change_bytes=change_bytes,
         note=delta.note,
     )
