@@ -531,9 +531,9 @@ def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
     Raises ConfigError where what was named is not there.
     """
     if path is None:
-        found = find_config(Path.cwd())
-        say(f"configuration: {found or 'the packaged suite'}")
-        return found
+        nearest_path = find_config(Path.cwd())
+        say(f"configuration: {nearest_path or 'the packaged suite'}")
+        return nearest_path
     if str(path) in SUITES and not path.is_file():
         file = SUITES[str(path)]
         return configs_dir() / file if file else None

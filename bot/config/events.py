@@ -116,7 +116,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     if not event:
         return RunContext("nothing", "this is not a run of GitHub Actions")
     env = Document(environ, "environment")
-    known = RunContext(
+    base_context = RunContext(
         "nothing",
         "",
         event=event,
@@ -131,7 +131,9 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
         for kind in ("API", "SERVER")
     )
     context = replace(
-        known, api_url=api or known.api_url, server_url=server or known.server_url
+        base_context,
+        api_url=api or base_context.api_url,
+        server_url=server or base_context.server_url,
     )
     rule = _RULES.get(event)
     if rule is None:

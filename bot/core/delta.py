@@ -494,9 +494,9 @@ def _noisy(
         has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
     sizes = ", ".join(
-        f"on {side} {_sizes(given)}"
-        for side, given in zip(("base", "head"), outcomes, strict=True)
-        if len(given) > 1
+        f"on {side} {_sizes(side_outcomes)}"
+        for side, side_outcomes in zip(("base", "head"), outcomes, strict=True)
+        if len(side_outcomes) > 1
     )
     noise = f"non-deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)

@@ -186,10 +186,10 @@ def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
     for group in series(study):
         cells = [_cells_of(variant) for variant in group]
         for key in study.keys:
-            found = [by_key.get(key) for by_key in cells]
-            if any(found):
+            series_cells = [by_key.get(key) for by_key in cells]
+            if any(series_cells):
                 result += (
-                    _grown(key, column=column, group=group, cells=found)
+                    _grown(key, column=column, group=group, cells=series_cells)
                     for column in columns
                 )
     return tuple(result)

@@ -74,13 +74,13 @@ class Reading(Small, frozen=True):
 
         Raises ValueError where the labels claim more than there is.
         """
-        rest = self.size_bytes - sum(self.parts.values())
-        if rest < 0 or min(self.parts.values(), default=0) < 0:
+        unlabelled_bytes = self.size_bytes - sum(self.parts.values())
+        if unlabelled_bytes < 0 or min(self.parts.values(), default=0) < 0:
             raise ValueError(
                 f"{self.format}: parts {dict(self.parts)} are larger than the whole of"
                 f" {self.size_bytes} bytes"
             )
-        structs.force_setattr(self, "unattributed_bytes", rest)
+        structs.force_setattr(self, "unattributed_bytes", unlabelled_bytes)
 
 
 class Reader(NamedTuple):

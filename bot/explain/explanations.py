@@ -652,19 +652,19 @@ def _text_parts(
     """
     taken_bytes = sum(map(_bytes_around, explanation.dispatches))
     outside_bytes = text_bytes + taken_bytes
-    taken = PartDelta("container", TAKEN, -taken_bytes)
+    taken_part = PartDelta("container", TAKEN, -taken_bytes)
     if any(not cell.dispatches and unnamed_bytes(cell) for cell in (base, head)):
-        return [PartDelta(UNKNOWN, _UNNAMED_CODE, outside_bytes), taken]
+        return [PartDelta(UNKNOWN, _UNNAMED_CODE, outside_bytes), taken_part]
     rows = (*base.dispatches, *head.dispatches)
     if any(row.code_bytes is None for row in rows):
-        return [PartDelta(UNKNOWN, _UNKNOWN_CODE, outside_bytes), taken]
+        return [PartDelta(UNKNOWN, _UNKNOWN_CODE, outside_bytes), taken_part]
     renamed_bytes = explanation.renamed_bytes
     for dispatch in explanation.dispatches:
         renamed_bytes += named_bytes(dispatch.base, dispatch.head)
     return [
         PartDelta("container", OUTSIDE, outside_bytes - renamed_bytes),
         PartDelta("container", RENAMED, renamed_bytes),
-        taken,
+        taken_part,
     ]
 
 

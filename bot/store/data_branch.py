@@ -412,11 +412,11 @@ class DataBranch:
                 )
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
-        what = (
+        problem = (
             f"branch {self._branch} could not be pushed: other jobs pushed first,"
             f" {ATTEMPTS} times"
         )
-        raise NetworkError(what, hint="run the job again")
+        raise NetworkError(problem, hint="run the job again")
 
     def _seconds_of(self, commit: str) -> int:
         return int(self.repository.text("show", "--no-patch", "--format=%ct", commit))
@@ -563,8 +563,8 @@ def _section(key: str, value: str) -> str:
 
     `key` is `section.name` or `section.<anything>.name`.
     """
-    section, _, rest = key.partition(".")
-    subsection, _, name = rest.rpartition(".")
+    section, _, setting = key.partition(".")
+    subsection, _, name = setting.rpartition(".")
     escaped = [
         text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         for text in (subsection, value)

@@ -159,10 +159,10 @@ def confined(
         with _place(is_moved_to=True):
             for path in sorted(folder.iterdir()):
                 shutil.move(path, PLACE / path.name)
-            alone = _Bounded(cancel, PLACE)
+            limits = _Bounded(cancel, PLACE)
             outcome = run(
                 limited,
-                cancel=alone,
+                cancel=limits,
                 cwd=PLACE,
                 environment=environment,
                 timeout_seconds=timeout_seconds,
