@@ -1,1 +1,1 @@
-"""What the user and the event say, as values: configuration, events and action inputs."""
+"""Read configuration, events and action inputs as values."""

@@ -1,4 +1,4 @@
-"""The configuration: one YAML file, completed key by key from the packaged default, as one frozen value."""
+"""Read a configuration file, completed key by key from the packaged default."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from bot.config.yaml_file import (
     END,
     Flag,
     Flags,
+    KeyPath,
     Keys,
     Plain,
     Spec,
@@ -64,7 +65,10 @@ SUITES = {
     "triton": "triton/code-size.yml",
     str(PACKAGED): None,
 }
-"""What asks for a packaged suite on a command line → its file; None for the packaged configuration."""
+"""What asks for a packaged suite on a command line → its file.
+
+None for the packaged configuration.
+"""
 _T = TypeVar("_T")
 
 
@@ -174,7 +178,7 @@ class CompilerKeys(Keys, frozen=True):
     head: Spec = ""
     requirements: Annotated[Text, examples("requirements.txt")] = ""
     find_links: Annotated[
-        Text | Annotated[tuple[Text, ...], distinct(least=1)],
+        Text | Annotated[tuple[Text, ...], distinct(minimum=1)],
         examples(
             "https://iree.dev/pip-release-links.html",
             ["https://iree.dev/pip-release-links.html", "wheels"],
@@ -348,9 +352,9 @@ class Configuration(Keys, frozen=True):
             },
         ),
     ] = CompilerKeys()
-    models: Annotated[tuple[Text, ...], distinct(["models/*.mlir"], least=1)] = ()
+    models: Annotated[tuple[Text, ...], distinct(["models/*.mlir"], minimum=1)] = ()
     targets: Annotated[
-        Annotated[tuple[str, ...], distinct(least=1)] | Targets,
+        Annotated[tuple[str, ...], distinct(minimum=1)] | Targets,
         examples(
             ["llvm-cpu-x86_64", "vmvx"],
             {"cuda-sm_86": {"backend": "cuda", "flags": ["--iree-cuda-target=sm_86"]}},
@@ -397,7 +401,7 @@ class Configuration(Keys, frozen=True):
         BaselineChoice, examples({"store": "data-branch", "branch": "code-size-data"})
     ] = BaselineChoice()
     components: Annotated[
-        Mapping[SectionName, Text | Annotated[tuple[Text, ...], distinct(least=1)]],
+        Mapping[SectionName, Text | Annotated[tuple[Text, ...], distinct(minimum=1)]],
         examples(
             {
                 "attention": "*.attention.*",
@@ -406,7 +410,7 @@ class Configuration(Keys, frozen=True):
         ),
     ] = {}
     repeats: Annotated[
-        Mapping[Text, Annotated[tuple[Text, ...], distinct(least=1)]],
+        Mapping[Text, Annotated[tuple[Text, ...], distinct(minimum=1)]],
         examples({"whisper_tiny_encoder_f32": ["llvm-cpu-*"]}),
     ] = {}
 
@@ -449,7 +453,10 @@ class Config(Small, frozen=True):
 
 
 def configs_dir() -> Path:
-    """Where default.yml, schema.json and the default suite are: in an installed package or a checkout."""
+    """Where default.yml, schema.json and the default suite are.
+
+    In an installed package or a checkout.
+    """
     package = Path(__file__).resolve().parents[1]
     places = (package / "_data" / "configs", package.parent / "configs")
     for place in places:
@@ -461,7 +468,10 @@ def configs_dir() -> Path:
 
 
 def is_packaged(model: Path) -> bool:
-    """True for a model of the packaged suite, which a configuration without models has."""
+    """Return True for a model of the packaged suite.
+
+    A configuration without models has these.
+    """
     return model.resolve().is_relative_to(configs_dir().resolve())
 
 
@@ -477,27 +487,27 @@ def packaged_model(name: str) -> Path | None:
 
 
 def config_in(folder: Path) -> str:
-    """The configuration's path below a folder; empty where there is none."""
+    """Return the configuration's path below a folder; empty where there is none."""
     return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")
 
 
-def find_config(here: Path) -> Path | None:
-    """The configuration of a folder, else of the nearest above it in its repository.
+def find_config(directory: Path) -> Path | None:
+    """Return the configuration of a folder, else of the nearest above it in its repository.
 
     Relative to the folder.
     """
     paths = (
-        folder / name for folder in _up_to_top(here) if (name := config_in(folder))
+        folder / name for folder in _up_to_top(directory) if (name := config_in(folder))
     )
-    return next((Path(os.path.relpath(path, here)) for path in paths), None)
+    return next((Path(os.path.relpath(path, directory)) for path in paths), None)
 
 
-def _up_to_top(here: Path) -> list[Path]:
-    """The folder and those above it in its repository.
+def _up_to_top(directory: Path) -> list[Path]:
+    """Return the folder and those above it in its repository.
 
     Itself alone where there is no repository.
     """
-    above = [here, *here.parents]
+    above = [directory, *directory.parents]
     return above[
         : next(
             (
@@ -511,26 +521,29 @@ def _up_to_top(here: Path) -> list[Path]:
 
 
 def top_above(folder: Path) -> Path:
-    """The top of the repository that holds a folder; the folder itself where there is none."""
+    """Return the top of the repository that holds a folder.
+
+    The folder itself where there is none.
+    """
     return _up_to_top(folder.resolve())[-1]
 
 
-def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None:
-    """The configuration that was named, else the one that is found here, which is told.
+def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
+    """Return the configuration that was named, else the one that is found here, which is told.
 
     None for the packaged one.
 
     Raises ConfigError where what was named is not there.
     """
-    if given is None:
-        found = find_config(Path.cwd())
-        say(f"configuration: {found or 'the packaged suite'}")
-        return found
-    if str(given) in SUITES and not given.is_file():
-        file = SUITES[str(given)]
+    if path is None:
+        nearest_path = find_config(Path.cwd())
+        say(f"configuration: {nearest_path or 'the packaged suite'}")
+        return nearest_path
+    if str(path) in SUITES and not path.is_file():
+        file = SUITES[str(path)]
         return configs_dir() / file if file else None
-    if not given.exists():
-        near = [] if given.suffix else nearest(str(given), SUITES)
+    if not path.exists():
+        near = [] if path.suffix else nearest(str(path), SUITES)
         hint = (
             f"without --config it is {' or '.join(CONFIG_NAMES)} if one is there; quick"
             " and full are packaged suites"
@@ -538,9 +551,9 @@ def chosen_config(given: Path | None, say: Callable[[str], None]) -> Path | None
         if near:
             hint = f"did you mean the suite {near[0]}?"
         raise ConfigError(
-            "cannot be read: No such file or directory", where=str(given), hint=hint
+            "cannot be read: No such file or directory", where=str(path), hint=hint
         )
-    return given
+    return path
 
 
 def load_config(path: Path | None = None, *, models: bool = True) -> Config:
@@ -556,86 +569,99 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     there; what matches none is then not refused, either.
     """
     default, packaged = read_configuration(configs_dir() / "default.yml")
-    file, own = (default, packaged) if path is None else read_configuration(path)
-    targets = packaged_targets(default, packaged.targets)
-    is_command = own.compiler.kind == "command"
-    _check_command(file, own)
-    chosen = parse_targets(
+    file, configured = (default, packaged) if path is None else read_configuration(path)
+    default_targets = packaged_targets(default, packaged.targets)
+    is_command = configured.compiler.kind == "command"
+    _check_command(file, configured)
+    targets = parse_targets(
         file,
-        own.targets or tuple(targets),
-        {} if is_command else targets,
+        configured.targets or tuple(default_targets),
+        {} if is_command else default_targets,
         is_command=is_command,
     )
-    judged = (file, own) if own.thresholds else (default, packaged)
-    entry = own.compiler if path else CompilerKeys()
+    entry = configured.compiler if path else CompilerKeys()
     links = _find_links(file, entry)
     command = _command(file, entry) if is_command else None
-    own_ones = command.metrics if command else ()
-    measured = (file, own) if own.models else (default, packaged)
-    paths = (
-        _models(measured[0], measured[1].models, () if is_command else MODEL_SUFFIXES)
-        if models
-        else ()
-    )
+    declared = command.metrics if command else ()
+    suffixes = () if is_command else MODEL_SUFFIXES
+    model_paths: tuple[Path, ...] = ()
+    if models:
+        measured = (file, configured) if configured.models else (default, packaged)
+        model_paths = _models(measured[0], measured[1].models, suffixes)
     within = dict[str, list[str]]()
-    if (
-        models and own.thresholds
-    ):  # rules may be of a longer list, for which those of the packaged suite are known
-        known = [*paths, *_models(default, packaged.models, MODEL_SUFFIXES)]
+    if models and configured.thresholds:
+        # rules may be of a longer list, for which those of the packaged suite are known
+        packaged_models = _models(default, packaged.models, MODEL_SUFFIXES)
         within = {
-            "models": [one.stem for one in known],
-            "targets": [*(one.name for one in chosen), *targets],
+            "models": [model.stem for model in (*model_paths, *packaged_models)],
+            "targets": [*(target.name for target in targets), *default_targets],
         }
+    judged = (file, configured) if configured.thresholds else (default, packaged)
     rules = parse_rules(
         judged[0],
         entries=judged[1].thresholds,
-        own=own_metrics(own_ones),
+        declared=own_metrics(declared),
         within=within,
     )
-    _check_own(file, own_ones, rules)
-    repeats = (own if "repeats" in file.data else packaged).repeats
-    templates = file.path.parent / own.templates if own.templates else None
-    if templates and not templates.is_dir():
-        raise file.error(
-            ("templates",),
-            f"{str(templates)!r} is not a directory",
-            "the path is relative to this file",
-        )
-    globs = {
-        name: (one,) if isinstance(one, str) else one
-        for name, one in own.components.items()
-    }
+    _check_own(file, declared, rules)
+    repeats = (configured if "repeats" in file.data else packaged).repeats
     resolved = {
         "compiler": replace(entry, repository="") if command else entry,
         "places": Places(links, project=entry.package or PROJECT),
         "command": command,
-        "models": paths,
-        "targets": chosen,
+        "models": model_paths,
+        "targets": targets,
         "thresholds": rules,
-        "states": msgspec.to_builtins(own.states),
-        "templates": templates,
-        "components": tuple(
-            (name, glob) for name, listed in globs.items() for glob in listed
-        ),
+        "states": msgspec.to_builtins(configured.states),
+        "templates": _templates(file, configured),
+        "components": _component_globs(configured),
         "repeats": tuple(
             (model, target) for model, listed in repeats.items() for target in listed
         ),
     }
     as_written = {
-        name: getattr(own, name)
+        name: getattr(configured, name)
         for name in Config.__struct_fields__
         if name not in resolved
     }
     return Config(**as_written, **resolved)
 
 
+def _templates(file: YamlFile, configured: Configuration) -> Path | None:
+    """Return the directory of templates; raises ConfigError where it is none."""
+    if not configured.templates:
+        return None
+    templates = file.path.parent / configured.templates
+    if not templates.is_dir():
+        raise file.error(
+            ("templates",),
+            f"{str(templates)!r} is not a directory",
+            "the path is relative to this file",
+        )
+    return templates
+
+
+def _component_globs(configured: Configuration) -> tuple[tuple[str, str], ...]:
+    """Return the name and each glob of every component, in order."""
+    pairs = list[tuple[str, str]]()
+    for name, globs in configured.components.items():
+        if isinstance(globs, str):
+            pairs.append((name, globs))
+        else:
+            pairs += [(name, glob) for glob in globs]
+    return tuple(pairs)
+
+
 def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
-    """What a file says, and where; raises ConfigError."""
+    """Return what a file says, and where; raises ConfigError."""
     return read_ours(path, Configuration)
 
 
 def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
-    """A file as its plain data with lines, and as its type; raises ConfigError."""
+    """Return a file as its plain data with lines, and as its type.
+
+    Raises ConfigError.
+    """
     file = read_yaml(path)
     return file, read_as(file, kind)
 
@@ -650,14 +676,14 @@ def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
         (entry.find_links,) if isinstance(entry.find_links, str) else entry.find_links
     ):
         place = link if is_address(link) else str(file.path.parent / link)
-        why = refused_link(link)
+        problem = refused_link(link)
         if not is_address(link) and not Path(place).is_dir():
-            why = f"{link!r} is not a directory"
-        if why:
+            problem = f"{link!r} is not a directory"
+        if problem:
             hint = "put a page that needs a login into PIP_FIND_LINKS"
             raise file.error(
                 ("compiler", "find_links"),
-                why,
+                problem,
                 f"name an HTTPS page or a directory; {hint}",
             )
         places.append(place)
@@ -665,101 +691,121 @@ def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
 
 
 def _command(file: YamlFile, entry: CompilerKeys) -> Command:
-    if taken := next((id_ for id_ in entry.metrics if id_ in METRIC_BY_ID), None):
-        what, hint = f"{taken} is a built-in metric", "choose another id, or remove it"
-        raise file.error(("compiler", "metrics", taken), what, hint)
+    if built_in := next((id_ for id_ in entry.metrics if id_ in METRIC_BY_ID), None):
+        message, hint = (
+            f"{built_in} is a built-in metric",
+            "choose another id, or remove it",
+        )
+        raise file.error(("compiler", "metrics", built_in), message, hint)
     metrics = tuple(
         OwnMetric(
             id=id_,
-            unit=one.unit,
-            label=one.label or id_.replace("_", " "),
-            about=one.about or f"of facts.json: {id_}",
-            rule=one.rule,
+            unit=metric.unit,
+            label=metric.label or id_.replace("_", " "),
+            about=metric.about or f"of facts.json: {id_}",
+            rule=metric.rule,
         )
-        for id_, one in sorted(entry.metrics.items())
+        for id_, metric in sorted(entry.metrics.items())
     )
-    words = entry.package, entry.sources, entry.stages, metrics
-    return Command(entry.run, entry.artifacts, str(file.path.parent.absolute()), *words)
+    words_of_entry = entry.package, entry.sources, entry.stages, metrics
+    return Command(
+        entry.run, entry.artifacts, str(file.path.parent.absolute()), *words_of_entry
+    )
 
 
-def _check_own(file: YamlFile, own: OwnMetrics, rules: Sequence[Rule]) -> None:
+def _check_own(file: YamlFile, metrics: OwnMetrics, rules: Sequence[Rule]) -> None:
     """Refuse a declared metric's rule that is none for it."""
-    for one in own:
-        at = ("compiler", "metrics", one.id)
-        rule = next((rule for rule in rules if rule.name == one.rule), None)
-        if one.rule and rule is None:
+    for metric in metrics:
+        key_path = ("compiler", "metrics", metric.id)
+        rule = next((rule for rule in rules if rule.name == metric.rule), None)
+        if metric.rule and rule is None:
             names = [rule.name for rule in rules]
             raise file.error(
-                (*at, "rule"),
-                f"no rule is called {one.rule!r}",
-                near_or_known(one.rule, names),
+                (*key_path, "rule"),
+                f"no rule is called {metric.rule!r}",
+                near_or_known(metric.rule, names),
             )
-        if rule and (why := misfit(rule, own_metrics((one,))[one.id])):
-            what = f"{rule.name!r} is for another unit: {why}"
-            raise file.error((*at, "rule"), what, "name another rule, or write one")
+        if rule and (reason := misfit(rule, own_metrics((metric,))[metric.id])):
+            message = f"{rule.name!r} is for another unit: {reason}"
+            raise file.error(
+                (*key_path, "rule"), message, "name another rule, or write one"
+            )
 
 
 _OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages", "metrics")
 
 
-def _check_command(file: YamlFile, own: Configuration) -> None:
-    """Refuse keys of one kind of compiler at another, and a command without what nobody can guess."""
-    if own.compiler.kind == "iree":
+def _check_command(file: YamlFile, configuration: Configuration) -> None:
+    """Refuse keys of another kind of compiler, and a command without what it needs."""
+    if configuration.compiler.kind == "iree":
         for name in _OF_COMMANDS:
-            if getattr(own.compiler, name):
+            if getattr(configuration.compiler, name):
                 hint = "add kind: command, or remove the key"
                 raise file.error(
                     ("compiler", name), "is only for a command compiler", hint
                 )
-        require_fit_for_iree(file, ("flags",), own.flags)
-        require_fit_for_iree(file, ("import_flags",), own.import_flags)
+        require_fit_for_iree(file, ("flags",), configuration.flags)
+        require_fit_for_iree(file, ("import_flags",), configuration.import_flags)
         return
-    if own.compiler.requirements and not own.compiler.package:
-        what = "pins a package, but this compiler is not a package"
+    if configuration.compiler.requirements and not configuration.compiler.package:
+        message = "pins a package, but this compiler is not a package"
         raise file.error(
             ("compiler", "requirements"),
-            what,
+            message,
             "name compiler.package, or base and head",
         )
     needed = {
-        "run": own.compiler.run,
-        "artifacts": own.compiler.artifacts,
-        "models": own.models,
-        "targets": own.targets,
+        "run": configuration.compiler.run,
+        "artifacts": configuration.compiler.artifacts,
+        "models": configuration.models,
+        "targets": configuration.targets,
     }
     for name, value in needed.items():
         if not value:
-            at = name if name in ("models", "targets") else "compiler"
+            key = name if name in ("models", "targets") else "compiler"
             raise file.error(
-                (at,), f"{name} is missing: a command compiler has no default"
+                (key,), f"{name} is missing: a command compiler has no default"
             )
 
 
 def _models(
     file: YamlFile, globs: Sequence[str], suffixes: tuple[str, ...]
 ) -> tuple[Path, ...]:
+    """Return the files that the globs of `models` match, sorted by name.
+
+    Raises:
+        ConfigError: a glob matches no model, a link leads nowhere, or two models have
+            the same name.
+    """
     by_stem: dict[str, Path] = {}
     for index, written in enumerate(globs):
-        root, at = file.path.parent, ("models", index)
+        key_path = ("models", index)
+        root = file.path.parent
         if written == str(PACKAGED) and not (root / written).exists():
-            root, written = configs_dir(), "models/*.mlir"
+            root = configs_dir()
+            written = "models/*.mlir"
         names = sorted(glob.glob(written, root_dir=root, recursive=True))
         paths = [root / name for name in names if name.endswith(suffixes or "")]
-        for path in paths:
-            if path.is_symlink() and not path.exists():
-                what = (
-                    f"{path} is a link to {os.readlink(path)}, and that file does not"
-                    " exist"
-                )
-                raise file.error(at, what, "restore the file, or remove the link")
+        _require_no_dead_link(file, key_path, paths)
         models = [path for path in paths if path.is_file()]
         if not models:
-            known = f" ({', '.join(suffixes)})" if suffixes else ""
-            what = f"{written!r} matches no model{known} in {root}"
-            raise file.error(at, what, "globs are relative to this file")
+            suffix_text = f" ({', '.join(suffixes)})" if suffixes else ""
+            message = f"{written!r} matches no model{suffix_text} in {root}"
+            raise file.error(key_path, message, "globs are relative to this file")
         for model in models:
-            other = by_stem.setdefault(model.stem, model)
-            if other.resolve() != model.resolve():
-                what = f"{other} and {model} are both called {model.stem!r}"
-                raise file.error(at, what, "rename one of them")
+            first = by_stem.setdefault(model.stem, model)
+            if first.resolve() != model.resolve():
+                message = f"{first} and {model} are both called {model.stem!r}"
+                raise file.error(key_path, message, "rename one of them")
     return tuple(by_stem[stem] for stem in sorted(by_stem))
+
+
+def _require_no_dead_link(
+    file: YamlFile, key_path: KeyPath, paths: Sequence[Path]
+) -> None:
+    for path in paths:
+        if path.is_symlink() and not path.exists():
+            message = (
+                f"{path} is a link to {os.readlink(path)}, and that file does not exist"
+            )
+            raise file.error(key_path, message, "restore the file, or remove the link")

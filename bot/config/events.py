@@ -56,35 +56,38 @@ class Document(Small, frozen=True):
     source: str
 
     def get(self, path: str) -> object:
-        """What is there, as it came; None where there is nothing, or null."""
+        """Return what is there, as it came; None where there is nothing, or null."""
         value = self.raw
         for key in path.split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
     def read(self, path: str, kind: Kind) -> str:
-        """The text, which is what its kind says; InputError otherwise, without the text."""
-        value, (words, pattern) = self.get(path), _KINDS[kind]
+        """Return the text, which is what its kind says.
+
+        InputError otherwise, without the text.
+        """
+        value, (expectation, pattern) = self.get(path), _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
-            what = "is missing" if value is None else f"is not {words}"
-            raise InputError(what, where=f"{self.source}: {path}")
+            problem = "is missing" if value is None else f"is not {expectation}"
+            raise InputError(problem, where=f"{self.source}: {path}")
         return value
 
     def read_or_empty(self, path: str, kind: Kind) -> str:
-        """The same, empty where it is missing or empty."""
+        """Return the same, empty where it is missing or empty."""
         return "" if self.get(path) in (None, "") else self.read(path, kind)
 
     def id(self, path: str) -> int:
-        """A positive integer as GitHub counts things; InputError otherwise."""
+        """Return a positive integer as GitHub counts things; InputError otherwise."""
         value = self.get(path)
         if (
             not isinstance(value, int)
             or isinstance(value, bool)
             or not 0 < value < 1 << 63
         ):
-            what = "is missing" if value is None else "is not a positive integer"
-            raise InputError(what, where=f"{self.source}: {path}")
+            problem = "is missing" if value is None else "is not a positive integer"
+            raise InputError(problem, where=f"{self.source}: {path}")
         return value
 
 
@@ -93,12 +96,17 @@ _COMMAND = re.compile(rf"{PREFIX}(?!\S)", re.IGNORECASE)
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
-"""How a run ends of which its pull request hears: one that left no report, too, or nobody knows why there is none."""
+"""How a run ends of which its pull request hears.
+
+One that left no report, too, or nobody knows why there is none.
+"""
 _Rule = Callable[[RunContext, Document], RunContext]
 
 
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
-    """What this run is for: the environment of GitHub Actions and the event's payload as one value.
+    """Return what this run is for.
+
+    The environment of GitHub Actions and the event's payload as one value.
 
     Both as GitHub documents them (default variables; webhook events and payloads).
     Raises InputError where one that the event must have is missing or not what it
@@ -108,7 +116,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
     if not event:
         return RunContext("nothing", "this is not a run of GitHub Actions")
     env = Document(environ, "environment")
-    known = RunContext(
+    base_context = RunContext(
         "nothing",
         "",
         event=event,
@@ -119,11 +127,13 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
         actor=env.read_or_empty("GITHUB_ACTOR", "login"),
     )
     api, server = (
-        env.read_or_empty(f"GITHUB_{one}_URL", "url").rstrip("/")
-        for one in ("API", "SERVER")
+        env.read_or_empty(f"GITHUB_{kind}_URL", "url").rstrip("/")
+        for kind in ("API", "SERVER")
     )
     context = replace(
-        known, api_url=api or known.api_url, server_url=server or known.server_url
+        base_context,
+        api_url=api or base_context.api_url,
+        server_url=server or base_context.server_url,
     )
     rule = _RULES.get(event)
     if rule is None:
@@ -132,7 +142,7 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
 
 
 def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    """The payload of the event, from the file that GITHUB_EVENT_PATH names.
+    """Return the payload of the event, from the file that GITHUB_EVENT_PATH names.
 
     Raises InputError; empty outside GitHub.
     """
@@ -154,8 +164,8 @@ def read_event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     return payload
 
 
-def _nothing(context: RunContext, why: str) -> RunContext:
-    return replace(context, story="nothing", why=why)
+def _nothing(context: RunContext, reason: str) -> RunContext:
+    return replace(context, story="nothing", why=reason)
 
 
 def _on_default(context: RunContext, payload: Document) -> RunContext:
@@ -164,9 +174,9 @@ def _on_default(context: RunContext, payload: Document) -> RunContext:
     )
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, second: str) -> bool:
     """Names of repositories and labels are the same whatever their case."""
-    return one.casefold() == other.casefold()
+    return first.casefold() == second.casefold()
 
 
 def _name_of(payload: Document, repository: str) -> str:
@@ -252,7 +262,11 @@ def _push(context: RunContext, payload: Document) -> RunContext:
 
 
 def _schedule(context: RunContext, payload: Document) -> RunContext:
-    """Payloads of schedules may lack the repository, but GitHub runs schedules on the default branch only."""
+    """Return what a schedule asks for.
+
+    Payloads of schedules may lack the repository, but GitHub runs schedules on the default
+    branch only.
+    """
     if payload.get("repository") is not None:
         context = _on_default(context, payload)
     elif context.ref.startswith(_HEADS):
@@ -375,7 +389,7 @@ _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """The inputs from the `INPUT_*` variables.
+    """Return the inputs from the `INPUT_*` variables.
 
     An empty or missing one has the default of ActionInputs.
 
@@ -398,19 +412,26 @@ def _shown(text: str) -> str:
     return repr(text[:60])
 
 
-def _fitting(pattern: str, said: str) -> Callable[[str], str]:
-    """What reads a text that fits; `said` of any other, in which {} stands for the text."""
+def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
+    """Return what reads a text that fits.
+
+    `said` of any other, in which {} stands for the text.
+    """
 
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(said.format(_shown(text)))
+            raise ValueError(expectation.format(_shown(text)))
         return text
 
     return parse
 
 
 def _line(text: str) -> str:
-    """A path, SPEC or ref: no second line, nothing too long to be one, or that git or pip would take for an option."""
+    """Return a path, SPEC or ref.
+
+    No second line, nothing too long to be one, or that git or pip would take for an
+    option.
+    """
     if len(text.splitlines()) > 1:
         raise ValueError("has more than one line")
     if len(text.encode()) > _MOST_PATH_BYTES or any(
@@ -454,4 +475,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }
-"""Each input, in the order of action.yml → what reads its text, which is never empty; ValueError in one line."""
+"""Each input, in the order of action.yml → what reads its text, which is never empty.
+
+ValueError in one line.
+"""

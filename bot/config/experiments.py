@@ -1,4 +1,4 @@
-"""The experiments of the lab: one YAML file, the packaged one or the user's own, as frozen values."""
+"""Read the experiments of the lab, from the packaged file or the user's own."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
     columns: Annotated[
         tuple[str, ...],
         Meta(max_length=12),
-        distinct(["artifact_bytes", "executables"], least=1),
+        distinct(["artifact_bytes", "executables"], minimum=1),
     ]
     targets: Globs = ()
     run: Annotated[bool, examples(True)] = False
@@ -164,7 +164,9 @@ class ExperimentsFile(Keys, frozen=True):
 
 
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
-    """All experiments of a file, by name in its order; of the packaged one where there is none.
+    """Return all experiments of a file, by name in its order.
+
+    Of the packaged one where there is none.
 
     Raises ConfigError: one line that names file, line and key.
     """
@@ -178,33 +180,47 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
-    """One of them; raises UsageError, with the nearest names, where there is none of that name."""
-    known = load_experiments(path)
-    if name not in known:
+    """One of them.
+
+    Raises UsageError, with the nearest names, where there is none of that name.
+    """
+    experiments = load_experiments(path)
+    if name not in experiments:
         raise UsageError(
             f"no experiment is called {name!r}",
             where="EXPERIMENT",
-            hint=near_or_known(name, list(known)),
+            hint=near_or_known(name, list(experiments)),
         )
-    return known[name]
+    return experiments[name]
 
 
 def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
-    at = ("experiments", name)
+    key_path = ("experiments", name)
     for index, column in enumerate(entry.columns):
         if column not in COLUMNS:
             raise file.error(
-                (*at, "columns", index),
+                (*key_path, "columns", index),
                 f"no metric is called {column!r}",
                 near_or_known(column, COLUMNS),
             )
-    for one, each in entry.variants.items():
-        require_fit_for_iree(file, (*at, "variants", one, "flags"), each.flags)
-        for glob, flags in ({} if each.targets is UNSET else each.targets).items():
-            require_fit_for_iree(file, (*at, "variants", one, "targets", glob), flags)
+    for variant_name, variant in entry.variants.items():
+        require_fit_for_iree(
+            file, (*key_path, "variants", variant_name, "flags"), variant.flags
+        )
+        for glob, flags in (
+            {} if variant.targets is UNSET else variant.targets
+        ).items():
+            require_fit_for_iree(
+                file, (*key_path, "variants", variant_name, "targets", glob), flags
+            )
     variants = tuple(
-        _variant(file, place=(*at, "variants", one), experiment=entry, entry=each)
-        for one, each in entry.variants.items()
+        _variant(
+            file,
+            place=(*key_path, "variants", variant_name),
+            experiment=entry,
+            entry=variant,
+        )
+        for variant_name, variant in entry.variants.items()
     )
     return Experiment(
         name=name,
@@ -257,14 +273,14 @@ def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption
             )
         smallest = max(entry.min, 1)
         if largest // entry.divisor * entry.divisor < smallest:
-            what = (
+            message = (
                 f"no size from {smallest} to {largest} is a multiple of {entry.divisor}"
             )
-            raise file.error((*place, "divisor"), what)
+            raise file.error((*place, "divisor"), message)
     return Assumption(smallest=entry.min, largest=largest, divisor=entry.divisor)
 
 
 def _files(file: YamlFile, models: Mapping[str, str]) -> dict[str, str]:
-    """Name → path that can be opened from anywhere."""
+    """Return name → path that can be opened from anywhere."""
     folder = file.path.parent.absolute()
     return {name: str(folder / path) for name, path in models.items()}

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,42 +59,31 @@ _OPTIONS.add_argument("--no-index", action="store_true")
 def sought_compiler(
     path: Path, top: Path | None = None, project: str = PROJECT
 ) -> Sought:
-    """The release that the file pins, and where it says that its wheels are.
-
-    ConfigError where it pins none or several.
+    """Return the release that the file pins, and where it says that its wheels are.
 
     `top`: what neither the file nor a directory of wheels may leave; None: they may be
     anywhere. `project`: the compiler's name on the index.
+
+    Raises:
+        ConfigError: the file pins no release, or several.
     """
-    releases, links, no_index, notes = (
-        dict[str, str](),
-        dict[str, None](),
-        False,
-        list[str](),
-    )
-    if why := _outside(path, top):
-        raise ConfigError(why, where=str(path), hint="use files of the commit")
-    first_other = ""  # where the file names another one, which is not followed
+    if reason := _outside(path, top):
+        raise ConfigError(reason, where=str(path), hint="use files of the commit")
+    releases = dict[str, str]()
     hashes = dict[tuple[str, str], None]()
-    for number, line in (
-        _project_lines(path, project) if path.suffix == ".toml" else _lines(path)
-    ):
+    links = dict[str, None]()
+    notes = list[str]()
+    no_index = False
+    first_other = ""  # where the file names another one, which is not followed
+    is_project = path.suffix == ".toml"
+    for number, line in _project_lines(path, project) if is_project else _lines(path):
         where = f"{path}:{number}"
         if not line.startswith("-"):
-            text = requirement_of(line)
-            if not is_compiler(text, project):
-                continue
-            release = release_of(text, project)
-            if release is None:
-                what, hint = (
-                    f"{project} is not pinned to one release: {text!r}",
-                    f"write {project}==X.Y.Z",
-                )
-                raise ConfigError(what, where=where, hint=hint)
-            releases.setdefault(release, where)
-            hashes |= dict.fromkeys(
-                (release, digest) for digest in _digests(line, where)
-            )
+            release = _pinned_release(line, where, project)
+            if release is not None:
+                releases.setdefault(release, where)
+                for digest in _digests(line, where):
+                    hashes[release, digest] = None
             continue
         try:
             options, _ = _OPTIONS.parse_known_args(shlex.split(line, comments=True))
@@ -114,38 +103,72 @@ def sought_compiler(
             )
         for link in options.find_links:
             place = link if is_address(link) else str(path.parent / link)
-            why = refused_link(place)
-            if not is_address(link):
-                why = (
-                    "is not a directory"
-                    if not Path(place).is_dir()
-                    else _outside(Path(place), top)
-                )
-            if why:
-                notes.append(f"{where}: ignored the place of wheels: it {why}")
+            reason = _refused_place(place, top, is_page=is_address(link))
+            if reason:
+                notes.append(f"{where}: ignored the place of wheels: it {reason}")
             else:
                 links[place] = None
-    if first_other and not releases:
-        what, hint = (
-            (
-                f"pins no {project}, and the bot does not read the file that is"
-                " included here"
-            ),
-            "name the file with the pin",
-        )
-        raise ConfigError(what, where=first_other, hint=hint)
-    if len(releases) != 1:
-        what = f"pins {' and '.join(releases) or 'no release'} of {project}"
-        where = list(releases.values())[1] if releases else str(path)
-        raise ConfigError(what, where=where, hint=f"write one line: {project}==X.Y.Z")
+    _require_one_release(releases, path, project, first_other)
     places = Places(tuple(links), no_index, hashes=tuple(hashes))
     return Sought(f"{project}=={next(iter(releases))}", places, tuple(notes))
+
+
+def _pinned_release(line: str, where: str, project: str) -> str | None:
+    """Return the release that a line pins; None where it is not about the compiler.
+
+    Raises:
+        ConfigError: the line leaves the release open.
+    """
+    text = requirement_of(line)
+    if not is_compiler(text, project):
+        return None
+    release = release_of(text, project)
+    if release is None:
+        raise ConfigError(
+            f"{project} is not pinned to one release: {text!r}",
+            where=where,
+            hint=f"write {project}==X.Y.Z",
+        )
+    return release
+
+
+def _refused_place(place: str, top: Path | None, *, is_page: bool) -> str:
+    """Say why wheels are not taken from a page or a directory; empty where they are."""
+    if is_page:
+        return refused_link(place)
+    if not Path(place).is_dir():
+        return "is not a directory"
+    return _outside(Path(place), top)
+
+
+def _require_one_release(
+    releases: Mapping[str, str], path: Path, project: str, first_other: str
+) -> None:
+    """Raise ConfigError where a file pins no release, or several.
+
+    Args:
+        releases: release → where the file pins it.
+        first_other: where the file includes another one; empty where it does not.
+    """
+    if first_other and not releases:
+        raise ConfigError(
+            f"pins no {project}, and the bot does not read the file that is"
+            " included here",
+            where=first_other,
+            hint="name the file with the pin",
+        )
+    if len(releases) != 1:
+        raise ConfigError(
+            f"pins {' and '.join(releases) or 'no release'} of {project}",
+            where=list(releases.values())[1] if releases else str(path),
+            hint=f"write one line: {project}==X.Y.Z",
+        )
 
 
 def pinned_compiler(
     config: Config, side: str, folder: Path, top: Path, within: Path | None = None
 ) -> Sought:
-    """A side's compiler as the configuration in `folder` names it.
+    """Return a side's compiler as the configuration in `folder` names it.
 
     The SPEC is empty where it does not.
 
@@ -163,14 +186,20 @@ def pinned_compiler(
 
 
 def pinned_here(config: Config, side: str, folder: Path) -> Sought:
-    """A side's compiler as the configuration in a folder of the work tree names it: `pinned_compiler` below its top."""
+    """Return a side's compiler as the configuration in a folder of the work tree names it.
+
+    `pinned_compiler` below its top.
+    """
     return pinned_compiler(
         config, side=side, folder=folder, top=Path(os.path.relpath(top_above(folder)))
     )
 
 
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
-    """The file that `compiler: {requirements: …}` names: below the repository's top, else beside the configuration."""
+    """Return the file that `compiler: {requirements: …}` names.
+
+    Below the repository's top, else beside the configuration.
+    """
     places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
     return next(
         (place / name for place in places if (place / name).is_file()), places[0] / name
@@ -221,9 +250,9 @@ def _digests(line: str, where: str) -> Iterator[str]:
     """
     for digest in _HASH.findall(line):
         if not _DIGEST.fullmatch(digest):
-            what = f"{digest[:100]!r} is not a digest that pip accepts"
+            message = f"{digest[:100]!r} is not a digest that pip accepts"
             raise ConfigError(
-                what,
+                message,
                 where=where,
                 hint="write --hash=sha256:… with the digest of the wheel",
             )
@@ -253,7 +282,10 @@ def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
 
 
 def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[str]:
-    """Yield the requirements below a value of TOML: the strings of lists whose key says that they are some."""
+    """Yield the requirements below a value of TOML.
+
+    The strings of lists whose key says that they are some.
+    """
     if isinstance(value, dict):
         for key, inner in value.items():
             is_list_of_them = key == "requires" or key.endswith(
@@ -273,7 +305,10 @@ def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[st
 
 
 def _line_of(requirement: str, text: str) -> int:
-    """The line of a project file that has a requirement: without the name in that line, the file has it less often."""
+    """Return the line of a project file that has a requirement.
+
+    Without the name in that line, the file has it less often.
+    """
     name = re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0]
     times = list(_requirements(tomllib.loads(text))).count(requirement)
     lines = text.split("\n")

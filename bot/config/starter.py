@@ -1,4 +1,6 @@
-"""Find the models and the compiler pin of a repository, and write its first configuration.
+"""Find the models and the compiler pin of a repository, and configure it.
+
+That writes its first configuration.
 
 File names are relative to the top of the repository, with slashes.
 """
@@ -53,8 +55,8 @@ class Offer(Small, frozen=True):
 def discover(top: Path, git: Git) -> Offer:
     """Return the smallest models, and the outermost file that pins one release.
 
-    Only files that git tracks or would track count. Folders of tests, builds and third-party
-    code are skipped.
+    Only files that git tracks or would track count. Folders of tests, builds and
+    third-party code are skipped.
     """
     text = git.text(
         "ls-files",

@@ -1,4 +1,4 @@
-"""The targets of a configuration: packaged ones by name, or a mapping with what each is made of or derived from."""
+"""Read the targets of a configuration: packaged ones by name, or a mapping."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ Targets = Annotated[Mapping[TargetName, TargetKeys], Meta(min_length=1)]
 def packaged_targets(
     default: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]
 ) -> dict[str, Target]:
-    """The targets of the packaged default.yml, which has a mapping of them, by name in its order."""
+    """Return the targets of the packaged default.yml, by name in its order."""
     return {target.name: target for target in parse_targets(default, entries, {})}
 
 
@@ -86,68 +86,90 @@ def parse_targets(
     *,
     is_command: bool = False,
 ) -> tuple[Target, ...]:
-    """The targets that stand under `targets` of a file, in its order: packaged ones by name, or a mapping.
+    """Return the targets under `targets` of a file, in its order.
+
+    They are packaged ones by name, or a mapping.
 
     Raises ConfigError: no packaged one has that name; a target extends none that there
     is, or itself; or its backend is nearly one of IREE's. The targets of a command are
     names, which mean something to the command alone.
     """
     if is_command:
-        plain = (
-            entries
-            if isinstance(entries, Mapping)
-            else dict.fromkeys(entries, TargetKeys())
-        )
-        for name, one in plain.items():
-            for key in ("backend", "extends", "releases"):
-                if getattr(one, key):
-                    raise file.error(
-                        ("targets", name, key),
-                        "is for IREE's targets",
-                        "flags are added to the command",
-                    )
-        return tuple(
-            Target(
-                name=name,
-                backend=name,
-                flags=one.flags,
-                unsupported=one.unsupported or None,
-            )
-            for name, one in plain.items()
-        )
+        return _command_targets(file, entries)
     if isinstance(entries, Mapping):
-        for name, entry in entries.items():
-            if not entry.backend and not entry.extends:
-                raise file.error(
-                    ("targets", name),
-                    "the key 'backend' is missing",
-                    "for example backend: vmvx, or extends: vmvx",
-                )
-            require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
-            for range_, flags in entry.releases.items():
-                require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
-        # A backend may be a plugin's, of which nobody here knows; one that is nearly
-        # IREE's own is a mistake.
-        known = {target.backend for target in packaged.values()}
-        for name, entry in entries.items():
-            near = get_close_matches(entry.backend, known, n=1, cutoff=0.8)
-            if near and entry.backend not in known:
-                what = f"no backend is called {entry.backend!r}"
-                raise file.error(
-                    ("targets", name, "backend"), what, f"did you mean {near[0]!r}?"
-                )
+        _check_targets(file, entries)
+        _check_backends(file, entries, packaged)
         return tuple(_parsed(file, entries, packaged))
     for index, name in enumerate(entries):
         if name not in packaged:
-            what = f"no default target is called {name!r}"
+            message = f"no default target is called {name!r}"
             raise file.error(
-                ("targets", index), what, near_or_known(name, list(packaged))
+                ("targets", index), message, near_or_known(name, list(packaged))
             )
     return tuple(packaged[name] for name in entries)
 
 
+def _command_targets(
+    file: YamlFile, entries: Sequence[str] | Mapping[str, TargetKeys]
+) -> tuple[Target, ...]:
+    """Return the targets of a command; raises ConfigError for keys that are IREE's."""
+    if not isinstance(entries, Mapping):
+        entries = dict.fromkeys(entries, TargetKeys())
+    for name, entry in entries.items():
+        for key in ("backend", "extends", "releases"):
+            if getattr(entry, key):
+                raise file.error(
+                    ("targets", name, key),
+                    "is for IREE's targets",
+                    "flags are added to the command",
+                )
+    return tuple(
+        Target(
+            name=name,
+            backend=name,
+            flags=entry.flags,
+            unsupported=entry.unsupported or None,
+        )
+        for name, entry in entries.items()
+    )
+
+
+def _check_targets(file: YamlFile, entries: Mapping[str, TargetKeys]) -> None:
+    """Raise ConfigError for a target without a backend, or with flags that do not fit."""
+    for name, entry in entries.items():
+        if not entry.backend and not entry.extends:
+            raise file.error(
+                ("targets", name),
+                "the key 'backend' is missing",
+                "for example backend: vmvx, or extends: vmvx",
+            )
+        require_fit_for_iree(file, ("targets", name, "flags"), entry.flags)
+        for range_, flags in entry.releases.items():
+            require_fit_for_iree(file, ("targets", name, "releases", range_), flags)
+
+
+def _check_backends(
+    file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
+) -> None:
+    """Raise ConfigError for a backend that is nearly IREE's own, which is a mistake.
+
+    Any other may be a plugin's, of which nobody here knows.
+    """
+    backends = {target.backend for target in packaged.values()}
+    for name, entry in entries.items():
+        near = get_close_matches(entry.backend, backends, n=1, cutoff=0.8)
+        if near and entry.backend not in backends:
+            message = f"no backend is called {entry.backend!r}"
+            raise file.error(
+                ("targets", name, "backend"), message, f"did you mean {near[0]!r}?"
+            )
+
+
 def parse_flags(text: str) -> tuple[str, ...]:
-    """Flags quoted as in a shell, on one or more lines; ValueError with one line for the user."""
+    """Flags quoted as in a shell, on one or more lines.
+
+    ValueError with one line for the user.
+    """
     try:
         flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
     except ValueError as error:
@@ -207,11 +229,17 @@ _SET_HERE = {
     **dict.fromkeys(("--iree-parameter-export", "--iree-parameter-splat"), _PARAMETERS),
     **dict.fromkeys(("--iree-parameter-encoder-output-file",), _PARAMETERS),
 }
-"""Options of IREE's that this program gives itself, or that leave no artifact → what to do instead."""
+"""Option of IREE's that cannot be given → what to do instead.
+
+This program gives it itself, or it leaves no artifact.
+"""
 
 
 def unfit_for_iree(flag: str) -> tuple[str, str] | None:
-    """Why a flag is none to give to IREE's tools, and what to do instead; None for one that is."""
+    """Say why a flag is none to give to IREE's tools, and what to do instead.
+
+    None for one that is.
+    """
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is not a flag for a build", hint
     if _option(flag) == LIBRARY_PATH_OPTION and not _stays_inside(
@@ -231,33 +259,35 @@ def _stays_inside(path: str) -> bool:
     return path.endswith(".o") and not path.startswith("/") and ".." not in parts
 
 
-def require_fit_for_iree(file: YamlFile, at: KeyPath, flags: Sequence[str]) -> None:
+def require_fit_for_iree(
+    file: YamlFile, key_path: KeyPath, flags: Sequence[str]
+) -> None:
     """Raise ConfigError for the first flag of a list that is none to give to IREE's tools."""
     for index, flag in enumerate(flags):
         if unfit := unfit_for_iree(flag):
-            raise file.error((*at, index), *unfit)
+            raise file.error((*key_path, index), *unfit)
 
 
-def merged(inherited: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
-    """Both, but that an option of `own` stands in the place of the inherited one, and what is new at the end.
+def merged(inherited: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+    """Return both, an added option in the place of the inherited one, and new ones last.
 
     The compiler takes the last one of an option that is there twice, and of a list of
-    several all; so that a command is read as it is meant, it has either what was
-    inherited or what `own` says, however often that is.
+    several all. So that a command is read as it is meant, it has either what was
+    inherited or what is added, however often that is.
     """
-    given: dict[str, list[str]] = {}
-    for flag in own:
-        given.setdefault(_option(flag), []).append(flag)
+    values_of: dict[str, list[str]] = {}
+    for flag in added:
+        values_of.setdefault(_option(flag), []).append(flag)
     flags: list[str] = []
     replaced: set[str] = set()
     for flag in inherited:
         option = _option(flag)
-        if option not in given:
+        if option not in values_of:
             flags.append(flag)
         elif option not in replaced:
             replaced.add(option)
-            flags += given[option]
-    return (*flags, *(flag for flag in own if _option(flag) not in replaced))
+            flags += values_of[option]
+    return (*flags, *(flag for flag in added if _option(flag) not in replaced))
 
 
 def _option(flag: str) -> str:
@@ -267,55 +297,56 @@ def _option(flag: str) -> str:
 def _parsed(
     file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
 ) -> Iterator[Target]:
-    """The targets of a mapping; one extends what stands above it, else a packaged one."""
-    known = dict(packaged)
+    """Yield the targets of a mapping.
+
+    One extends what stands above it, else a packaged one.
+    """
+    targets = dict(packaged)
     for name, entry in entries.items():
         for range_ in entry.releases:
             try:
                 SpecifierSet(range_)
             except InvalidSpecifier:
-                what = f"{range_!r} is not a range of releases"
+                message = f"{range_!r} is not a range of releases"
                 raise file.error(
-                    ("targets", name, "releases", range_), what, _RANGE_HINT
+                    ("targets", name, "releases", range_), message, _RANGE_HINT
                 ) from None
-        own, releases = entry.flags, tuple(entry.releases.items())
+        own_flags = entry.flags
+        releases = tuple(entry.releases.items())
         target = Target(
             name=name,
             backend=entry.backend,
-            flags=own,
+            flags=own_flags,
             unsupported=entry.unsupported or None,
             releases=releases,
         )
         if entry.extends:
-            source = known.get(entry.extends)
+            source = targets.get(entry.extends)
             if source is None:
-                what = (
+                message = (
                     "no default target, and no target above this one, is called"
                     f" {entry.extends!r}"
                 )
                 raise file.error(
                     ("targets", name, "extends"),
-                    what,
-                    near_or_known(entry.extends, list(known)),
+                    message,
+                    near_or_known(entry.extends, list(targets)),
                 )
-            unsupported, inherited = (
-                entry.unsupported or source.unsupported,
-                source.flags,
-            )
+            inherited = source.flags
             merging = tuple(
                 (range_, merged(inherited, flags)) for range_, flags in releases
             )
             merging += tuple(
-                (range_, merged(flags, own)) for range_, flags in source.releases
+                (range_, merged(flags, own_flags)) for range_, flags in source.releases
             )
             target = Target(
                 name=name,
                 backend=source.backend,
-                flags=merged(inherited, own),
-                unsupported=unsupported,
+                flags=merged(inherited, own_flags),
+                unsupported=entry.unsupported or source.unsupported,
                 releases=merging,
             )
             if entry == TargetKeys(extends=name):
                 target = source
-        known[name] = target
+        targets[name] = target
         yield target

@@ -1,4 +1,6 @@
-"""The `thresholds` of a configuration as rules; those that cannot mean what they say are refused.
+"""Read the `thresholds` of a configuration as rules.
+
+Those that cannot mean what they say are refused.
 
 That is: wrong units, unknown metrics, contradictions, and rules that nothing can reach.
 """
@@ -94,7 +96,7 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, examples("code size", min_length=1, max_length=100)] = ""
-    metrics: Annotated[tuple[str, ...], distinct(["artifact_bytes"], ["*"], least=1)]
+    metrics: Annotated[tuple[str, ...], distinct(["artifact_bytes"], ["*"], minimum=1)]
     models: Annotated[Globs, examples(["mobilenet_*"])] = ("*",)
     targets: Annotated[Globs, examples(["llvm-cpu-*"])] = ("*",)
     warn: LevelText | UnsetType = UNSET
@@ -105,125 +107,154 @@ class RuleKeys(Keys, frozen=True, kw_only=True):
 def parse_rules(
     file: YamlFile,
     entries: tuple[RuleKeys, ...],
-    own: Mapping[str, Metric] = {},
+    declared: Mapping[str, Metric] = {},
     within: Mapping[str, Sequence[str]] = {},
 ) -> tuple[Rule, ...]:
-    """The rules that stand under `thresholds` of a file, in order.
+    """Return the rules that stand under `thresholds` of a file, in order.
 
     Raises ConfigError naming file, line and key.
 
-    `own`: the metrics that the configuration declares; `within`: the `models` and
+    `declared`: the metrics that the configuration declares; `within`: the `models` and
     `targets` that rules may name; any without it.
     """
-    known = {**METRIC_BY_ID, **own}
+    metrics = {**METRIC_BY_ID, **declared}
     rules = tuple(
-        _rule(file, index=index, entry=entry, known=known)
+        _rule(file, index=index, entry=entry, metrics=metrics)
         for index, entry in enumerate(entries)
     )
+    _check_names(file, rules, within)
+    _check_hidden(file, rules, metrics)
+    if not is_catch_all(rules[-1]):
+        message = f"the last rule, {rules[-1].name!r}, is not a catch-all"
+        hint = 'end with {metrics: ["*"]} and no models or targets'
+        raise file.error(("thresholds", len(rules) - 1), message, hint)
+    return rules
+
+
+def _check_names(
+    file: YamlFile, rules: Sequence[Rule], within: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise ConfigError for a rule about models or targets that there are none of."""
     for index, rule in enumerate(rules):
         for key, names in within.items():
             for number, glob in enumerate(getattr(rule, key)):
                 if not any(any_match([glob], name) for name in names):
-                    what = f"{glob!r} matches no {key[:-1]}"
                     raise file.error(
                         ("thresholds", index, key, number),
-                        what,
+                        f"{glob!r} matches no {key[:-1]}",
                         near_or_known(glob, names),
                     )
+
+
+def _check_hidden(
+    file: YamlFile, rules: Sequence[Rule], metrics: Mapping[str, Metric]
+) -> None:
+    """Raise ConfigError for a rule that can never match.
+
+    The last rule may be one, where it is the only catch-all.
+    """
     for index, rule in enumerate(rules):
-        hidden_by = hiding(rules[:index], rule, known)
-        spared = (
-            index == len(rules) - 1
-            and is_catch_all(rule)
-            and not any(map(is_catch_all, rules[:index]))
-        )
-        if hidden_by and not spared:
+        above = rules[:index]
+        hidden_by = hiding(above, rule, metrics)
+        is_last = index == len(rules) - 1
+        if is_last and is_catch_all(rule) and not any(map(is_catch_all, above)):
+            continue
+        if hidden_by:
             name = f"{hidden_by.name!r} (line {hidden_by.line})"
-            what = (
+            message = (
                 f"{rule.name!r} can never match: {name} above it matches everything"
                 " that it matches"
             )
             raise file.error(
                 ("thresholds", index),
-                what,
+                message,
                 "put the special rule above the general one",
             )
-    if not is_catch_all(rules[-1]):
-        what = f"the last rule, {rules[-1].name!r}, is not a catch-all"
-        hint = 'end with {metrics: ["*"]} and no models or targets'
-        raise file.error(("thresholds", len(rules) - 1), what, hint)
-    return rules
 
 
 def _rule(
-    file: YamlFile, index: int, entry: RuleKeys, known: Mapping[str, Metric]
+    file: YamlFile, index: int, entry: RuleKeys, metrics: Mapping[str, Metric]
 ) -> Rule:
-    at: KeyPath = ("thresholds", index)
-    name = entry.name or f"rule {index + 1}"
+    """Return one rule with its levels; raises ConfigError."""
+    key_path: KeyPath = ("thresholds", index)
     rule = Rule(
-        name=name,
+        name=entry.name or f"rule {index + 1}",
         metrics=entry.metrics,
         models=entry.models,
         targets=entry.targets,
-        line=file.line(at),
+        line=file.line(key_path),
     )
+    has_levels = (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET)
     for number, glob in enumerate(rule.metrics):
-        if not any(any_match([glob], id_) for id_ in known):
-            what = f"no metric is called {glob!r}"
-            raise file.error(
-                (*at, "metrics", number), what, near_or_known(glob, tuple(known))
-            )
-        varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
-        if (
-            varying
-            and not covers(glob, "*")
-            and (entry.warn, entry.fail, entry.limit) != (UNSET, UNSET, UNSET)
-        ):
-            what = f"{varying} varies from run to run, and has no thresholds"
-            raise file.error(
-                (*at, "metrics", number),
-                what,
-                "leave it out, or leave out warn, fail and limit",
-            )
-    judged = [known[id_] for id_ in metrics_of(rule, known)]
-    warn, fail = (
-        _level(file, at=(*at, "warn"), written=entry.warn, judged=judged),
-        _level(file, at=(*at, "fail"), written=entry.fail, judged=judged),
-    )
+        place = (*key_path, "metrics", number)
+        _check_metric_glob(file, place, glob, metrics, has_levels=has_levels)
+    judged = [metrics[id_] for id_ in metrics_of(rule, metrics)]
+    warn = _level(file, key_path=(*key_path, "warn"), written=entry.warn, judged=judged)
+    fail = _level(file, key_path=(*key_path, "fail"), written=entry.fail, judged=judged)
     if entry.limit is not UNSET:
         if fail is not None and fail.limit is not None:
             raise file.error(
-                (*at, "limit"),
+                (*key_path, "limit"),
                 "the rule has another limit in 'fail'",
                 "keep one of them",
             )
-        fail = replace(
-            fail or LevelSpec(),
-            limit=_amount(file, at=(*at, "limit"), written=entry.limit, judged=judged),
+        limit = _amount(
+            file, key_path=(*key_path, "limit"), written=entry.limit, judged=judged
         )
-    for metric in judged if warn and fail else ():
-        warns, fails = (_numbers(spec, metric.unit) for spec in (warn, fail) if spec)
-        if warns == fails:
-            raise file.error(
-                (*at, "warn"),
-                "is the same as 'fail', so it never warns",
-                "keep one of them",
-            )
-        for name, low, high in zip(
-            ("absolute", "relative", "limit"), warns, fails, strict=True
-        ):
-            if low is not None and high is not None and low > high:
-                what = (
-                    f"its {name} level is higher than that of 'fail', so the rule fails"
-                    " before it warns"
-                )
-                raise file.error((*at, "warn"), what, "make 'warn' the smaller value")
+        fail = replace(fail or LevelSpec(), limit=limit)
+    if warn and fail:
+        for metric in judged:
+            _check_order(file, (*key_path, "warn"), warn, fail, metric)
     return replace(rule, warn=warn, fail=fail)
+
+
+def _check_metric_glob(
+    file: YamlFile,
+    key_path: KeyPath,
+    glob: str,
+    metrics: Mapping[str, Metric],
+    *,
+    has_levels: bool,
+) -> None:
+    """Raise ConfigError for a glob without a metric, or with one that has no levels."""
+    if not any(any_match([glob], id_) for id_ in metrics):
+        raise file.error(
+            key_path,
+            f"no metric is called {glob!r}",
+            near_or_known(glob, tuple(metrics)),
+        )
+    varying = next((id_ for id_ in INEXACT if any_match([glob], id_)), None)
+    if varying and not covers(glob, "*") and has_levels:
+        raise file.error(
+            key_path,
+            f"{varying} varies from run to run, and has no thresholds",
+            "leave it out, or leave out warn, fail and limit",
+        )
+
+
+def _check_order(
+    file: YamlFile, key_path: KeyPath, warn: LevelSpec, fail: LevelSpec, metric: Metric
+) -> None:
+    """Raise ConfigError for a warning that comes with the failure, or after it."""
+    warns = _numbers(warn, metric.unit)
+    fails = _numbers(fail, metric.unit)
+    if warns == fails:
+        raise file.error(
+            key_path, "is the same as 'fail', so it never warns", "keep one of them"
+        )
+    kinds = ("absolute", "relative", "limit")
+    for kind, low, high in zip(kinds, warns, fails, strict=True):
+        if low is not None and high is not None and low > high:
+            message = (
+                f"its {kind} level is higher than that of 'fail', so the rule fails"
+                " before it warns"
+            )
+            raise file.error(key_path, message, "make 'warn' the smaller value")
 
 
 def _level(
     file: YamlFile,
-    at: KeyPath,
+    key_path: KeyPath,
     written: LevelText | UnsetType,
     judged: Sequence[Metric],
 ) -> LevelSpec | None:
@@ -232,40 +263,59 @@ def _level(
     if not isinstance(written, LevelKeys):
         if str(written).endswith("%"):
             return LevelSpec(
-                relative=parsed(file, at=at, parse=parse_ratio, written=written)
+                relative=parsed(
+                    file, key_path=key_path, parse=parse_ratio, written=written
+                )
             )
-        return LevelSpec(absolute=_amount(file, at=at, written=written, judged=judged))
+        return LevelSpec(
+            absolute=_amount(file, key_path=key_path, written=written, judged=judged)
+        )
     relative = written.relative
     return LevelSpec(
         absolute=_amount(
-            file, at=(*at, "absolute"), written=written.absolute, judged=judged
+            file,
+            key_path=(*key_path, "absolute"),
+            written=written.absolute,
+            judged=judged,
         ),
         relative=(
-            parsed(file, at=(*at, "relative"), parse=parse_ratio, written=relative)
+            parsed(
+                file,
+                key_path=(*key_path, "relative"),
+                parse=parse_ratio,
+                written=relative,
+            )
             if relative
             else None
         ),
-        limit=_amount(file, at=(*at, "limit"), written=written.limit, judged=judged),
+        limit=_amount(
+            file, key_path=(*key_path, "limit"), written=written.limit, judged=judged
+        ),
     )
 
 
-def parsed(file: YamlFile, at: KeyPath, parse: Callable[[Any], _T], written: Any) -> _T:
-    """What a text means; ConfigError with its place where `parse` raises ValueError."""
+def parsed(
+    file: YamlFile, key_path: KeyPath, parse: Callable[[Any], _T], written: Any
+) -> _T:
+    """Return what a text means.
+
+    ConfigError with its place where `parse` raises ValueError.
+    """
     try:
         return parse(written)
     except ValueError as error:
-        raise file.error(at, str(error)) from error
+        raise file.error(key_path, str(error)) from error
 
 
 def _amount(
     file: YamlFile,
-    at: KeyPath,
+    key_path: KeyPath,
     written: AmountText | UnsetType,
     judged: Sequence[Metric],
 ) -> Amount | None:
     if written is UNSET:
         return None
-    amount = parsed(file, at=at, parse=parse_amount, written=written)
+    amount = parsed(file, key_path=key_path, parse=parse_amount, written=written)
     for metric in judged:
         try:
             amount.steps(metric.unit)
@@ -274,7 +324,9 @@ def _amount(
                 "write a plain number, or give metrics of different units rules of"
                 " their own"
             )
-            raise file.error(at, f"{error}, which {metric.id!r} needs", hint) from error
+            raise file.error(
+                key_path, f"{error}, which {metric.id!r} needs", hint
+            ) from error
     return amount
 
 

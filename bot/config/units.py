@@ -1,4 +1,6 @@
-"""Reads amounts and percentages as people write them (`4KiB`, `1.5%`, `120`, `500ms`), exactly.
+"""Read amounts and percentages as people write them, exactly.
+
+Such as `4KiB`, `1.5%`, `120` and `500ms`.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions
 go through `Fraction`, never through a float: `0.1MiB` is refused, not rounded, because
@@ -45,7 +47,9 @@ def _split(text: str) -> tuple[Fraction, str]:
 
 
 def parse_amount(written: str | int) -> Amount:
-    """An amount such as `4KiB`, `1.5s` or `120`; a plain number is in the metric's own unit.
+    """Return an amount such as `4KiB`, `1.5s` or `120`.
+
+    A plain number is in the metric's own unit.
 
     Raises ValueError (one line for the user) for anything else, an unknown unit, or a
     fraction of a byte.
@@ -57,12 +61,15 @@ def parse_amount(written: str | int) -> Amount:
 
 
 def parse_size(text: str) -> int:
-    """A size such as `5GiB` in bytes; raises ValueError (one line for the user)."""
-    what = f"{text[:_MAX_LENGTH]!r} is not a size with a unit, such as 5GiB"
+    """Return a size such as `5GiB` in bytes.
+
+    Raises ValueError (one line for the user).
+    """
+    message = f"{text[:_MAX_LENGTH]!r} is not a size with a unit, such as 5GiB"
     try:
         _, unit = _split(text)
     except ValueError:
-        raise ValueError(what) from None
+        raise ValueError(message) from None
     if unit not in _UNITS:
         sizes = [
             name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"
@@ -72,7 +79,7 @@ def parse_size(text: str) -> int:
         )
     value, dimension = _whole(text)
     if dimension != "bytes":
-        raise ValueError(what)
+        raise ValueError(message)
     return value
 
 
@@ -104,25 +111,28 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def parse_ratio(written: str) -> Ratio:
-    """A percentage such as `1.5%`; raises ValueError (one line for the user) for anything else."""
+    """Return a percentage such as `1.5%`.
+
+    Raises ValueError (one line for the user) for anything else.
+    """
     from bot.core.policy import Ratio
 
     return Ratio(_percentage(written), written)
 
 
 def _percentage(text: str) -> Fraction:
-    what = f"{text[:_MAX_LENGTH]!r} is not a percentage, such as 1.5%"
+    message = f"{text[:_MAX_LENGTH]!r} is not a percentage, such as 1.5%"
     try:
         number, unit = _split(text)
     except ValueError:
-        raise ValueError(what) from None
+        raise ValueError(message) from None
     if unit != "%":
-        raise ValueError(what)
+        raise ValueError(message)
     return number / 100
 
 
 def parse_share(text: str) -> float:
-    """A percentage such as `1%` as a share (0.01).
+    """Return a percentage such as `1%` as a share (0.01).
 
     Raises ValueError (one line for the user) for anything else.
     """

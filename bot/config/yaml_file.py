@@ -1,4 +1,6 @@
-"""Reads a YAML file strictly and keeps its line numbers: UTF-8, one document, no anchors, tags, double keys.
+"""Read a YAML file strictly, and keep its line numbers.
+
+UTF-8, one document, no anchors, tags or double keys.
 
 Configuration may come from a pull request, so nothing in it is executed or expanded:
 the YAML nodes are turned into plain values here. What YAML 1.1 and 1.2 do not read
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -36,7 +38,7 @@ KeyPath = tuple["str | int", ...]  # keys and list indices from the document's r
 
 
 def key_text(path: KeyPath) -> str:
-    """The path as people write it: `thresholds[2].warn.absolute`."""
+    """Return the path as people write it: `thresholds[2].warn.absolute`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
@@ -51,23 +53,30 @@ class YamlFile(Small, frozen=True):
     ]  # path → line, counted from 1; of the key for a value in a mapping
 
     def line(self, path: KeyPath) -> int:
-        """The line of a value; of the nearest one around it where the path does not exist."""
+        """Return the line of a value.
+
+        Of the nearest one around it where the path does not exist.
+        """
         while path not in self.lines and path:
             path = path[:-1]
         return self.lines.get(path, 1)
 
-    def error(self, path: KeyPath, what: str, hint: str = "") -> ConfigError:
-        """The error to raise about a value: it names file, line and key."""
+    def error(self, path: KeyPath, message: str, hint: str = "") -> ConfigError:
+        """Return the error to raise about a value: it names file, line and key."""
         return _error(
-            self.path, line=self.line(path), what=what, hint=hint, key=key_text(path)
+            self.path,
+            line=self.line(path),
+            message=message,
+            hint=hint,
+            key=key_text(path),
         )
 
 
 def _error(
-    path: Path, line: int, what: str, hint: str = "", *, key: str = ""
+    path: Path, line: int, message: str, hint: str = "", *, key: str = ""
 ) -> ConfigError:
     return ConfigError(
-        what, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint
+        message, where=f"{path}:{line}" + (f": {key}" if key else ""), hint=hint
     )
 
 
@@ -103,7 +112,7 @@ class _StrictLoader(yaml.BaseLoader):
 
 
 def _composed(path: Path, text: str) -> yaml.Node:
-    """The nodes of a text, which know where they stand in it.
+    """Return the nodes of a text, which know where they stand in it.
 
     Raises ConfigError for what is not accepted.
     """
@@ -135,7 +144,7 @@ def _composed(path: Path, text: str) -> yaml.Node:
         line = next((line for line in marks if line <= last_line), last_line)
         hint = "check the brackets, quotes and indentation"
         raise _error(
-            path, line=line, what=f"is not YAML: {error.problem}", hint=hint
+            path, line=line, message=f"is not YAML: {error.problem}", hint=hint
         ) from error
     return node
 
@@ -145,28 +154,31 @@ class _Walk:
         self.path = path
         self.lines: dict[KeyPath, int] = {}
 
-    def value(self, node: yaml.Node, at: KeyPath) -> Any:
-        self.lines.setdefault(at, node.start_mark.line + 1)
+    def value(self, node: yaml.Node, key_path: KeyPath) -> Any:
+        self.lines.setdefault(key_path, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             mapping: dict[str, Any] = {}
             for key_node, value_node in node.value:
                 key, line = self.key(key_node), key_node.start_mark.line + 1
-                here: KeyPath = (*at, key)
+                place: KeyPath = (*key_path, key)
                 if key in mapping:
-                    what = f"repeats the key of line {self.lines[here]}"
+                    message = f"repeats the key of line {self.lines[place]}"
                     raise _error(
                         self.path,
                         line=line,
-                        what=what,
+                        message=message,
                         hint="keep one of them",
-                        key=key_text(here),
+                        key=key_text(place),
                     )
-                self.lines[here] = line
-                mapping[key] = self.value(value_node, here)
+                self.lines[place] = line
+                mapping[key] = self.value(value_node, place)
             return mapping
         if isinstance(node, yaml.ScalarNode):
             return _scalar(self.printable(node))
-        return [self.value(item, (*at, index)) for index, item in enumerate(node.value)]
+        return [
+            self.value(item, (*key_path, index))
+            for index, item in enumerate(node.value)
+        ]
 
     def key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
@@ -178,10 +190,14 @@ class _Walk:
         return str(self.printable(node).value)
 
     def printable(self, node: yaml.ScalarNode) -> yaml.ScalarNode:
-        """The node; refused for a character, written as an escape, that is not allowed in the file either."""
+        """Return the node.
+
+        Refused for a character, written as an escape, that is not allowed in the file
+        either.
+        """
         if refused := yaml.reader.Reader.NON_PRINTABLE.search(node.value):
-            what = f"the character U+{ord(refused[0]):04X} is not allowed"
-            raise _error(self.path, node.start_mark.line + 1, what)
+            message = f"the character U+{ord(refused[0]):04X} is not allowed"
+            raise _error(self.path, node.start_mark.line + 1, message)
         return node
 
 
@@ -198,7 +214,10 @@ def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """Read one file; raises ConfigError naming file and line for everything that is not accepted."""
+    """Read one file.
+
+    Raises ConfigError naming file and line for everything that is not accepted.
+    """
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
@@ -212,9 +231,9 @@ def read_yaml(path: Path) -> YamlFile:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        what = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8"
         raise _error(
-            path, line=line, what=what, hint="save the file as UTF-8"
+            path, line=line, message=message, hint="save the file as UTF-8"
         ) from error
     walk = _Walk(path)
     return YamlFile(path, walk.value(_composed(path, text), ()), walk.lines)
@@ -252,23 +271,26 @@ END = r"(?![\s\S])"  # of a text; `$` would allow a line feed behind it
 
 
 def pattern(regex: str, means: str, *values: Any, **constraints: Any) -> msgspec.Meta:
-    """A regular expression, from the text's beginning to its end, what it means in words, and values that fit."""
+    """Return the type of a text that fits a regular expression as a whole.
+
+    With what it means in words, and values that fit.
+    """
     extra = {"patternErrorMessage": means}
     return examples(
         *values, pattern=f"^{regex}{END}", extra_json_schema=extra, **constraints
     )
 
 
-def distinct(*values: Any, least: int = 0, **keywords: Any) -> msgspec.Meta:
+def distinct(*values: Any, minimum: int = 0, **keywords: Any) -> msgspec.Meta:
     """For a list of at least so many, without anything twice."""
     return examples(
-        *values, min_length=least, extra_json_schema={"uniqueItems": True, **keywords}
+        *values, min_length=minimum, extra_json_schema={"uniqueItems": True, **keywords}
     )
 
 
 FLAG = r"-[^\u0000-\u001f]+"
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-Globs = Annotated[tuple[Text, ...], distinct(["*"], least=1)]
+Globs = Annotated[tuple[Text, ...], distinct(["*"], minimum=1)]
 Flag = Annotated[
     str, pattern(FLAG, "a flag begins with - and is on one line", "--iree-opt-level=O2")
 ]
@@ -290,12 +312,12 @@ def except_beside(**others: tuple[str, ...]) -> dict[str, Any]:
 
 
 def read_as(file: YamlFile, kind: type[_T]) -> _T:
-    """The file's data as a value of the type.
+    """Return the file's data as a value of the type.
 
     Raises ConfigError for the first problem, with line, key and remedy.
     """
     top = json_schema(kind)
-    if problem := next(_problems(top, schema=top, value=file.data, at=()), None):
+    if problem := next(_problems(top, schema=top, value=file.data, key_path=()), None):
         raise file.error(*problem)
     return converted(file.data, kind, str(file.path))
 
@@ -350,8 +372,10 @@ _SHOWN_CHARACTERS = 60
 _EMPTY = ("is empty", "remove the key, or give it a value")
 
 
-def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Problem]:
-    """All that does not fit, in the order of the file."""
+def _problems(
+    top: Plain, schema: Plain, value: Any, key_path: KeyPath
+) -> Iterator[Problem]:
+    """Yield all that does not fit, in the order of the file."""
     alternatives = _alternatives(top, schema)
     fitting = [
         alternative
@@ -359,126 +383,130 @@ def _problems(top: Plain, schema: Plain, value: Any, at: KeyPath) -> Iterator[Pr
         if type(value) is _TYPES[alternative.get("type", "string")][0]
     ]
     if not fitting:
-        wanted, hint = (
-            {alternative.get("type", "string") for alternative in alternatives},
-            "",
-        )
-        if not isinstance(value, (dict, list, type(None))):
-            hint = (
-                f"write [{value}]"
-                if "array" in wanted
-                else _HINTS.get(" ".join(wanted), "")
-            )
-        is_, must = (
-            next(words for kind, words in _TYPES.values() if kind is type(value)),
-            wanted & _TYPES.keys(),
-        )
-        words = " or ".join(
-            words for name, (_, words) in _TYPES.items() if name in must
-        )
-        yield at, f"is {is_}, but must be {words}", hint
+        expected = {part.get("type", "string") for part in alternatives}
+        yield key_path, *_other_type(value, expected)
     elif unfit := _unfit(value, fitting[0]):
-        yield at, *unfit
+        yield key_path, *unfit
     elif isinstance(value, dict):
-        yield from _problems_of_mapping(top, schema=fitting[0], value=value, at=at)
+        yield from _problems_of_mapping(
+            top, schema=fitting[0], value=value, key_path=key_path
+        )
     elif isinstance(value, list):
-        there = set[bytes]()
+        seen_values = set[bytes]()
         for index, item in enumerate(value):
             if fitting[0].get("uniqueItems"):
-                if (text := canonical(item)) in there:
-                    yield (*at, index), f"{_shown(item)} is in the list twice", ""
-                there.add(text)
+                if (text := canonical(item)) in seen_values:
+                    yield (*key_path, index), f"{_shown(item)} is in the list twice", ""
+                seen_values.add(text)
             yield from _problems(
-                top, schema=fitting[0]["items"], value=item, at=(*at, index)
+                top, schema=fitting[0]["items"], value=item, key_path=(*key_path, index)
             )
+
+
+def _other_type(value: Any, expected: Set[str]) -> tuple[str, str]:
+    """Say what a value is and what it must be, and how to mend it."""
+    actual = next(text for kind, text in _TYPES.values() if kind is type(value))
+    must = " or ".join(text for name, (_, text) in _TYPES.items() if name in expected)
+    message = f"is {actual}, but must be {must}"
+    if isinstance(value, (dict, list, type(None))):
+        return message, ""
+    if "array" in expected:
+        return message, f"write [{value}]"
+    return message, _HINTS.get(" ".join(expected), "")
 
 
 def _problems_of_mapping(
-    top: Plain, schema: Plain, value: Plain, at: KeyPath
+    top: Plain, schema: Plain, value: Plain, key_path: KeyPath
 ) -> Iterator[Problem]:
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     for key, item in value.items():
-        part = known.get(key) or schema.get("additionalProperties")
+        part = properties.get(key) or schema.get("additionalProperties")
         if not part:
-            yield (*at, key), "unknown key", near_or_known(key, sorted(known))
+            yield (
+                (*key_path, key),
+                "unknown key",
+                near_or_known(key, sorted(properties)),
+            )
         elif unfit := _unfit(
             key, {**schema.get("propertyNames", {}), "type": "string"}
         ):
-            yield (*at, key), *unfit
+            yield (*key_path, key), *unfit
         else:
-            yield from _problems(top, schema=part, value=item, at=(*at, key))
+            yield from _problems(
+                top, schema=part, value=item, key_path=(*key_path, key)
+            )
     yield from (
-        (at, f"the key {key!r} is missing", "")
+        (key_path, f"the key {key!r} is missing", "")
         for key in schema.get("required", ())
         if key not in value
     )
     for key, beside in schema.get("dependentSchemas", {}).items():
-        for other in beside["properties"]:
-            if key in value and other in value:
+        for beside_key in beside["properties"]:
+            if key in value and beside_key in value:
                 yield (
-                    (*at, other),
+                    (*key_path, beside_key),
                     f"cannot be combined with {key!r}",
                     "keep one of them",
                 )
 
 
 def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
-    """All that a value may be, without references."""
+    """Return all that a value may be, without references."""
     if "$ref" in schema:
         return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
     if "anyOf" not in schema:
         return [schema]
     return [
         alternative
-        for each in schema["anyOf"]
-        for alternative in _alternatives(top, each)
+        for option in schema["anyOf"]
+        for alternative in _alternatives(top, option)
     ]
 
 
 def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
-    """What is wrong with a value of the right type, whatever is in it, and how to mend it."""
+    """Say what is wrong with a value of the right type, and how to mend it.
+
+    Whatever is in it is not looked at.
+    """
     if "enum" in schema and value not in schema["enum"]:
-        words = schema["enum"]
-        near = nearest(value, words)[:1] if len(words) > 1 else []
-        must = f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
-        return f"is {_shown(value)}, but must be {must}", (
-            f"did you mean {near[0]!r}?" if near else ""
-        )
-    if isinstance(value, (int, float)):
-        size, told, ends = (
-            value,
-            f"is {_shown(value)}, but must be",
-            ("minimum", "maximum"),
-        )
-    else:
-        size = len(value)
-        noun = "characters" if isinstance(value, str) else "entries"
-        told = (
-            "has one entry, but must have"
-            if size == 1
-            else f"has {size:,} {noun}, but must have"
-        )
-        kind = (
-            "Length"
-            if isinstance(value, str)
-            else "Items"
-            if isinstance(value, list)
-            else "Properties"
-        )
-        ends = f"min{kind}", f"max{kind}"
-    least, most = (schema.get(end) for end in ends)
-    if least is not None and size < least:
-        return (
-            (f"{told} at least {least}", "")
-            if value or isinstance(value, int)
-            else _EMPTY
-        )
-    if most is not None and size > most:
-        return f"{told} at most {most}", ""
+        return _not_allowed(value, schema["enum"])
+    size, size_text, ends = _size_of(value)
+    minimum, maximum = (schema.get(end) for end in ends)
+    if minimum is not None and size < minimum:
+        if not value and not isinstance(value, int):
+            return _EMPTY
+        return f"{size_text} at least {minimum}", ""
+    if maximum is not None and size > maximum:
+        return f"{size_text} at most {maximum}", ""
     if "pattern" in schema and not re.search(schema["pattern"], value):
         hint = f"for example {' or '.join(map(str, schema['examples'][:3]))}"
         return f"{_shown(value)} does not fit: {schema['patternErrorMessage']}", hint
     return None
+
+
+def _not_allowed(value: Any, allowed: Sequence[str]) -> tuple[str, str]:
+    if len(allowed) == 1:
+        return f"is {_shown(value)}, but must be {allowed[0]!r}", ""
+    near = nearest(value, allowed)
+    hint = f"did you mean {near[0]!r}?" if near else ""
+    return f"is {_shown(value)}, but must be one of {', '.join(allowed)}", hint
+
+
+def _size_of(value: Any) -> tuple[float, str, tuple[str, str]]:
+    """Return what limits are about, how an error begins, and the keys of both limits."""
+    if isinstance(value, (int, float)):
+        return value, f"is {_shown(value)}, but must be", ("minimum", "maximum")
+    noun = "entries"
+    ends = ("minProperties", "maxProperties")
+    if isinstance(value, str):
+        noun = "characters"
+        ends = ("minLength", "maxLength")
+    elif isinstance(value, list):
+        ends = ("minItems", "maxItems")
+    size = len(value)
+    if size == 1:
+        return size, "has one entry, but must have", ends
+    return size, f"has {size:,} {noun}, but must have", ends
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,7 @@
-"""What an issue about the main branch remembers, and whether findings are those of an issue that a person closed."""
+"""What an issue about the main branch remembers.
+
+It says whether findings are those of an issue that a person closed.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,20 @@ class IssueState(Record, frozen=True, array_like=True):
 
 
 def issue_marker(report_id: str) -> str:
-    """Return the first line of an issue; a report id has nothing that ends the HTML comment."""
+    """Return the first line of an issue.
+
+    A report id has nothing that ends the HTML comment.
+    """
     return f"<!-- code-size-bot-after-merge:{report_id} -->"
 
 
 def encode_issue(state: IssueState) -> str:
-    """Return the hidden line of an issue, without a newline; never longer than `LINE_LIMIT`.
+    """Return the hidden line of an issue, without a newline.
 
-    A line that would be too long forgets the findings first: a forgotten one gets a new issue.
+    Never longer than `LINE_LIMIT`.
+
+    A line that would be too long forgets the findings first: a forgotten one gets a new
+    issue.
     """
     shorter = replace(state, findings=())
     shortest = replace(
@@ -54,7 +63,10 @@ def encode_issue(state: IssueState) -> str:
 
 
 def decode_issue(body: str, marker: str) -> IssueState | None:
-    """Return the state in the second line of an issue; None if this version did not write it."""
+    """Return the state in the second line of an issue.
+
+    None if this version did not write it.
+    """
     lines = body.replace("\r\n", "\n").split("\n", 2)
     if len(lines) < 2 or lines[0] != marker:
         return None
@@ -64,7 +76,7 @@ def decode_issue(body: str, marker: str) -> IssueState | None:
 def is_same_break(
     state: IssueState, findings: Sequence[Seen], commits: Collection[str]
 ) -> bool:
-    """True if an issue was about these findings, and about the same merges.
+    """Return whether an issue was about these findings, and about the same merges.
 
     `commits`: those between the baseline and the pushed commit, which is one of them.
     """

@@ -1,4 +1,4 @@
-"""Commands in a comment: as a person typed them, and checked and pinned for later jobs."""
+"""Commands in a comment: as typed, and as checked and pinned for later jobs."""
 
 from __future__ import annotations
 

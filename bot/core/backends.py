@@ -1,4 +1,6 @@
-"""The one table of target backends: a new one is a row here, and a target in `configs/default.yml`.
+"""The table of target backends.
+
+A new one is a row here, and a target in `configs/default.yml`.
 
 A backend that is not in it, such as a plugin's, is measured as far as anything of it can be read.
 """
@@ -71,5 +73,5 @@ BACKEND_BY_NAME: dict[str, Backend] = {backend.name: backend for backend in BACK
 
 
 def backend_of(name: str) -> Backend:
-    """The row of a backend; one that says nothing where the table has none."""
+    """Return the row of a backend; one that says nothing where the table has none."""
     return BACKEND_BY_NAME.get(name) or Backend(name)

@@ -31,7 +31,10 @@ class Entry(Small, frozen=True, order=True):
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
-    """What a baseline keeps of a snapshot: all but what keeps the members of families apart, told of the head alone."""
+    """Return what a baseline keeps of a snapshot.
+
+    All but what keeps the members of families apart, told of the head alone.
+    """
     cells = []
     for cell in snapshot.cells:
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}

@@ -1,4 +1,4 @@
-"""Bisection as values and rules: what is bad, which candidate to look at next, and what the looks say together.
+"""Bisect by values and rules: what is bad, and which candidate to look at next.
 
 In prose:
 
@@ -67,7 +67,10 @@ class Bisection(Record, frozen=True):
 
 
 def judged(values: Sequence[int], limit: int) -> Judged:
-    """What all values of a candidate (at least one) say together: bad is what is above the limit."""
+    """Return what all values of a candidate (at least one) say together.
+
+    Bad is what is above the limit.
+    """
     if min(values) > limit:
         return "bad"
     return "good" if max(values) <= limit else "skipped"
@@ -81,24 +84,29 @@ class Bracket(NamedTuple):
 
 
 def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
-    """Where good turns to bad among `count` candidates, of which the first is good and the last is bad.
+    """Find where good turns to bad among `count` candidates.
+
+    The first one is good, and the last one is bad.
 
     `judge`: looks at one of the candidates between; is asked at most once for each.
     """
     good, bad = 0, count - 1
     between = list(range(1, bad))
     while between:
-        at = between[len(between) // 2]
-        result = judge(at)
-        good, bad = (at if result == "good" else good), (at if result == "bad" else bad)
-        between = [place for place in between if good < place < bad and place != at]
+        middle = between[len(between) // 2]
+        result = judge(middle)
+        good, bad = (
+            (middle if result == "good" else good),
+            (middle if result == "bad" else bad),
+        )
+        between = [place for place in between if good < place < bad and place != middle]
     return Bracket(good, bad)
 
 
 def values_of(
     cell: Cell | None, good: Cell | None, metric: str
 ) -> tuple[tuple[int, ...], str]:
-    """The metric's values of one cell, and why there are none.
+    """Return the metric's values of one cell, and why there are none.
 
     `good`: the cell of the good end: what cannot be held against that is not known.
     """
@@ -111,6 +119,6 @@ def values_of(
     cell = comparable(good, cell)[1] or cell
     values = {outcome.metrics.get(metric) for outcome in (cell.outcome, *cell.others)}
     if None in values:
-        other = "non-deterministic: some compiles of it have no value"
-        return (), other if len(values) > 1 else cell.reasons.get(metric, "not known")
+        reason = "non-deterministic: some compiles of it have no value"
+        return (), reason if len(values) > 1 else cell.reasons.get(metric, "not known")
     return tuple(sorted(value for value in values if value is not None)), ""

@@ -1,4 +1,7 @@
-"""The run context: what an event asks for, as one value from which everything else follows."""
+"""The run context: what an event asks for, as one value.
+
+Everything else follows from it.
+"""
 
 from __future__ import annotations
 
@@ -75,26 +78,36 @@ class RunContext(Small, frozen=True):
 
     @property
     def is_foreign(self) -> bool:
-        """True for a pull request from another repository."""
+        """Return True for a pull request from another repository."""
         return (
             self.pull is not None
             and self.pull.head_repository.casefold() != self.repository.casefold()
         )
 
-    def with_command(self, asked: Asked, pull: Pull, why: str) -> RunContext:
-        """Return the run that carries out a command: on the pinned merge commit, whatever the event's commit is.
+    def with_command(self, command: Asked, pull: Pull, reason: str) -> RunContext:
+        """Return the run that carries out a command.
+
+        On the pinned merge commit, whatever the event's commit is.
 
         A command with an answer of its own is about no particular head, as a run that a
         person started.
         """
-        about = None if asked.typed.verb in ANSWERED_APART else pull
+        about = None if command.typed.verb in ANSWERED_APART else pull
         return replace(
-            self, story="review", why=why, sha=asked.merge_sha, pull=about, asked=asked
+            self,
+            story="review",
+            why=reason,
+            sha=command.merge_sha,
+            pull=about,
+            asked=command,
         )
 
     @property
     def is_proposal(self) -> bool:
-        """True where a change is to be merged into a branch, whose rules hold: a pull request or a merge queue."""
+        """Return whether a change is to be merged into a branch, whose rules hold.
+
+        A pull request or a merge queue.
+        """
         return self.pull is not None or self.queue is not None
 
     @property

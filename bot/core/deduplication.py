@@ -51,7 +51,8 @@ def deduplication_of(
         cell: the build on one side; None where the side does not have it.
         regions: its dispatch regions, as they are shown.
         executables: its executables, as they are shown.
-        varies: whether the build is non-deterministic: one compile's code is not that of all.
+        varies: whether the build is non-deterministic: one compile's code is not that
+            of all.
     """
     if cell is None or not cell.measured:
         reason = _unmeasured(cell)
@@ -86,7 +87,10 @@ def _unmeasured(cell: Cell | None) -> str:
 
 
 def _families_unknown(cell: Cell) -> str:
-    """Return why the families of a measured build are not known; empty where they are."""
+    """Return why the families of a measured build are not known.
+
+    Empty where they are.
+    """
     if reason := cell.reasons.get(_FAMILIES, ""):
         return reason
     return "" if cell.program or cell.families else "the program's IR could not be read"
@@ -100,14 +104,17 @@ def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
         return NearDuplicates(members, None, VARIES)
     sizes = code_sizes(cell)
     bounds = [_bound_bytes(family, sizes) for family in cell.families]
-    known = [size for size in bounds if size is not None]
-    if len(known) != len(bounds):
+    sizes_known = [size for size in bounds if size is not None]
+    if len(sizes_known) != len(bounds):
         return NearDuplicates(members, None, NO_CODE)
-    return NearDuplicates(members, sum(known))
+    return NearDuplicates(members, sum(sizes_known))
 
 
 def code_sizes(cell: Cell) -> dict[str, int | None]:
-    """Return executable → code of all its entry points, in bytes; None where one is not known."""
+    """Return executable → code of all its entry points, in bytes.
+
+    None where one is not known.
+    """
     sizes: dict[str, int | None] = {}
     for dispatch in cell.dispatches:
         before = sizes.get(dispatch.executable, 0)
@@ -119,9 +126,12 @@ def code_sizes(cell: Cell) -> dict[str, int | None]:
 
 
 def _bound_bytes(family: Family, sizes: dict[str, int | None]) -> int | None:
-    """Return the code of all members but the largest; None where that of a member is not known."""
+    """Return the code of all members but the largest.
+
+    None where that of a member is not known.
+    """
     members = [sizes.get(name) for name in family.members]
-    known = [size for size in members if size is not None]
-    if len(known) != len(members):
+    sizes_known = [size for size in members if size is not None]
+    if len(sizes_known) != len(members):
         return None
-    return sum(known) - max(known)
+    return sum(sizes_known) - max(sizes_known)

@@ -1,4 +1,4 @@
-"""Compares the options of two compilers: a changed default can cause what no flag asked for."""
+"""Compare the defaults of two compilers' options, which can cause what no flag did."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DefaultChange(Record, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """True where both sides report a default, and these differ."""
+        """Return whether both sides report a default, and these differ."""
         return self.base is not None and self.head is not None
 
 
@@ -90,7 +90,10 @@ class ChangedDefaults(Record, frozen=True):
 
 
 def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefaults:
-    """Return what differs; options whose default neither side reports are not compared."""
+    """Return what differs.
+
+    Options whose default neither side reports are not compared.
+    """
     changed, unreported = list[DefaultChange](), list[DefaultChange]()
     base_only, head_only = list[str](), list[str]()
     for option in sorted(base.defaults.keys() | head.defaults.keys()):

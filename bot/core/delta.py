@@ -1,4 +1,4 @@
-"""What changed between two snapshots, cell by cell, where a compiler does not always repeat itself, too.
+"""Compare two snapshots cell by cell, also those of non-deterministic compilers.
 
 Two outcomes of one command are proof of that, whoever saw them: the same side in
 several compiles, or both sides of a comparison where compiler, model and flags are the
@@ -34,11 +34,14 @@ from bot.core.snapshot import (
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
 Outcomes = tuple[tuple[CompileOutcome, ...], tuple[CompileOutcome, ...]]
-"""What base and head gave first, then what differed from it; empty where a side does not have the cell."""
+"""What base and head gave first, then what differed from it.
+
+Empty where a side does not have the cell.
+"""
 
 
 def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
-    """Each outcome once: they are the same where status and artifact are."""
+    """Return each outcome once: they are the same where status and artifact are."""
     first: dict[tuple[str, str | None], CompileOutcome] = {}
     for outcome in outcomes:
         first.setdefault((outcome.status, outcome.artifact_digest), outcome)
@@ -46,59 +49,71 @@ def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
 
 
 def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
-    """Exact metric → its values, the lowest first, where the cell's command gave several."""
+    """Return exact metric → its values, lowest first.
+
+    Where the command gave several.
+    """
     if not cell.others:
         return {}
-    outcomes = cell.outcome, *cell.others
-    exact = (
-        id_
-        for id_ in dict.fromkeys(id_ for outcome in outcomes for id_ in outcome.metrics)
-        if id_ not in INEXACT
+    values = dict[str, set[int]]()
+    for outcome in (cell.outcome, *cell.others):
+        for id_, value in outcome.metrics.items():
+            if id_ not in INEXACT and value is not None:
+                values.setdefault(id_, set()).add(value)
+    ids = dict.fromkeys(
+        id_ for outcome in (cell.outcome, *cell.others) for id_ in outcome.metrics
     )
-    values = {
-        id_: {
-            value
-            for outcome in outcomes
-            if (value := outcome.metrics.get(id_)) is not None
-        }
-        for id_ in exact
+    return {
+        id_: tuple(sorted(values[id_])) for id_ in ids if len(values.get(id_, ())) > 1
     }
-    return {id_: tuple(sorted(seen)) for id_, seen in values.items() if len(seen) > 1}
 
 
 def value_of(cell: Cell, id_: str) -> Value:
-    """A metric of a cell as it is told: all that its command gave; None without an artifact."""
+    """Return a metric of a cell as it is told: all that its command gave.
+
+    None without an artifact.
+    """
     if not cell.measured:
         return None
-    seen = seen_values(cell).get(id_)
-    return spread(seen) if seen else cell.value(id_)
+    values = seen_values(cell).get(id_)
+    return spread(values) if values else cell.value(id_)
 
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
-    """True where all outcomes of a side ended alike and agree in every exact metric, on both sides."""
-    exact = sorted(
-        {id_ for side in outcomes for one in side for id_ in one.metrics} - set(INEXACT)
-    )
-    numbers = (
-        {(one.status, *map(one.metrics.get, exact)) for one in side}
-        for side in outcomes
-    )
-    return all(len(different) <= 1 for different in numbers)
+    """Return whether each side always ended in the same way with the same exact metrics."""
+    exact = set[str]()
+    for side in outcomes:
+        for outcome in side:
+            exact.update(outcome.metrics.keys() - set(INEXACT))
+    for side in outcomes:
+        different = {
+            (outcome.status, *map(outcome.metrics.get, sorted(exact)))
+            for outcome in side
+        }
+        if len(different) > 1:
+            return False
+    return True
 
 
 def _same_command(
     base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
 ) -> bool:
-    """Return whether both sides made artifacts of the same files with one compiler and the same flags."""
-    left, right = cells
+    """Return whether both sides compiled the same files in the same way.
+
+    With one compiler and the same flags; both have an artifact.
+    """
+    base_cell, head_cell = cells
     if (
-        left is None
-        or right is None
-        or left.artifact_digest is None
-        or right.artifact_digest is None
+        base_cell is None
+        or head_cell is None
+        or base_cell.artifact_digest is None
+        or head_cell.artifact_digest is None
     ):
         return False
-    if left.inputs != right.inputs or UNLISTED in (left.inputs, right.inputs):
+    if base_cell.inputs != head_cell.inputs or UNLISTED in (
+        base_cell.inputs,
+        head_cell.inputs,
+    ):
         return False
     models = base.models.get(key.model), head.models.get(key.model)
     if (
@@ -107,11 +122,11 @@ def _same_command(
         or None in models
     ):
         return False
-    return models[0] == models[1] and _flags(left) == _flags(right) != ""
+    return models[0] == models[1] and _flags(base_cell) == _flags(head_cell) != ""
 
 
 def _flags(cell: Cell) -> str:
-    """The command without the model's path, and without what lifts the stack gate.
+    """Return the command without the model's path, and without what lifts the stack gate.
 
     Empty where it names no target.
     """
@@ -120,20 +135,20 @@ def _flags(cell: Cell) -> str:
 
 
 def as_outcome(cell: Cell | None, outcome: CompileOutcome | None) -> Cell | None:
-    """The cell as another compile of it gave it.
+    """Return the cell as another compile of it gave it.
 
     What is only known of the first compile is left out.
     """
     if cell is None or outcome is None or outcome == cell.outcome:
         return cell
-    other = replace(
+    changed = replace(
         cell,
         status=outcome.status,
         metrics=outcome.metrics,
         artifact_digest=outcome.artifact_digest,
     )
     return replace(
-        other, dispatches=(), failure=cell.failure if outcome.status != "ok" else None
+        changed, dispatches=(), failure=cell.failure if outcome.status != "ok" else None
     )
 
 
@@ -157,7 +172,10 @@ STATES_BY_NEWS = (
     "newly-broken",
     "unmeasured",
 )
-"""For a cell whose compiler does not repeat itself: what says least about the change comes first."""
+"""For a cell whose compiler does not repeat itself.
+
+What says least about the change comes first.
+"""
 
 
 class MetricDelta(Small, frozen=True):
@@ -183,30 +201,30 @@ class MetricDelta(Small, frozen=True):
     @property
     def sides(self) -> tuple[Value, Value]:
         """Base and head as they are told."""
-        return (
-            (self.base, self.head)
-            if self.seen is None
-            else (spread(self.seen[0]), spread(self.seen[1]))
-        )
+        if self.seen is None:
+            return self.base, self.head
+        return spread(self.seen[0]), spread(self.seen[1])
 
     @property
     def change(self) -> int | None:
-        """Head − base; None where either is not known, or ranges leave even its sign open.
+        """Head − base.
+
+        None where either is not known, or ranges leave even its sign open.
 
         Of ranges that are apart the distance between them, and 0 where both sides have
         the same values.
         """
-        if self.seen is None:
-            return (
-                None
-                if self.base is None or self.head is None
-                else self.head - self.base
-            )
-        return 0 if self.seen[0] == self.seen[1] else certain(difference(*self.sides))
+        if self.seen is not None:
+            if self.seen[0] == self.seen[1]:
+                return 0
+            return certain(difference(*self.sides))
+        if self.base is None or self.head is None:
+            return None
+        return self.head - self.base
 
     @property
     def is_open(self) -> bool:
-        """True where both sides are known, and ranges leave open whether it grew or shrank."""
+        """Return whether both sides are known, and ranges leave open whether it grew or shrank."""
         return self.seen is not None and self.change is None and None not in self.sides
 
     @property
@@ -215,9 +233,9 @@ class MetricDelta(Small, frozen=True):
         change = self.change
         if change is None or not self.base:
             return None
-        return change / (
-            self.base if self.seen is None else self.seen[0][-1 if change > 0 else 0]
-        )
+        if self.seen is None:
+            return change / self.base
+        return change / self.seen[0][-1 if change > 0 else 0]
 
     @property
     def least_alarming(self) -> MetricDelta:
@@ -230,9 +248,15 @@ class MetricDelta(Small, frozen=True):
         return self._between(0, -1)
 
     def _between(self, of_base: int, of_head: int) -> MetricDelta:
-        base, head = self.seen or ((), ())
-        ends = base[of_base] if base else None, head[of_head] if head else None
-        return self if self.seen is None else MetricDelta(self.id, *ends, own=self.own)
+        if self.seen is None:
+            return self
+        base, head = self.seen
+        return MetricDelta(
+            self.id,
+            base[of_base] if base else None,
+            head[of_head] if head else None,
+            own=self.own,
+        )
 
 
 class CellDelta(Small, frozen=True):
@@ -260,17 +284,19 @@ class CellDelta(Small, frozen=True):
 
     @property
     def unstable(self) -> bool:
-        """True where the compiler does not repeat itself."""
+        """Return whether the compiler does not repeat itself."""
         return bool(self.noise)
 
     @property
     def is_open(self) -> bool:
-        """True where ranges leave open whether a number that repeats elsewhere grew or shrank."""
+        """Return whether ranges leave open if a deterministic number grew or shrank."""
         return self.unstable and any(metric.is_open for metric in self.metrics.values())
 
     @property
     def explainable(self) -> bool:
-        """True where why the first compiles differ is why all do: by the same numbers, and by some.
+        """Return whether all compiles differ for the reason that the first ones do.
+
+        By the same numbers, and by some.
 
         Where the compiler does not repeat itself, other bytes alone may be its doing as
         well as the change's.
@@ -311,17 +337,20 @@ def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
 
 
 def outcome(cell: Cell | None) -> str:
-    """How a cell ended, but for the compiler's words: `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`."""
+    """Return how a cell ended, but for the compiler's words.
+
+    `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`.
+    """
     if cell is None:
         return "absent"
-    failure = cell.failure
-    words = (
-        [part for part in (failure.stage, failure.signal) if part] if failure else []
-    )
-    return f"{cell.status}: {', '.join(words)}" if words else cell.status
+    if cell.failure is None:
+        return cell.status
+    details = list(filter(None, (cell.failure.stage, cell.failure.signal)))
+    return f"{cell.status}: {', '.join(details)}" if details else cell.status
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
+    """Say why a cell is not measured on a side; empty where both are."""
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
     for cell in cells:
@@ -330,23 +359,24 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
     if lost := [name for name, cell in sides.items() if cell is None]:
         return f"not measured on {lost[0] if cells else 'either side'}"
     late = [name for name, cell in sides.items() if cell and cell.status == "timeout"]
-    words = next(
-        (
-            cell.failure.message
-            for cell in cells
-            if cell.status == "timeout" and cell.failure
-        ),
-        "no end",
-    )
-    return (
-        f"timed out on {late[0] if len(late) == 1 else 'both sides'}: {words}"
-        if late
-        else ""
-    )
+    if not late:
+        return ""
+    where = late[0] if len(late) == 1 else "both sides"
+    return f"timed out on {where}: {_timeout_message(cells)}"
+
+
+def _timeout_message(cells: Sequence[Cell]) -> str:
+    for cell in cells:
+        if cell.status == "timeout" and cell.failure:
+            return cell.failure.message
+    return "no end"
 
 
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
-    """The metrics that repeat exactly and differ, or may differ; a value lost or won counts."""
+    """Return the metrics that repeat exactly and differ, or may differ.
+
+    A value lost or won counts.
+    """
     return [
         m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT
     ]
@@ -366,50 +396,69 @@ def _diff_cell(
     outcomes that differ least.
     """
     cells = comparable(*cells, unlike(base.compiler.metrics, head.compiler.metrics))
-    left, right = (
-        distinct((cell.outcome, *cell.others)) if cell is not None else ()
-        for cell in cells
-    )
+    base_outcomes = _outcomes_of(cells[0])
+    head_outcomes = _outcomes_of(cells[1])
+    outcomes = base_outcomes, head_outcomes
     if _same_command(base, head=head, key=key, cells=cells):
-        left, right = distinct((*left, *right)), distinct((*right, *left))
-    outcomes = left, right
+        # each side may have given what the other side gave
+        outcomes = (
+            distinct((*base_outcomes, *head_outcomes)),
+            distinct((*head_outcomes, *base_outcomes)),
+        )
     if any(len(outcome) > 1 for outcome in outcomes):
         return _noisy(base, head=head, key=key, cells=cells, outcomes=outcomes)
     return _compared(base, head=head, key=key, cells=cells)
 
 
+def _outcomes_of(cell: Cell | None) -> tuple[CompileOutcome, ...]:
+    """Return what a cell's command gave, each outcome once."""
+    if cell is None:
+        return ()
+    return distinct((cell.outcome, *cell.others))
+
+
 def _compared(
     base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
 ) -> CellDelta:
-    left, right = cells
-    base_of, head_of = (cell.metrics.get if cell else _NOTHING.get for cell in cells)
-    own = own_metrics(base.compiler.metrics, head.compiler.metrics)
-    ids = (*METRIC_IDS, *own)
+    base_cell, head_cell = cells
+    base_metrics = base_cell.metrics if base_cell else _NOTHING
+    head_metrics = head_cell.metrics if head_cell else _NOTHING
+    declared = own_metrics(base.compiler.metrics, head.compiler.metrics)
     metrics = {
-        id_: MetricDelta(id_, base_of(id_), head_of(id_), own=own.get(id_))
-        for id_ in ids
-    }
-    digests = [cell.artifact_digest if cell else None for cell in cells]
-    identical = None if None in digests else digests[0] == digests[1]
-    columns = (_column(base, key, left), _column(head, key, right))
-    state = _STATE.get(columns, "unmeasured")
-    reason = _reason(left, right) if state == "unmeasured" else ""
-    if state == "compared":
-        state = (
-            "same"
-            if identical is not False and not exact_changes(metrics.values())
-            else "changed"
+        id_: MetricDelta(
+            id_, base_metrics.get(id_), head_metrics.get(id_), own=declared.get(id_)
         )
+        for id_ in (*METRIC_IDS, *declared)
+    }
+    identical = _identical(base_cell, head_cell)
+    columns = (_column(base, key, base_cell), _column(head, key, head_cell))
+    state = _STATE.get(columns, "unmeasured")
+    reason = _reason(base_cell, head_cell) if state == "unmeasured" else ""
+    if state == "compared":
+        differs = identical is False or exact_changes(metrics.values())
+        state = "changed" if differs else "same"
     return CellDelta(
         key=key,
         state=state,
         metrics=metrics,
-        base=left,
-        head=right,
+        base=base_cell,
+        head=head_cell,
         identical=identical,
         reason=reason,
         excused=columns in _ON_PURPOSE,
     )
+
+
+def _identical(base: Cell | None, head: Cell | None) -> bool | None:
+    """Return whether both artifacts are the same bytes.
+
+    None where that is not known.
+    """
+    if base is None or head is None:
+        return None
+    if base.artifact_digest is None or head.artifact_digest is None:
+        return None
+    return base.artifact_digest == head.artifact_digest
 
 
 def _noisy(
@@ -419,76 +468,78 @@ def _noisy(
     cells: tuple[Cell | None, Cell | None],
     outcomes: Outcomes,
 ) -> CellDelta:
-    """The comparison of the two outcomes that differ least, with every value that was seen of each metric."""
+    """Return the comparison of the two outcomes that differ least.
+
+    With every value that was seen of each metric.
+    """
     pairs = [
         _compared(
             base,
             head=head,
             key=key,
-            cells=(as_outcome(cells[0], left), as_outcome(cells[1], right)),
+            cells=(
+                as_outcome(cells[0], base_outcome),
+                as_outcome(cells[1], head_outcome),
+            ),
         )
-        for left in outcomes[0] or (None,)
-        for right in outcomes[1] or (None,)
+        for base_outcome in outcomes[0] or (None,)
+        for head_outcome in outcomes[1] or (None,)
     ]
 
-    def distance(delta: CellDelta) -> tuple[int, int]:
-        artifact = delta.metrics["artifact_bytes"].change
-        return STATES_BY_NEWS.index(delta.state), (
-            abs(artifact) if artifact is not None else 0
-        )
-
-    least, metrics = min(pairs, key=distance), dict[str, MetricDelta]()
-    for id_, metric in least.metrics.items():
-        of_base = tuple(
-            sorted(
-                {
-                    value
-                    for pair in pairs
-                    if (value := pair.metrics[id_].base) is not None
-                }
-            )
-        )
-        of_head = tuple(
-            sorted(
-                {
-                    value
-                    for pair in pairs
-                    if (value := pair.metrics[id_].head) is not None
-                }
-            )
-        )
+    closest = min(pairs, key=_distance)
+    metrics = dict[str, MetricDelta]()
+    for id_, metric in closest.metrics.items():
+        of_base = _known_values(pair.metrics[id_].base for pair in pairs)
+        of_head = _known_values(pair.metrics[id_].head for pair in pairs)
         has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
-    sides = zip(("base", "head"), outcomes, strict=True)
     sizes = ", ".join(
-        f"on {side} {_sizes(each)}" for side, each in sides if len(each) > 1
+        f"on {side} {_sizes(side_outcomes)}"
+        for side, side_outcomes in zip(("base", "head"), outcomes, strict=True)
+        if len(side_outcomes) > 1
     )
     noise = f"non-deterministic: the same command gives {sizes}"
     repeat = numbers_repeat(outcomes)
     return replace(
-        least, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics
+        closest, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics
     )
+
+
+def _distance(delta: CellDelta) -> tuple[int, int]:
+    """Order deltas by how much they say of the change, and by how far sizes differ."""
+    artifact_bytes = delta.metrics["artifact_bytes"].change
+    return STATES_BY_NEWS.index(delta.state), abs(artifact_bytes or 0)
+
+
+def _known_values(values: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({value for value in values if value is not None}))
 
 
 def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
-    """`82,408 B or 86,872 B`, and `2 artifacts of 106,312 B` where only other bytes tell them apart."""
-    known = [outcome.metrics.get("artifact_bytes") for outcome in outcomes]
-    sizes = ["a failure" if size is None else f"{size:,} B" for size in known]
-    alike = len(set(sizes)) == 1 and all(
-        outcome.artifact_digest for outcome in outcomes
-    )
-    return (
-        f"{len(sizes)} artifacts of {sizes[0]}"
-        if alike
-        else " or ".join(dict.fromkeys(sizes))
-    )
+    """Return `82,408 B or 86,872 B`.
+
+    Or `2 artifacts of 106,312 B` where only other bytes tell them apart.
+    """
+    sizes = []
+    for outcome in outcomes:
+        size = outcome.metrics.get("artifact_bytes")
+        sizes.append("a failure" if size is None else f"{size:,} B")
+    is_one_size = len(set(sizes)) == 1
+    if is_one_size and all(outcome.artifact_digest for outcome in outcomes):
+        return f"{len(sizes)} artifacts of {sizes[0]}"
+    return " or ".join(dict.fromkeys(sizes))
 
 
 def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
-    """All cells of both sides, sorted by key; what was planned and has no cell is `unmeasured`."""
-    left, right = ({cell.key: cell for cell in side.cells} for side in (base, head))
-    keys = left.keys() | right.keys() | base.planned | head.planned
-    return tuple(
-        _diff_cell(base, head=head, key=key, cells=(left.get(key), right.get(key)))
-        for key in sorted(keys)
-    )
+    """Return all cells of both sides, sorted by key.
+
+    What was planned and has no cell is `unmeasured`.
+    """
+    base_cells = {cell.key: cell for cell in base.cells}
+    head_cells = {cell.key: cell for cell in head.cells}
+    keys = base_cells.keys() | head_cells.keys() | base.planned | head.planned
+    deltas = []
+    for key in sorted(keys):
+        cells = (base_cells.get(key), head_cells.get(key))
+        deltas.append(_diff_cell(base, head=head, key=key, cells=cells))
+    return tuple(deltas)

@@ -1,4 +1,4 @@
-"""The weekly summary: the builds of a branch whose code grew most over a long time, and why."""
+"""The weekly summary: the builds whose code grew most over a long time, and why."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Weekly(Small, frozen=True):
 
 
 def weekly_lines(weekly: Weekly) -> Iterator[bytes]:
-    """The text of `weekly.json`."""
+    """Yield the text of `weekly.json`."""
     record = {
         name: getattr(weekly, name)
         for name in ("base", "head", "days", "compared", "grown", "growths", "notes")

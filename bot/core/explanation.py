@@ -1,4 +1,4 @@
-"""Why a cell changed: its dispatches matched across the sides, the cause, and the components that moved."""
+"""Why a cell changed: its matched dispatches, the cause, and the components that moved."""
 
 from __future__ import annotations
 
@@ -22,15 +22,24 @@ CAUSES = (
     "host",
     "packaging",
 )
-"""In the order of the phases that they stand for: of code, then of what else is in executables, and around them."""
+"""In the order of the phases that they stand for.
+
+Of code, then of what else is in executables, and around them.
+"""
 CAUSE_WORDS = {
     "container": "rest of the executables",
     "host": "host program",
     "packaging": "tables of the artifact",
 }
-"""Causes that are not called as people call what they are of: what is no code of a dispatch."""
+"""Causes that are not called as people call what they are of.
+
+What is no code of a dispatch.
+"""
 MIXED, UNKNOWN = "mixed", "unknown"
-"""The cause of a cell none of whose causes has half of the change; what no cause is known of, in a waterfall."""
+"""The cause of a cell none of whose causes has half of the change.
+
+What no cause is known of, in a waterfall.
+"""
 
 PHASES = (
     "input",
@@ -62,9 +71,9 @@ class Amounts(Record, frozen=True):
     code_bytes: Count | None = None
     stack_bytes: Count | None = None
 
-    def get(self, what: str) -> int | None:
+    def get(self, field: str) -> int | None:
         """One of them, by name."""
-        amount: int | None = getattr(self, what)
+        amount: int | None = getattr(self, field)
         return amount
 
 
@@ -94,21 +103,19 @@ class PassChange(Record, frozen=True):
     # regions (`bot.core.proof`); empty for any other pass
     experiment: str = ""
 
-    def words(self, most: int) -> str:
+    def words(self, limit: int) -> str:
         """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
-        operations = operation_words(self.operations, most, self.others) or OTHER_TYPES
+        operations = operation_words(self.operations, limit, self.others) or OTHER_TYPES
         if not self.operations or not self.more:
             return operations
         noun = "operation" if abs(self.more) == 1 else "operations"
-        return (
-            f"{abs(self.more):,} {noun} {'more' if self.more > 0 else 'fewer'}"
-            f" ({operations})"
-        )
+        direction = "more" if self.more > 0 else "fewer"
+        return f"{abs(self.more):,} {noun} {direction} ({operations})"
 
 
 PASS_OPERATIONS = 8
 EARLY_CAUSES = frozenset({"input", "fusion"})
-"""Causes of dispatches that differ before their target's code generation, by passes over the whole program."""
+"""Causes of dispatches that differ before code generation, by passes over the program."""
 
 
 class DispatchDelta(Small, frozen=True):
@@ -141,8 +148,8 @@ class DispatchDelta(Small, frozen=True):
     @property
     def name(self) -> str:
         """The head's name, the base's where it is gone."""
-        known = self.head or self.base
-        return known.name if known else ""
+        dispatch = self.head or self.base
+        return dispatch.name if dispatch else ""
 
 
 class ComponentDelta(Record, frozen=True):
@@ -152,10 +159,13 @@ class ComponentDelta(Record, frozen=True):
     base: Amounts
     head: Amounts
 
-    def change(self, what: str) -> int:
+    def change(self, field: str) -> int:
         """Head − base; 0 where either is not known."""
-        left, right = self.base.get(what), self.head.get(what)
-        return 0 if left is None or right is None else right - left
+        base = self.base.get(field)
+        head = self.head.get(field)
+        if base is None or head is None:
+            return 0
+        return head - base
 
 
 class Explanation(Small, frozen=True):
@@ -198,11 +208,13 @@ class Explanation(Small, frozen=True):
 
     @property
     def component(self) -> str | None:
-        """The component that moved most; where none did, that of the dispatch that changed most."""
-        named = [part.name for part in self.components] or [
-            delta.component for delta in self.dispatches
-        ]
-        return named[0] if named else None
+        """The component that moved most.
+
+        Where none did, that of the dispatch that changed most.
+        """
+        if self.components:
+            return self.components[0].name
+        return self.dispatches[0].component if self.dispatches else None
 
 
 class Tally(
@@ -305,7 +317,10 @@ class RootCause(Small, frozen=True):
 
 
 class StepCause(Record, frozen=True):
-    """One root cause of a step: what changed, where, and by how many bytes (signed, and their amounts added up)."""
+    """One root cause of a step: what changed, where, and by how many bytes.
+
+    Bytes are signed, and their amounts added up.
+    """
 
     cause: str | None
     what: str
@@ -342,7 +357,7 @@ class Step(Small, frozen=True):
 
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the machine code differs; None where that cannot be told."""
+    """Return whether the machine code differs; None where that cannot be told."""
     if base.code is not None and head.code is not None:
         return base.code != head.code
     if (
@@ -355,7 +370,10 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
 
 
 def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
-    """Code that is head's more only because its names are longer: 0 where the code is not known to be the same."""
+    """Code that is head's more only because its names are longer.
+
+    0 where the code is not known to be the same.
+    """
     if (
         base is None
         or head is None
@@ -363,11 +381,9 @@ def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
         or head.code_bytes is None
     ):
         return 0
-    return (
-        0
-        if code_differs(base, head) is not False
-        else head.code_bytes - base.code_bytes
-    )
+    if code_differs(base, head) is not False:
+        return 0
+    return head.code_bytes - base.code_bytes
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:
@@ -378,16 +394,21 @@ def moved_bytes(delta: DispatchDelta) -> int | None:
     Of one that a side alone has, the whole executable where it has one of its own.
     """
     if delta.base is None or delta.head is None:
-        sizes = [whole_bytes(delta.base), whole_bytes(delta.head)]
-    elif code_differs(delta.base, delta.head) is False:
+        return _change(whole_bytes(delta.base), whole_bytes(delta.head))
+    if code_differs(delta.base, delta.head) is False:
         return 0  # its names alone may be longer
-    else:
-        sizes = [delta.base.code_bytes, delta.head.code_bytes]
-    return None if sizes[0] is None or sizes[1] is None else sizes[1] - sizes[0]
+    return _change(delta.base.code_bytes, delta.head.code_bytes)
+
+
+def _change(base_bytes: int | None, head_bytes: int | None) -> int | None:
+    """Return head − base; None where either is not known."""
+    if base_bytes is None or head_bytes is None:
+        return None
+    return head_bytes - base_bytes
 
 
 def whole_bytes(row: Dispatch | None) -> int | None:
-    """The executable where the dispatch has one of its own, its code elsewhere.
+    """Return the executable where the dispatch has one of its own, its code elsewhere.
 
     0 for no dispatch.
     """
@@ -396,9 +417,8 @@ def whole_bytes(row: Dispatch | None) -> int | None:
     return row.code_bytes if row.executable_bytes is None else row.executable_bytes
 
 
-def code_change(one: DispatchDelta) -> int | None:
+def code_change(delta: DispatchDelta) -> int | None:
     """Head − base; all of it where a side does not have the dispatch at all."""
-    left, right = (
-        0 if found is None else found.code_bytes for found in (one.base, one.head)
-    )
-    return None if left is None or right is None else right - left
+    base_bytes = 0 if delta.base is None else delta.base.code_bytes
+    head_bytes = 0 if delta.head is None else delta.head.code_bytes
+    return _change(base_bytes, head_bytes)

@@ -1,4 +1,4 @@
-"""A fold audit: which executables were made one, what that made of the artifacts, and the price."""
+"""A fold audit: the executables that were merged, the saving and the price."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from bot.core.snapshot import CompilerInfo, lines
 FOLD_SCHEMA = "code-size-fold/1"
 
 FOLD_KINDS = ("identical", "constants", "offsets", "static-shapes")
-"""What may be made one, in the order in which it is tried: each says less of its members than the one before."""
+"""What may be made one, in the order in which it is tried.
+
+Each says less of its members than the one before.
+"""
 
 FoldKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FOLD_KINDS)})\Z")]
 FAILED = "failed"
-"""The state of a cell whose own artifact could not be measured, or whose program could not be read: `note` says why."""
+"""The state of a cell whose artifact or program could not be read.
+
+`note` says why.
+"""
 FoldState = Annotated[
     str, msgspec.Meta(pattern=rf"\A(folded|nothing-to-fold|unsupported|{FAILED})\Z")
 ]
@@ -150,7 +156,10 @@ class FoldAudit(Record, frozen=True):
 
 
 def fold_lines(audit: FoldAudit) -> Iterator[bytes]:
-    """The text of `fold.json`: canonical, sorted by name, each cell on a line of its own."""
+    """Yield the text of `fold.json`.
+
+    Canonical, sorted by name, each cell on a line of its own.
+    """
     cells = sorted(audit.cells, key=lambda cell: (cell.model, cell.target))
     return lines(
         replace(

@@ -1,4 +1,6 @@
-"""How a value grows with the number of a model's layers: the exponent of a power law, fitted by least squares.
+"""Fit how a value grows with the number of a model's layers.
+
+The fit is the exponent of a power law, by least squares.
 
 The fit is linear regression of logarithms: `log value = constant + exponent * log
 layers`. Its interval holds the true exponent with 95 % probability, if the logarithms
@@ -51,7 +53,10 @@ _T_QUANTILES = (
         2.0739,
     ),
 )
-"""The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on; as many as an experiment can need."""
+"""The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on.
+
+As many as an experiment can need.
+"""
 
 Point = tuple[int, int]  # number of layers, value
 
@@ -65,7 +70,10 @@ class Growth(NamedTuple):
 
     @property
     def is_warning(self) -> bool:
-        """True where the value grows clearly faster than the number of layers, overall or in the last step."""
+        """Return whether the value grows clearly faster than the number of layers.
+
+        Overall, or in the last step.
+        """
         return max(self.exponent, self.last_step) >= WARNING_EXPONENT
 
 
@@ -108,7 +116,10 @@ def _interval(
 
 
 def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the slope between the two largest depths, of the means where a depth was measured several times."""
+    """Return the slope between the two largest depths.
+
+    Of the means where a depth was measured several times.
+    """
     before, last = sorted({depth for depth, _ in pairs})[-2:]
     last_value = statistics.fmean(value for depth, value in pairs if depth == last)
     before_value = statistics.fmean(value for depth, value in pairs if depth == before)
@@ -136,7 +147,10 @@ class DepthGrowth(NamedTuple):
 
 
 def series(study: Study) -> list[tuple[Variant, ...]]:
-    """Return the variants that differ in nothing but the number of layers, with at least two numbers each."""
+    """Return the variants that differ in nothing but the number of layers.
+
+    With at least two numbers each.
+    """
     groups = list[list[Variant]]()
     for variant in study.variants:
         if variant.layers is None:
@@ -172,10 +186,10 @@ def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
     for group in series(study):
         cells = [_cells_of(variant) for variant in group]
         for key in study.keys:
-            found = [by_key.get(key) for by_key in cells]
-            if any(found):
+            series_cells = [by_key.get(key) for by_key in cells]
+            if any(series_cells):
                 result += (
-                    _grown(key, column=column, group=group, cells=found)
+                    _grown(key, column=column, group=group, cells=series_cells)
                     for column in columns
                 )
     return tuple(result)

@@ -1,4 +1,6 @@
-"""A value as one hidden line of Markdown: what a comment or an issue remembers for the runs that come after.
+"""Write and read a value as one hidden line of Markdown.
+
+A comment or an issue remembers it for the runs that come after.
 
 The line is `<!-- code-size-bot-state:1:DATA -->`. DATA is the JSON of the value,
 through zlib, in the standard base64 alphabet. That has neither `-` nor `>`, so nothing
@@ -20,7 +22,10 @@ from bot.core.record import Record
 from bot.errors import InputError
 
 LINE_LIMIT = 16_000
-"""The most characters of a line; the rest of the 65,536 of a comment is for its readers."""
+"""The most characters of a line.
+
+The rest of the 65,536 of a comment is for its readers.
+"""
 _PLAIN_LIMIT_BYTES = 1 << 20
 _LINE = re.compile(r"<!-- code-size-bot-state:1:([A-Za-z0-9+/]{1,16000}={0,2}) -->")
 _Value = TypeVar("_Value")

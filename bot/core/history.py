@@ -5,7 +5,7 @@ What moved in each, the steps between, and totals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from bot.core.delta import seen_values, value_of
@@ -36,7 +36,10 @@ class Move(Record, frozen=True, omit_defaults=True):
 
 
 class HistoryTotal(Record, frozen=True):
-    """One target, or all, in one release, over the cells with one value in every release that measured any."""
+    """One target, or all, in one release.
+
+    Over the cells with one value in every release that measured any.
+    """
 
     compiler: Name
     target: Name | None
@@ -63,7 +66,10 @@ class History(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell that something was tried for in some release, in the order of the releases."""
+        """Each cell that something was tried for in some release.
+
+        In the order of the releases.
+        """
         untried = ("unsupported", UNMEASURED)
         return {
             key: row
@@ -73,55 +79,76 @@ class History(Small, frozen=True, dict=True, gc=True):
 
 
 def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
-    """Totals over all targets, then over each, release after release.
+    """Return totals over all targets, then over each, release after release.
 
     None of a release that measured nothing.
 
     They are over cells that have one value in every release, so that a gap is never
     taken for a change, nor is chance.
     """
-    measured = {one.name for one in study.measured}
-    columns = [at for at, one in enumerate(study.variants) if one.name in measured]
-    known: dict[str, dict[CellKey, list[int]]] = {metric: {} for metric in TRACKED}
-    for metric, cells in known.items():
-        for key, row in study.rows.items():
-            values = [
-                value
-                for column in columns
-                if isinstance(value := value_of(row[column], metric), int)
-            ]
-            if len(values) == len(columns):
-                cells[key] = values
+    measured = {variant.name for variant in study.measured}
+    columns = [
+        place
+        for place, variant in enumerate(study.variants)
+        if variant.name in measured
+    ]
+    values = {metric: _single_values(study, metric, columns) for metric in TRACKED}
+    targets = {
+        key.target
+        for key, row in study.rows.items()
+        if any(cell.measured for cell in row)
+    }
     totals = []
-    for target in (
-        None,
-        *sorted(
-            {
-                key.target
-                for key, row in study.rows.items()
-                if any(c.measured for c in row)
-            }
-        ),
-    ):
-        mine = {
-            metric: [row for key, row in cells.items() if target in (None, key.target)]
-            for metric, cells in known.items()
-        }
-        counts = {metric: len(rows) for metric, rows in mine.items()}
-        for place, at in enumerate(columns):
-            sums: dict[str, int | None] = {}
-            for metric, rows in mine.items():
-                together = max if METRIC_BY_ID[metric].over == "largest" else sum
-                sums[metric] = together(row[place] for row in rows) if rows else None
+    for target in (None, *sorted(targets)):
+        rows_of = {metric: _rows_on(cells, target) for metric, cells in values.items()}
+        counts = {metric: len(rows) for metric, rows in rows_of.items()}
+        for place, column in enumerate(columns):
             totals.append(
                 HistoryTotal(
-                    compiler=study.variants[at].name,
+                    compiler=study.variants[column].name,
                     target=target,
-                    metrics=sums,
+                    metrics=_summed(rows_of, place),
                     cells=counts,
                 )
             )
     return tuple(totals)
+
+
+def _single_values(
+    study: Study, metric: str, columns: Sequence[int]
+) -> dict[CellKey, list[int]]:
+    """Return the cells that have one value of a metric in every column, with these."""
+    cells = {}
+    for key, row in study.rows.items():
+        values = []
+        for column in columns:
+            value = value_of(row[column], metric)
+            if isinstance(value, int):
+                values.append(value)
+        if len(values) == len(columns):
+            cells[key] = values
+    return cells
+
+
+def _rows_on(cells: Mapping[CellKey, list[int]], target: str | None) -> list[list[int]]:
+    """Return the values of the cells of one target, or of all (None)."""
+    return [row for key, row in cells.items() if target in (None, key.target)]
+
+
+def _summed(
+    rows_of: Mapping[str, Sequence[Sequence[int]]], place: int
+) -> dict[str, int | None]:
+    """Return metric → its sum, or largest value, in one column; None without a row."""
+    sums: dict[str, int | None] = {}
+    for metric, rows in rows_of.items():
+        column = [row[place] for row in rows]
+        if not column:
+            sums[metric] = None
+        elif METRIC_BY_ID[metric].over == "largest":
+            sums[metric] = max(column)
+        else:
+            sums[metric] = sum(column)
+    return sums
 
 
 def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
@@ -160,30 +187,35 @@ def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
 
 
 def history_lines(history: History) -> Iterator[bytes]:
-    """The text of `history.json`: canonical, in the order of releases, models and targets."""
+    """Yield the text of `history.json`.
+
+    Canonical, in the order of releases, models and targets.
+    """
     variants, rows = history.study.variants, history.study.rows
     points = (
         {
-            "compiler": one.name,
+            "compiler": variant.name,
             "model": key.model,
             "target": key.target,
-            "status": row[at].status,
-            "metrics": row[at].metrics if row[at].measured else {},
+            "status": row[place].status,
+            "metrics": row[place].metrics if row[place].measured else {},
         }
         | filled(
-            reason=row[at].reason,
-            move=history.moves.get((one.name, key)),
-            command=row[at].command,
-            digest=row[at].artifact_digest,
-            seen=seen_values(row[at]) if row[at].measured else {},
+            reason=row[place].reason,
+            move=history.moves.get((variant.name, key)),
+            command=row[place].command,
+            digest=row[place].artifact_digest,
+            seen=seen_values(row[place]) if row[place].measured else {},
         )
-        for at, one in enumerate(variants)
+        for place, variant in enumerate(variants)
         for key, row in rows.items()
     )
     record = {
         "schema": HISTORY_SCHEMA,
         "targets": history.study.targets,
-        "releases": [_release(order, one) for order, one in enumerate(variants)],
+        "releases": [
+            _release(order, variant) for order, variant in enumerate(variants)
+        ],
         "points": (),
         "steps": [
             {name: getattr(step, name) for name in step.__struct_fields__}
@@ -203,12 +235,12 @@ def history_lines(history: History) -> Iterator[bytes]:
     return lines(record, points)
 
 
-def _release(order: int, one: Variant) -> dict[str, object]:
-    own = {"name": one.name, "order": order, "spec": one.spec}
-    if (side := one.snapshot) is None:
-        return own | filled(reason=one.reason)
-    known = {
+def _release(order: int, variant: Variant) -> dict[str, object]:
+    row = {"name": variant.name, "order": order, "spec": variant.spec}
+    if (side := variant.snapshot) is None:
+        return row | filled(reason=variant.reason)
+    compiler = {
         name: getattr(side.compiler, name)
         for name in ("version", "revision", "digest", "metrics")
     }
-    return own | filled(**known, sha=side.source.sha, notes=side.notes)
+    return row | filled(**compiler, sha=side.source.sha, notes=side.notes)

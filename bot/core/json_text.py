@@ -1,4 +1,4 @@
-"""JSON text to values and back, bounded, and refused with the key and the line where something is wrong."""
+"""Read and write JSON; wrong text is refused with the key and the line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Names and counts in the names' order; names have no blanks, what is 0 is left out."""
+    """Names and counts in the names' order.
+
+    Names have no blanks, what is 0 is left out.
+    """
     return " ".join(
         f"{name} {count}" for name, count in sorted(counts.items()) if count
     )
@@ -26,18 +29,20 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 @lru_cache(maxsize=1024)
 def known_counts(text: str | None) -> Counter[str] | None:
-    """The counts of such a text; None without one, and for a foreign snapshot's that is none.
+    """Return the counts of such a text.
+
+    None without one, and for a foreign snapshot's that is none.
 
     Not to be changed.
     """
     if text is None or not _TEXT.fullmatch(text):
         return None
-    words = text.split()
-    return Counter(dict(zip(words[::2], map(int, words[1::2]), strict=True)))
+    fields = text.split()
+    return Counter(dict(zip(fields[::2], map(int, fields[1::2]), strict=True)))
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of JSON of anybody.
+    """Return the value of JSON of anybody.
 
     Raises ValueError for what is none, or is nested deeper than the parser follows.
     """
@@ -52,7 +57,10 @@ _SHOWN_CHARACTERS = 200
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 _ONE_AT_A_TIME = Lock()
-"""The library fills in what it knows of a type when it is first asked for; two threads that ask at once crash it."""
+"""The library fills in what it knows of a type when it is first asked for.
+
+Two threads that ask at once crash it.
+"""
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
@@ -68,7 +76,7 @@ def canonical(value: Any) -> bytes:
 def decoded(
     text: bytes | str, kind: type[_T], where: str, hint: str = "", noun: str = ""
 ) -> _T:
-    """The value of the text.
+    """Return the value of the text.
 
     Raises InputError naming `where` and the field, and UnicodeDecodeError.
 
@@ -80,14 +88,19 @@ def decoded(
     except msgspec.ValidationError as error:
         raise _refused(error, where=where, hint=hint, noun=noun) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        what = f"is not JSON, or was cut off: {error}"
+        problem = f"is not JSON, or was cut off: {error}"
         raise InputError(
-            f"is not a {noun}: it {what}" if noun else what, where=where, hint=hint
+            f"is not a {noun}: it {problem}" if noun else problem,
+            where=where,
+            hint=hint,
         ) from None
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
-    """The value of plain dicts and lists, as one type; raises InputError naming the field."""
+    """Return the value of plain dicts and lists, as one type.
+
+    Raises InputError naming the field.
+    """
     _decoder(kind)
     try:
         return msgspec.convert(plain, kind)
@@ -106,7 +119,10 @@ def _require_single(pairs: list[tuple[str, Any]]) -> None:
 
 
 def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
-    """Raise InputError for JSON with an object that has a key twice: readers disagree about which value counts."""
+    """Raise InputError for JSON with an object that has a key twice.
+
+    Readers disagree about which value counts.
+    """
     try:
         json.loads(text, object_pairs_hook=_require_single)
     except _TwiceError as error:
@@ -116,8 +132,8 @@ def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
             hint=hint,
         ) from None
     except (ValueError, RecursionError) as error:
-        what = f"is not JSON, or was cut off: {str(error)[:_SHOWN_CHARACTERS]}"
-        raise InputError(what, where=where, hint=hint) from None
+        message = f"is not JSON, or was cut off: {str(error)[:_SHOWN_CHARACTERS]}"
+        raise InputError(message, where=where, hint=hint) from None
 
 
 class _Headed(msgspec.Struct):
@@ -127,25 +143,32 @@ class _Headed(msgspec.Struct):
 def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str
 ) -> None:
-    """Raise InputError for text of another schema, and for a key that stands twice in one object."""
-    own = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
-    if own != schema:
-        shown = repr(own if len(own) <= 60 else f"{own[:57]}...") if own else "missing"
-        what = (
-            f"is not a {noun} that this version reads: its schema is {shown}, not"
+    """Raise InputError for text of another schema, and for a repeated key of an object."""
+    actual = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
+    if actual != schema:
+        actual_text = (
+            repr(actual if len(actual) <= 60 else f"{actual[:57]}...")
+            if actual
+            else "missing"
+        )
+        message = (
+            f"is not a {noun} that this version reads: its schema is {actual_text}, not"
             f" {schema!r}"
         )
-        raise InputError(what, where=where, hint=hint)
+        raise InputError(message, where=where, hint=hint)
     require_single_keys(text, where, hint)
 
 
 def _refused(
     error: msgspec.ValidationError, where: str, hint: str = "", noun: str = ""
 ) -> InputError:
-    """The library's message, and its place (`$.cells[3].status`) where the project's messages have theirs."""
-    what, _, place = str(error).partition(" - at `$")
+    """Return the library's message, with its place where our messages have theirs.
+
+    The place is such as `$.cells[3].status`.
+    """
+    problem, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]
-    message = f"{what[:1].lower()}{what[1:_SHOWN_CHARACTERS]}"
+    message = f"{problem[:1].lower()}{problem[1:_SHOWN_CHARACTERS]}"
     if noun:
         return InputError(
             f"is not a {noun}: {f'{place}: ' if place else ''}{message}",

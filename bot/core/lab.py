@@ -1,4 +1,7 @@
-"""The lab: one question asked of a study, and what its cells say together: sums over models, and ratios of time."""
+"""The lab asks one question of a study.
+
+Its answers are sums over models, and ratios of time.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
     def run(self, variant: str, cell: Cell) -> Run:
-        """What running a cell gave."""
+        """Return what running a cell gave."""
         return self.runs.get((variant, cell.key), NOT_RUN)
 
 
@@ -102,7 +105,7 @@ class Sums:
     lab: Lab = field(repr=False)
 
     def value(self, variant: str, column: str) -> Value:
-        """The sum of a metric over the models, or its largest value.
+        """Return the sum of a metric over the models, or its largest value.
 
         None where one of them is not known.
         """
@@ -111,27 +114,27 @@ class Sums:
             for model in self.models
             if (model, variant) in self.cells
         ]
-        known = [
+        values = [
             value for cell in cells if (value := value_of(cell, column)) is not None
         ]
-        if not known or len(known) != len(self.models):
+        if not values or len(values) != len(self.models):
             return None
         return (
-            largest(known) if METRIC_BY_ID[column].over == "largest" else total(known)
+            largest(values) if METRIC_BY_ID[column].over == "largest" else total(values)
         )
 
     def run(self, model: str, variant: str) -> Run:
-        """What running one of the cells gave."""
+        """Return what running one of the cells gave."""
         return self.lab.run(variant, self.cells[model, variant])
 
     def time(self, variant: str) -> Mean | None:
         """Ratios of CPU time; None where nothing was timed."""
-        known = (
+        candidates = (
             self.time_ratio(model, variant)
             for model, name in self.cells
             if name == variant
         )
-        ratios = [ratio for ratio in known if ratio]
+        ratios = [ratio for ratio in candidates if ratio]
         return Mean(statistics.geometric_mean(ratios), len(ratios)) if ratios else None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
@@ -139,11 +142,9 @@ class Sums:
 
         None where it is not known.
         """
-        cell, first, run = (
-            self.cells[model, variant],
-            self.cells.get((model, self.reference)),
-            self.run(model, variant),
-        )
+        cell = self.cells[model, variant]
+        first = self.cells.get((model, self.reference))
+        run = self.run(model, variant)
         if run.price is not None:
             return run.price.ratio
         same = (
@@ -155,7 +156,7 @@ class Sums:
 
 
 def sums(lab: Lab) -> list[Sums]:
-    """Each target's, sorted by name."""
+    """Return each target's, sorted by name."""
     result = []
     for target in sorted({cell.key.target for _, cell in lab.cells}):
         cells = {
@@ -167,16 +168,8 @@ def sums(lab: Lab) -> list[Sums]:
         variants = tuple(
             variant for variant in lab.study.variants if variant.name in named
         )
-        measured = {key for key, cell in cells.items() if cell.measured}
-        counted, models = (
-            {variant for _, variant in measured},
-            sorted({model for model, _ in cells}),
-        )
-        shared = tuple(
-            model
-            for model in models
-            if counted and all((model, name) in measured for name in counted)
-        )
+        models = sorted({model for model, _ in cells})
+        shared = _models_of_all(cells)
         reference = lab.study.references.get(target)
         first = reference.name if reference else ""
         result.append(
@@ -193,12 +186,30 @@ def sums(lab: Lab) -> list[Sums]:
     return result
 
 
+def _models_of_all(cells: Mapping[tuple[str, str], Cell]) -> tuple[str, ...]:
+    """Return the models that every variant measured which measured any, sorted.
+
+    Args:
+        cells: model and variant → the cell of one target.
+    """
+    models_of: dict[str, set[str]] = {}
+    for (model, variant), cell in cells.items():
+        if cell.measured:
+            models_of.setdefault(variant, set()).add(model)
+    if not models_of:
+        return ()
+    return tuple(sorted(set.intersection(*models_of.values())))
+
+
 _FAILURE_CHARACTERS = 500
 _DIGITS = 4  # after the point of an exponent
 
 
 def lab_lines(lab: Lab) -> Iterator[bytes]:
-    """The text of `lab.json`: canonical, cells by model, target and variant, each on a line of its own."""
+    """Yield the text of `lab.json`.
+
+    Canonical, cells by model, target and variant, each on a line of its own.
+    """
     experiment = lab.experiment
     variants = (
         {"name": variant.name, "compiler": variant.compiler, "flags": variant.flags}
@@ -226,7 +237,7 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
 
 
 def _assumption(variant: Variant) -> dict[str, object]:
-    """The keys of a file of experiments."""
+    """Return the keys of a file of experiments."""
     assume = variant.assume
     if assume is None:
         return {}
@@ -281,10 +292,10 @@ def _growth_row(grown: DepthGrowth) -> dict[str, object]:
 
 
 def _lab_cell(lab: Lab, variant: str, cell: Cell) -> dict[str, object]:
-    own = {"model": cell.key.model, "target": cell.key.target, "variant": variant}
+    row = {"model": cell.key.model, "target": cell.key.target, "variant": variant}
     run = lab.run(variant, cell)
     return (
-        own
+        row
         | {"status": cell.status, "metrics": cell.metrics}
         | filled(
             reasons=cell.reasons,

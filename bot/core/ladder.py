@@ -1,4 +1,6 @@
-"""The ladder of one dispatch: its code bytes with base's IR up to a phase and head's compiler from there on.
+"""The ladder of one dispatch: its code bytes in experiments that mix both sides.
+
+Each experiment has base's IR up to a phase and head's compiler from there on.
 
 Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone,
 so that the difference of their bytes is what this phase did. The differences sum to
@@ -137,20 +139,20 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_whole(self) -> bool:
-        """True where no part is unknown."""
+        """Return whether no part is unknown."""
         return None not in attribution(self).values()
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """All experiments, of both orders."""
         climbs = [climb for climb in (self.climb, self.back) if climb is not None]
-        found = [self.head, self.base]
+        rungs = [self.head, self.base]
         for climb in climbs:
-            found += [climb.source, climb.configured, climb.translated]
-            found += [
+            rungs += [climb.source, climb.configured, climb.translated]
+            rungs += [
                 rung for rung in (climb.optimized, climb.control) if rung is not None
             ]
-        return tuple(found)
+        return tuple(rungs)
 
     @property
     def change_bytes(self) -> int | None:
@@ -159,7 +161,9 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
 
 def attribution(ladder: Ladder) -> dict[str, int | None]:
-    """Return phase → the bytes of the change that it carries; None beside a failed rung.
+    """Return phase → the bytes of the change that it carries.
+
+    None beside a failed rung.
 
     Without None they sum to head − base.
     """
@@ -174,8 +178,8 @@ def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
     if phase not in parts:
         return False
     part = parts[phase]
-    known = [abs(part) for part in parts.values() if part is not None]
-    return part is None or (part != 0 and 10 * abs(part) >= sum(known))
+    amounts = [abs(part) for part in parts.values() if part is not None]
+    return part is None or (part != 0 and 10 * abs(part) >= sum(amounts))
 
 
 def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
@@ -200,22 +204,26 @@ class Carried:
 
 
 def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried | None:
-    """Return which phases carry a change; None where a failed experiment leaves that open.
+    """Return which phases carry a change.
+
+    None where a failed experiment leaves that open.
 
     LLVM counts as one phase where it could not be divided.
     """
     parts = dict(attribution)
     if None in (parts.get(LLVM_OPTIMIZER, 0), parts.get(CODE_GENERATOR, 0)):
         parts = {phase: parts[phase] for phase in UNDIVIDED[:-1]}
-        others = [part for part in parts.values() if part is not None]
-        parts[BACK_END] = change_bytes - sum(others)
-    known = {phase: part for phase, part in parts.items() if part is not None}
-    if len(known) < len(parts) or not change_bytes:
+        known_sizes = [part for part in parts.values() if part is not None]
+        parts[BACK_END] = change_bytes - sum(known_sizes)
+    known_parts = {phase: part for phase, part in parts.items() if part is not None}
+    if len(known_parts) < len(parts) or not change_bytes:
         return None
-    percents = {phase: _percent(part, change_bytes) for phase, part in known.items()}
+    percents = {
+        phase: _percent(part, change_bytes) for phase, part in known_parts.items()
+    }
     carrying = [phase for phase, percent in percents.items() if _is_all(percent)]
     largest = {
-        phase: known[phase]
+        phase: known_parts[phase]
         for phase, percent in percents.items()
         if abs(percent) >= LEAST_PARTLY_PERCENT
     }
@@ -232,11 +240,11 @@ def _is_all(percent: float) -> bool:
 
 def parts_words(parts: Mapping[str, int]) -> str:
     """Return `MLIR code generation −1,112 B, code generator +2,708 B`."""
-    words = [
+    phrases = [
         f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−")
         for phase, part in parts.items()
     ]
-    return ", ".join(words)
+    return ", ".join(phrases)
 
 
 def _parts(top: Rung, climb: Climb, bottom: Rung) -> dict[str, int | None]:
@@ -263,19 +271,22 @@ def _difference(upper: Rung, lower: Rung) -> int | None:
 
 
 def interactions(ladder: Ladder) -> dict[str, tuple[int, int]]:
-    """Return phase → its bytes in both orders, where these differ by more than a tenth of the change."""
+    """Return phase → its bytes in both orders.
+
+    Where these differ by more than a tenth of the change.
+    """
     backward = reverse_attribution(ladder)
     change_bytes = ladder.change_bytes
     if backward is None or change_bytes is None:
         return {}
-    found = {}
+    interacting = {}
     for phase, forward in attribution(ladder).items():
-        other = backward[phase]
-        if forward is None or other is None:
+        reverse = backward[phase]
+        if forward is None or reverse is None:
             continue
-        if 10 * abs(forward - other) > INTERACTING_TENTHS * abs(change_bytes):
-            found[phase] = (forward, other)
-    return found
+        if 10 * abs(forward - reverse) > INTERACTING_TENTHS * abs(change_bytes):
+            interacting[phase] = (forward, reverse)
+    return interacting
 
 
 def failed_rungs(ladder: Ladder) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""The one table of metrics, in the order in which they are shown: a new one is a row here, and what reads its value.
+"""The table of metrics, in the order in which they are shown.
+
+A new one is a row here, and what reads its value.
 
 `configs/schema.json` and `docs/metrics.md` are made from it (`UPDATE_GOLDENS=1` writes
 them).
@@ -417,12 +419,18 @@ ARTIFACT_PARTS: tuple[str, ...] = (
 
 
 VM, CONSTANTS, TABLES = "vm", "constants", "tables"
-"""Bytecode of the host program; read-only data other than executables; the artifact's own tables and padding."""
+"""Bytecode of the host program.
+
+Read-only data other than executables; the artifact's own tables and padding.
+"""
 EXECUTABLES = (  # before the name that a reader has for a part of an executable
     "executables/"
 )
 OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
-"""What of an executable no part claims: names, tables, padding; and executables that could not be read."""
+"""What of an executable no part claims: names, tables, padding.
+
+And executables that could not be read.
+"""
 ARCHIVE = (
     EXECUTABLES + "archive"
 )  # what an archive such as `libf.a` adds to its members
@@ -452,13 +460,19 @@ _WORDS = {
 }
 
 
-def code_words(words: str, backend: str) -> str:
-    """What the code of executables is called: `words`, but where it is text, by that text's name."""
-    return backend_of(backend).text_form or words
+def code_words(text: str, backend: str) -> str:
+    """Return what the code of executables is called.
+
+    `words`, but where it is text, by that text's name.
+    """
+    return backend_of(backend).text_form or text
 
 
 def metric_words(metric: Metric, backend: str) -> str:
-    """What a metric of a cell is called: its label, but where it is the size of text."""
+    """Return what a metric of a cell is called.
+
+    Its label, but where it is the size of text.
+    """
     return (
         code_words(metric.label, backend)
         if metric.id == "executable_bytes"
@@ -467,7 +481,7 @@ def metric_words(metric: Metric, backend: str) -> str:
 
 
 def part_words(name: str) -> str:
-    """What a part is called in a sentence."""
+    """Return what a part is called in a sentence."""
     short = name.removeprefix(EXECUTABLES)
     return _WORDS.get(name) or _WORDS.get(short) or short
 
@@ -492,26 +506,41 @@ OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]
 
 @lru_cache(maxsize=64)
 def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
-    """What sides declare, by id; the last one's words count."""
+    """Return what sides declare, by id; the last one's words count."""
     return {
-        one.id: Metric(
-            id=one.id, label=one.label, unit=one.unit, about=one.about, rule=one.rule
+        metric.id: Metric(
+            id=metric.id,
+            label=metric.label,
+            unit=metric.unit,
+            about=metric.about,
+            rule=metric.rule,
         )
         for side in sides
-        for one in side
+        for metric in side
     }
 
 
 @lru_cache(maxsize=64)
 def unlike(base: OwnMetrics, head: OwnMetrics) -> Mapping[str, str]:
-    """Id → why it is not compared: one side does not declare it, or the sides count it in different units."""
-    left, right = ({one.id: one.unit for one in own} for own in (base, head))
+    """Return id → why it is not compared.
+
+    One side does not declare it, or the sides count it in different units.
+    """
+    base_units, head_units = (
+        {metric.id: metric.unit for metric in metrics} for metrics in (base, head)
+    )
     reasons = {
-        id_: f"declared in {unit} on base, and in {right.get(id_)} on head"
-        for id_, unit in left.items()
+        id_: f"declared in {unit} on base, and in {head_units.get(id_)} on head"
+        for id_, unit in base_units.items()
     }
-    reasons |= dict.fromkeys(left.keys() - right.keys(), "not declared on head")
-    reasons |= dict.fromkeys(right.keys() - left.keys(), "not declared on base")
+    reasons |= dict.fromkeys(
+        base_units.keys() - head_units.keys(), "not declared on head"
+    )
+    reasons |= dict.fromkeys(
+        head_units.keys() - base_units.keys(), "not declared on base"
+    )
     return {
-        id_: reasons[id_] for id_ in sorted(reasons) if left.get(id_) != right.get(id_)
+        id_: reasons[id_]
+        for id_ in sorted(reasons)
+        if base_units.get(id_) != head_units.get(id_)
     }

@@ -13,20 +13,23 @@ _LISTED = 12
 
 
 def near_or_known(
-    wanted: str, names: Sequence[str], short: Mapping[str, str] | None = None
+    typed: str, names: Sequence[str], short: Mapping[str, str] | None = None
 ) -> str:
     """Return `did you mean 'bert'?`, or the list of known names where no name is near."""
-    if near := nearest(wanted, names, short):
+    if near := nearest(typed, names, short):
         return f"did you mean {' or '.join(map(repr, near))}?"
-    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"known: {', '.join(names[:_LISTED])}{more}" if names else "there is none"
+    suffix = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"known: {', '.join(names[:_LISTED])}{suffix}" if names else "there is none"
 
 
 def nearest(
-    wanted: str, names: Iterable[str], short: Mapping[str, str] | None = None
+    typed: str, names: Iterable[str], short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names that are most like a selector, or begin like it, the best first."""
-    word = wanted.strip("*?").lower()
+    """Return the names that are most similar to a selector, best first.
+
+    Or begin like it.
+    """
+    word = typed.strip("*?").lower()
     meant = dict[str, list[str]]()
     for name in names if word else ():
         for text in (name.lower(), (short or {}).get(name, name).lower()):

@@ -59,17 +59,17 @@ class Traced:
 # Where two compilers part over one dispatch: its passes side by side, and the one after
 # which it is another function.
 #
-# Of the passes that leave a difference, the first is meant that makes a good part of
-# what the sides are apart in the end, and most of what differs after it: not one that
-# adds a little to much, or lowers what parted before. A handful of operations that
-# differ before and stay so is told in the trace, and is not the cause: a gather whose
-# lowering makes 1,440 operations more on one side may have differed by three before.
+# The parting pass is the first pass that makes a good part of what the sides are apart
+# in the end, and most of what differs after it. It is not one that adds a little to
+# much, or lowers what parted before. The trace shows a handful of operations that
+# differ before and stay so, but they are not the cause: a gather whose lowering makes
+# 1,440 operations more on one side may have differed by three before.
 
 
 LEAST_SHARE = 1 / 8
-"""The sides have parted at a pass after which they differ by this part of what they differ by in the end (shares)."""
+"""The least share of the end's difference after a pass at which the sides have parted."""
 MOST_BEFORE = 1 / 4
-"""The part of the difference after a pass that may be there before it, and that has to stay to the end."""
+"""The part of a pass's difference that may be there before it, and has to stay after it."""
 
 NOT_TRACED = "not traced"
 NO_BUDGET = "not traced: compile budget used up"
@@ -100,80 +100,138 @@ _OPEN = (
 _SLOWLY = "traced: no single printed pass makes most of the difference"
 IN_LLVM = "the sides diverge in LLVM"
 _NO_LLVM = "traced: " + IN_LLVM + ", up to {}, and LLVM does not print every pass there"
-"""Why no pass is named, each in one sentence for all places that say it; a compile that fails has its own words."""
+"""Why no pass is named, each in one sentence for all places that say it.
+
+A compile that fails has its own words.
+"""
 
 
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
-    """The passes of both sides, and after which of them the sides have parted."""
-    lone = head if base is None else base if head is None else None
-    if lone is not None and lone.across:
-        across = DispatchTrace(lone.across)
-        base, head = base or across, head or across
-    for side, trace in (("base", base), ("head", head)):
-        if trace is not None and not trace.is_whole:
-            why = trace.why or _OTHER_CODE
-            if why == _NO_BUDGET_BEFORE:
-                why = NO_BUDGET
-            has_side = why in (NO_BUDGET, NOT_STORED) or why.startswith(
-                ("base: ", "head: ")
-            )
-            return Parting((), None, why if has_side else f"{side}: {why}")
+    """Return the passes of both sides, and the one after which the sides have parted."""
+    base, head = _with_other_target(base, head)
+    reason = _why_untraced(base, head)
+    if reason:
+        return Parting((), None, reason)
     if base is None or head is None:
         return Parting((), None, NOT_TRACED)
     rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
     if base.is_staged and head.is_staged:
-        first = next((place for place, row in enumerate(rows) if row.apart), None)
-        return Parting(rows, first, "" if first is not None else _SAME_STAGES)
+        return _parting_of_stages(rows)
     early = sum(row.level == PROGRAM for row in rows)
     forms_otherwise = bool(early and rows[early - 1].apart.get(REGION))
     proof = head.formed or base.formed
     if proof is not None and proof.pass_name:
-        at = next(
-            (
-                place
-                for place, row in enumerate(rows[:early])
-                if row.name == proof.pass_name and row.apart
-            ),
-            None,
+        return _parting_by_experiment(
+            rows, early=early, proof=proof, forms_otherwise=forms_otherwise
         )
-        why = (
-            ""
-            if at is not None
-            else f"by experiment: {proof.pass_name} forms other dispatch regions"
-        )
-        return Parting(rows, at, why, forms_otherwise=forms_otherwise, formed=proof)
     if forms_otherwise:
-        at = _formed_at(rows[:early])
-        return Parting(rows, at, _OPEN if at is None else "", forms_otherwise=True)
+        place = _formed_at(rows[:early])
+        reason = _OPEN if place is None else ""
+        return Parting(rows, place, reason, forms_otherwise=True)
     if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
+    prints_llvm = all(
+        any(step.level == LLVM for step in trace.steps) for trace in (base, head)
+    )
+    return _parting_by_share(rows, early=early, prints_llvm=prints_llvm)
+
+
+def _with_other_target(
+    base: DispatchTrace | None, head: DispatchTrace | None
+) -> tuple[DispatchTrace | None, DispatchTrace | None]:
+    """Give a side without a trace the other side's trace across, where there is one."""
+    if base is None and head is not None and head.across:
+        return DispatchTrace(head.across), head
+    if head is None and base is not None and base.across:
+        return base, DispatchTrace(base.across)
+    return base, head
+
+
+def _why_untraced(base: DispatchTrace | None, head: DispatchTrace | None) -> str:
+    """Say why a side's trace is not whole; empty where both are, or are not there."""
+    for side, trace in (("base", base), ("head", head)):
+        if trace is None or trace.is_whole:
+            continue
+        reason = trace.why or _OTHER_CODE
+        if reason == _NO_BUDGET_BEFORE:
+            reason = NO_BUDGET
+        if reason in (NO_BUDGET, NOT_STORED):
+            return reason
+        if reason.startswith(("base: ", "head: ")):
+            return reason
+        return f"{side}: {reason}"
+    return ""
+
+
+def _parting_of_stages(rows: tuple[TraceRow, ...]) -> Parting:
+    """Return the first printed stage after which the sides differ."""
+    for place, row in enumerate(rows):
+        if row.apart:
+            return Parting(rows, place)
+    return Parting(rows, None, _SAME_STAGES)
+
+
+def _parting_by_experiment(
+    rows: tuple[TraceRow, ...],
+    early: int,
+    proof: ProgramProof,
+    *,
+    forms_otherwise: bool,
+) -> Parting:
+    """Return the pass that an experiment on the program names.
+
+    Args:
+        early: how many of the rows are of passes over the program.
+    """
+    for place, row in enumerate(rows[:early]):
+        if row.name == proof.pass_name and row.apart:
+            return Parting(rows, place, forms_otherwise=forms_otherwise, formed=proof)
+    reason = f"by experiment: {proof.pass_name} forms other dispatch regions"
+    return Parting(rows, None, reason, forms_otherwise=forms_otherwise, formed=proof)
+
+
+def _parting_by_share(
+    rows: tuple[TraceRow, ...], early: int, *, prints_llvm: bool
+) -> Parting:
+    """Return the pass that makes most of what the sides are apart in the end.
+
+    Args:
+        early: how many of the rows are of passes over the program.
+        prints_llvm: whether both sides print passes of LLVM.
+    """
     shares = [row.share for row in rows]
-    apart_from = next(
-        (
-            at + 1
-            for at in range(len(rows) - 1, -1, -1)
-            if shares[at] < LEAST_SHARE * shares[-1]
-        ),
-        0,
-    )
+    apart_from = _apart_from(shares)
     if apart_from <= early and early and shares[early - 1]:
-        at = _first_jump(rows[:early], LEAST_SHARE)
-        return Parting(rows, at, "" if at is not None else _SLOWLY)
-    has_llvm = all(
-        any(step.level == LLVM for step in one.steps) for one in (base, head)
-    )
-    at = _first_jump(rows[early:], LEAST_SHARE / 2 if has_llvm else LEAST_SHARE)
-    at = None if at is None else at + early
-    last = rows[-1 if at is None else at]
-    if not has_llvm and (
-        last.level == MACHINE or any(name.startswith("llvm.") for name in last.apart)
-    ):
+        return _parting_at(rows, _first_jump(rows[:early], LEAST_SHARE))
+    least_left = LEAST_SHARE / 2 if prints_llvm else LEAST_SHARE
+    place = _first_jump(rows[early:], least_left)
+    if place is not None:
+        place += early
+    last = rows[-1 if place is None else place]
+    if not prints_llvm and _is_in_llvm(last):
         return Parting(rows, None, _NO_LLVM.format(last.name), is_late=True)
-    if (
-        apart_from <= early
-    ):  # what is between the program and the first of the target's passes is not seen
+    # what is between the program and the first of the target's passes is not seen
+    if apart_from <= early:
         return Parting(rows, None, _BOUND if early else _BEFORE)
-    return Parting(rows, at, "" if at is not None else _SLOWLY)
+    return _parting_at(rows, place)
+
+
+def _parting_at(rows: tuple[TraceRow, ...], place: int | None) -> Parting:
+    """Return the parting at a pass, or that no single pass makes the difference."""
+    return Parting(rows, place, _SLOWLY if place is None else "")
+
+
+def _apart_from(shares: Sequence[float]) -> int:
+    """Return the place from which on the sides stay apart, by a good part of the end's."""
+    for place in range(len(shares) - 1, -1, -1):
+        if shares[place] < LEAST_SHARE * shares[-1]:
+            return place + 1
+    return 0
+
+
+def _is_in_llvm(row: TraceRow) -> bool:
+    """Return whether a row is of the machine code, or of operations of LLVM's dialect."""
+    return row.level == MACHINE or any(name.startswith("llvm.") for name in row.apart)
 
 
 def _formed_at(rows: Sequence[TraceRow]) -> int | None:
@@ -181,92 +239,97 @@ def _formed_at(rows: Sequence[TraceRow]) -> int | None:
 
     None where the sides differ before that.
     """
-    forming = next(
-        (
-            at + 1
-            for at in range(len(rows) - 1, -1, -1)
-            if not rows[at].apart.get(REGION)
-        ),
-        0,
-    )
-    is_first = not forming or not rows[forming - 1].share
-    return forming if is_first else None
+    forming = 0
+    for place in range(len(rows) - 1, -1, -1):
+        if not rows[place].apart.get(REGION):
+            forming = place + 1
+            break
+    if forming and rows[forming - 1].share:
+        return None
+    return forming
 
 
 def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
-    """The place after which by far more differs than before it, a good part of the end's, and most of it for good.
+    """Return the place of the first pass that makes a good part of the end's difference.
 
-    Of LLVM's passes one of the middle end that both sides print: it prints none that
-    deletes its loop, and of the code generator's passes over IR (`consthoist`) only
-    some, so that what others of these do is seen after the next one.
+    By far more differs after it than before it, and most of that stays for good.
+
+    Of LLVM's passes only those of the middle end that both sides print count. LLVM
+    prints none that deletes its loop, and of the code generator's passes over IR
+    (`consthoist`) only some, so that what others of these do is seen after the next
+    one.
 
     Args:
-        least_left: of the end's difference, what is never gone again; LLVM undoes much of what MLIR's last passes do.
+        least_left: of the end's difference, what is never gone again; LLVM undoes much
+            of what MLIR's last passes do.
     """
     shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]
-    for at in range(1, len(shares)):
-        row = rows[at]
-        is_seen = row.level != LLVM or _is_seen_of_llvm(row, rows[at - 1])
+    for place in range(1, len(shares)):
+        if not _is_comparable(rows[place], rows[place - 1]):
+            continue
+        share = shares[place]
         is_jump = (
-            shares[at - 1] <= MOST_BEFORE * shares[at]
-            and shares[at] >= LEAST_SHARE * shares[-1]
+            shares[place - 1] <= MOST_BEFORE * share
+            and share >= LEAST_SHARE * shares[-1]
         )
-        if (
-            is_seen
-            and is_jump
-            and least_later[at]
-            >= max(MOST_BEFORE * shares[at], least_left * shares[-1])
-        ):
-            return at
+        lasting = max(MOST_BEFORE * share, least_left * shares[-1])
+        if is_jump and least_later[place] >= lasting:
+            return place
     return None
 
 
-def _is_seen_of_llvm(row: TraceRow, before: TraceRow) -> bool:
-    """Return whether the difference after a pass of LLVM is what this pass did.
+def _is_comparable(row: TraceRow, before: TraceRow) -> bool:
+    """Return whether the difference after a pass is what this pass did.
 
-    The counts before LLVM's first pass are those of MLIR, so that the translation is in
-    the difference.
+    Of LLVM's passes, only those of the middle end that both sides print count. The
+    counts before LLVM's first pass are those of MLIR, so that the translation is in the
+    difference.
     """
+    if row.level != LLVM:
+        return True
     if before.level != LLVM or not row.name.endswith("Pass"):
         return False
     return row.base is not None and row.head is not None
 
 
 def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
-    """Where a pass changed one side alone, the other is as it was before."""
-    left = right = None
-    for i, j in _aligned(base, head):
-        one, other = (None if i is None else base[i]), (None if j is None else head[j])
-        left, right = one or left, other or right
-        named = other or one
-        if left and right and named and left.level == right.level:
-            apart = _more(left.operations, right.operations) or _more(
-                left.typed, right.typed
-            )
+    """Yield the passes of both sides as rows.
+
+    Where a pass changed only one side, the other is as it was before.
+    """
+    base_state: PassState | None = None
+    head_state: PassState | None = None
+    for base_place, head_place in _aligned(base, head):
+        base_pass = None if base_place is None else base[base_place]
+        head_pass = None if head_place is None else head[head_place]
+        base_state = base_pass or base_state
+        head_state = head_pass or head_state
+        named = head_pass or base_pass
+        if base_state is None or head_state is None or named is None:
+            continue
+        if base_state.level == head_state.level:
+            differences = _more(base_state.operations, head_state.operations)
             yield TraceRow(
                 name=named.name,
-                base=one,
-                head=other,
-                apart=apart,
-                share=_share(left, right),
+                base=base_pass,
+                head=head_pass,
+                apart=differences or _more(base_state.typed, head_state.typed),
+                share=_share(base_state, head_state),
             )
 
 
 def _aligned(
     base: Sequence[PassState], head: Sequence[PassState]
 ) -> Iterator[tuple[int | None, int | None]]:
-    """Places in both, by the passes' names.
+    """Yield the places of each pass in both sides, matched by the passes' names.
 
     These drift: `iree-codegen-lower-affine` became `iree-lower-affine`.
     """
-    left, right = (
-        [(one.level, one.name.replace("codegen-", "").replace("-", "")) for one in side]
-        for side in (base, head)
+    matcher = SequenceMatcher(
+        None, _stable_names(base), _stable_names(head), autojunk=False
     )
-    for kind, i, i_end, j, j_end in SequenceMatcher(
-        None, left, right, autojunk=False
-    ).get_opcodes():
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
         if kind == "equal":
             yield from zip(range(i, i_end), range(j, j_end), strict=True)
             continue
@@ -284,10 +347,10 @@ def _base_comes_first(
     base_place: int,
     head_place: int,
 ) -> bool:
-    """Return whether passes that only base prints come before those that only head prints.
+    """Return whether passes that only base prints come before those of head alone.
 
-    A pass that changes nothing is not printed, so the order is not known. The pass with the larger
-    change comes first, so that swapped sides have the same order.
+    A pass that changes nothing is not printed, so the order is not known. The pass with
+    the larger change comes first, so that swapped sides have the same order.
     """
     if base_place == len(base) or head_place == len(head):
         return True
@@ -298,22 +361,24 @@ def _base_comes_first(
     return changes[0] >= changes[1]
 
 
+def _stable_names(states: Sequence[PassState]) -> list[tuple[str, str]]:
+    return [
+        (state.level, state.name.replace("codegen-", "").replace("-", ""))
+        for state in states
+    ]
+
+
 def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
-    more = Counter(head)
-    more.subtract(base)
-    return dict(
-        sorted(
-            ((name, count) for name, count in more.items() if count),
-            key=lambda one: (-abs(one[1]), one[0]),
-        )
-    )
+    """Return operation → how many more head has, the largest difference first."""
+    counts = Counter(head)
+    counts.subtract(base)
+    differing = [(name, count) for name, count in counts.items() if count]
+    return dict(sorted(differing, key=lambda item: (-abs(item[1]), item[0])))
 
 
 def _share(base: PassState, head: PassState) -> float:
-    """By name and types, of the operations of the larger side."""
-    more = _more(base.typed, head.typed).values()
-    come, gone = (
-        sum(count for count in more if count > 0),
-        -sum(count for count in more if count < 0),
-    )
+    """Return the share of the larger side's operations that differs by name or types."""
+    counts = _more(base.typed, head.typed).values()
+    come = sum(count for count in counts if count > 0)
+    gone = -sum(count for count in counts if count < 0)
     return max(come, gone) / max(base.total, head.total, 1)

@@ -1,4 +1,4 @@
-"""Where two pass pipelines can be cut: base's passes run up to a cut, and head's passes run on from there."""
+"""Find cuts of two pass pipelines: base's passes run up to a cut, then head's."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Cut:
 def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
     """Return the cuts of two pipelines, from before the first pass to behind the last one.
 
-    A cut is behind each pass that both sides run. Only one side may run further passes before the
-    next common one. Then a cut is behind each of these, too. If both sides run further passes
-    there, they stay together. Swapped sides have the same cuts.
+    A cut is behind each pass that both sides run. Only one side may run further passes
+    before the next common one. Then a cut is behind each of these, too. If both sides
+    run further passes there, they stay together. Swapped sides have the same cuts.
     """
     common = _common(base, head)
     ends = [(-1, -1), *common, (len(base), len(head))]

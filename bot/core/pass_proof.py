@@ -1,4 +1,6 @@
-"""The proof of an MLIR pass: head's passes run on base's IR from a cut on, and bytes are counted.
+"""Prove an MLIR pass: head's passes run on base's IR from a cut on.
+
+The bytes are counted.
 
 The bytes before and after a pass differ by what this pass carries. Only the MLIR part of a ladder
 is divided.
@@ -60,12 +62,18 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def first_pass(self) -> str:
-        """Argument name of the first pass of the range; empty where there is no range."""
+        """Argument name of the first pass of the range.
+
+        Empty where there is no range.
+        """
         return self.passes[0] if self.passes else ""
 
     @property
     def last_pass(self) -> str:
-        """Argument name of the last pass of the range; empty where there is no range."""
+        """Argument name of the last pass of the range.
+
+        Empty where there is no range.
+        """
         return self.passes[-1] if self.passes else ""
 
     @property
@@ -85,19 +93,25 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_one_pass(self) -> bool:
-        """True where the range is a single pass, under whatever name on each side."""
+        """Return whether the range is a single pass, under whatever name on each side."""
         return (
             bool(self.passes) and max(len(self.base_passes), len(self.head_passes)) == 1
         )
 
     @property
     def bytes_before(self) -> int | None:
-        """Head's code with base's IR before the range; None where it was not measured."""
+        """Head's code with base's IR before the range.
+
+        None where it was not measured.
+        """
         return self._ends()[0]
 
     @property
     def bytes_after(self) -> int | None:
-        """Head's code with base's IR behind the range; None where it was not measured."""
+        """Head's code with base's IR behind the range.
+
+        None where it was not measured.
+        """
         return self._ends()[1]
 
     def _ends(self) -> tuple[int | None, int | None]:
@@ -107,9 +121,11 @@ class PassProof(Record, frozen=True, omit_defaults=True):
         return by_place.get(self.range_start), by_place.get(self.range_end)
 
 
-def untried(why: str, moved_bytes: int | None = None, compiles: int = 0) -> PassProof:
+def untried(
+    reason: str, moved_bytes: int | None = None, compiles: int = 0
+) -> PassProof:
     """Return the proof of an experiment that could not be made."""
-    return PassProof(NOT_TRIED, why, moved_bytes=moved_bytes, compiles=compiles)
+    return PassProof(NOT_TRIED, reason, moved_bytes=moved_bytes, compiles=compiles)
 
 
 def carries(part_bytes: int, moved_bytes: int) -> bool:

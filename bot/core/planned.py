@@ -21,17 +21,20 @@ _SHOWN_CELLS = 4
 
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
-    """Target → its name without the backend it shares with others, where that leaves the names different."""
+    """Return target → its name without the backend it shares with others.
+
+    Where that leaves the names different.
+    """
     full = sorted(targets)
     short = {}
     for target in full:
         backend = backends.get(target, "")
-        rest = (
+        tail = (
             target[len(backend) :].lstrip("-_")
             if backend and target.startswith(backend)
             else ""
         )
-        short[target] = rest or target.removesuffix("-spirv")
+        short[target] = tail or target.removesuffix("-spirv")
     names = [*short.values(), *full]
     return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
 
@@ -39,7 +42,7 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 def matching(
     names: Sequence[str], selector: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The names that a selector takes: one that is a name takes that one.
+    """Return the names that a selector takes: one that is a name takes that one.
 
     `…` stands for what a report leaves out.
 
@@ -55,19 +58,21 @@ def matching(
 
 
 def beginning(
-    names: Sequence[str], wanted: str, short: Mapping[str, str] | None = None
+    names: Sequence[str], start: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The names, or short names, that begin so, whatever function a dispatch is of: `dispatch_9` is a beginning.
+    """Return the names, or short names, that begin so.
+
+    Whatever function a dispatch is of. `dispatch_9` is a beginning.
 
     `dispatch_1` is none of `main_dispatch_10_matmul` where there is a
     `main_dispatch_1_matmul`, nor an initializer's where another function has one; a
     glob may leave out the function, too.
     """
-    words = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
-    begin = [name for name in names if f"_{wanted}" in words[name]]
-    begin = begin or matching(names, f"*_{wanted}", short)
+    texts = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
+    begin = [name for name in names if f"_{start}" in texts[name]]
+    begin = begin or matching(names, f"*_{start}", short)
     whole = [
-        name for name in begin if f"{name}_".partition(wanted)[2].startswith("_")
+        name for name in begin if f"{name}_".partition(start)[2].startswith("_")
     ] or begin
     return [name for name in whole if not name.startswith("_initializer_")] or whole
 
@@ -77,7 +82,7 @@ def kept(
     selectors: Sequence[str],
     short: Mapping[str, str] | None = None,
 ) -> set[str]:
-    """What any of the selectors takes; all names where there is none."""
+    """Return what any of the selectors takes; all names where there is none."""
     if not selectors:
         return set(names)
     return {name for selector in selectors for name in matching(names, selector, short)}
@@ -86,7 +91,7 @@ def kept(
 def require_matches(
     names: Sequence[str],
     selectors: Iterable[str],
-    what: str,
+    noun: str,
     short: Mapping[str, str] | None = None,
 ) -> None:
     """Raise UsageError, with the nearest names, for a selector that takes none.
@@ -97,7 +102,7 @@ def require_matches(
         if not matching(names, selector, short):
             hint = near_or_known(selector, names, short)
             raise UsageError(
-                f"matches no {what}", where=f"--{what} {selector}", hint=hint
+                f"matches no {noun}", where=f"--{noun} {selector}", hint=hint
             )
 
 
@@ -111,16 +116,26 @@ COMMON_FLAGS = (
     "--iree-vm-bytecode-module-strip-source-map",
     "--iree-vm-emit-polyglot-zip=false",
 )
-"""Aggressive fusion, and the three flags without which an artifact's size depends on the path of its input."""
+"""Flags of every compile.
+
+Aggressive fusion, and the three flags without which an artifact's size depends on the
+path of its input.
+"""
 
 LIBRARY_PATH_OPTION = "--iree-llvmcpu-static-library-output-path"
 """Where a static library goes: a relative path, in the folder of the compile."""
 
 LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
-"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB), so that a refused cell can be measured."""
+"""Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB).
+
+So that a refused cell can be measured.
+"""
 
 LIFTED = "with the stack limit lifted: "
-"""Begins the reason of a cell that the gate refused, and that fails without it, too: so does its command."""
+"""Begins the reason of a cell that the gate refused, and that fails without it, too.
+
+So does its command.
+"""
 
 
 Places = tuple[tuple[str, str], ...]
@@ -142,7 +157,10 @@ class Model(Small, frozen=True):
 
     @property
     def import_argv(self) -> tuple[str, ...]:
-        """Return the importer's options as they are given to it, with absolute paths."""
+        """Return the importer's options as they are given to it.
+
+        With absolute paths.
+        """
         return tuple(
             dict(self.import_places).get(flag, flag) for flag in self.import_flags
         )
@@ -191,7 +209,10 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Return the flags that the compiler is given: those that are printed, with absolute paths."""
+        """Return the flags that the compiler is given.
+
+        Those that are printed, with absolute paths.
+        """
         places = dict(self.places)
         return tuple(places.get(flag, flag) for flag in self.printed)
 
@@ -221,20 +242,23 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def cost(self) -> float:
-        """What it is expected to cost, in no particular unit; only the order matters."""
+        """What it is expected to cost, in no particular unit.
+
+        Only the order matters.
+        """
         return (self.model.size_bytes + _NEXT_TO_NOTHING_BYTES) * backend_of(
             self.target.backend
         ).cost
 
     def command(self, *, lifted: bool = False) -> str:
-        """The command line that gives the cell's artifact.
+        """Return the command line that gives the cell's artifact.
 
         The input's path must not reach the compiler.
         """
         if self.run:
             return shlex.join(self.printed)
         extra = (LIFTED_LIMIT_FLAG,) if lifted else ()
-        words = (
+        arguments = (
             "iree-compile",
             "-",
             *self.printed,
@@ -244,12 +268,12 @@ class PlannedCell(Small, frozen=True):
         )
         source = self.model.shown
         if not source.endswith(".onnx"):
-            return f"{shlex.join(words)} < {shlex.quote(source)}"
+            return f"{shlex.join(arguments)} < {shlex.quote(source)}"
         imported = shlex.quote(f"{self.model.name}.mlir")
         importer = shlex.join(
             ("iree-import-onnx", source, *self.model.import_flags, "-o")
         )
-        return f"{importer} {imported} && {shlex.join(words)} < {imported}"
+        return f"{importer} {imported} && {shlex.join(arguments)} < {imported}"
 
 
 def select(
@@ -263,19 +287,14 @@ def select(
 
     A glob that matches nothing is an error.
     """
-    model_names, target_names = (
-        [model.name for model in models],
-        [target.name for target in targets],
-    )
-    short = short_names(
-        target_names, {target.name: target.backend for target in targets}
-    )
+    model_names = [model.name for model in models]
+    backends = {target.name: target.backend for target in targets}
+    target_names = [target.name for target in targets]
+    short = short_names(target_names, backends)
     require_matches(model_names, model_globs, "model")
-    require_matches(target_names, selectors=target_globs, what="target", short=short)
-    kept_models, kept_targets = (
-        kept(model_names, model_globs),
-        kept(target_names, target_globs, short),
-    )
+    require_matches(target_names, selectors=target_globs, noun="target", short=short)
+    kept_models = kept(model_names, model_globs)
+    kept_targets = kept(target_names, target_globs, short)
     return (
         tuple(model for model in models if model.name in kept_models),
         tuple(target for target in targets if target.name in kept_targets),
@@ -295,35 +314,21 @@ def narrowed(
     """
     if not (model_globs or target_globs):
         return dict(sides)
-    models = sorted(
-        {
-            name
-            for side in sides.values()
-            for name in (*side.models, *(c.key.model for c in side.cells))
-        }
-    )
-    targets = sorted(
-        {
-            name
-            for side in sides.values()
-            for name in (*side.targets, *(c.key.target for c in side.cells))
-        }
-    )
-    short = short_names(
-        targets,
-        {
-            name: backend
-            for side in sides.values()
-            for name, backend in side.targets.items()
-        },
-    )
+    model_names = set[str]()
+    backends = dict[str, str]()
+    target_names = set[str]()
+    for side in sides.values():
+        backends |= side.targets
+        model_names.update(side.models, (cell.key.model for cell in side.cells))
+        target_names.update(side.targets, (cell.key.target for cell in side.cells))
+    models = sorted(model_names)
+    targets = sorted(target_names)
+    short = short_names(targets, backends)
     if must_match:
         require_matches(models, model_globs, "model")
-        require_matches(targets, selectors=target_globs, what="target", short=short)
-    chosen_models, chosen_targets = (
-        kept(models, model_globs),
-        kept(targets, target_globs, short),
-    )
+        require_matches(targets, selectors=target_globs, noun="target", short=short)
+    chosen_models = kept(models, model_globs)
+    chosen_targets = kept(targets, target_globs, short)
 
     def part(side: Snapshot) -> Snapshot:
         cells = (cell for cell in side.cells if cell.key.model in chosen_models)
@@ -346,22 +351,22 @@ def narrowed(
 
 
 def only_cell(keys: Collection[CellKey]) -> CellKey:
-    """The one that is meant; raises UsageError where several are, or none."""
+    """Return the one that is meant; raises UsageError where several are, or none."""
     if len(keys) == 1:
         return next(iter(keys))
-    shown = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
+    listed = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
         ", …" if len(keys) > _SHOWN_CELLS else ""
     )
-    what = f"{len(keys)} builds match: {shown}" if keys else "no build matches"
+    message = f"{len(keys)} builds match: {listed}" if keys else "no build matches"
     raise UsageError(
-        what, where="--model and --target", hint="name one model and one target"
+        message, where="--model and --target", hint="name one model and one target"
     )
 
 
 def plan(
     models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()
 ) -> tuple[PlannedCell, ...]:
-    """Every model on every target, sorted by key."""
+    """Return every model on every target, sorted by key."""
     cells = [
         PlannedCell(model, target, tuple(user_flags))
         for model in models
@@ -371,7 +376,7 @@ def plan(
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """True where every name that `narrow` matches is sure to be matched by `wide`.
+    """Return whether every name that `narrow` matches is sure to be matched by `wide`.
 
     Where `wide` has no wildcard but `*`, matching the globs as text proves it; a
     character class in `narrow` is longer as text than what it matches, so it proves

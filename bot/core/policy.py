@@ -75,11 +75,9 @@ class Finding(Small, frozen=True):
     @property
     def sides(self) -> tuple[Value, Value]:
         """Base and head as they are told."""
-        return (
-            (self.base, self.head)
-            if self.seen is None
-            else (spread(self.seen[0]), spread(self.seen[1]))
-        )
+        if self.seen is None:
+            return self.base, self.head
+        return spread(self.seen[0]), spread(self.seen[1])
 
     @property
     def quantity(self) -> Metric:
@@ -88,7 +86,10 @@ class Finding(Small, frozen=True):
 
     @property
     def weight(self) -> Status:
-        """What it does to the verdict: one that base had does nothing, an accepted one warns."""
+        """What it does to the verdict.
+
+        A finding that base had does nothing, an accepted one warns.
+        """
         if self.known:
             return "pass"
         return "warn" if self.accepted is not None else self.level
@@ -107,48 +108,67 @@ class Verdict(Small, frozen=True):
 
     @property
     def failing(self) -> tuple[Finding, ...]:
-        """The findings that fail the check: accepted ones and those that base had are left out."""
+        """The findings that fail the check.
+
+        Accepted ones and those that base had are left out.
+        """
         return tuple(finding for finding in self.findings if finding.weight == "fail")
 
 
 def status_of(findings: Iterable[Finding]) -> Status:
-    """The worst that any of them does to the verdict."""
+    """Return the worst that any of them does to the verdict."""
     weights = {finding.weight for finding in findings}
-    return "fail" if "fail" in weights else "warn" if "warn" in weights else "pass"
+    if "fail" in weights:
+        return "fail"
+    return "warn" if "warn" in weights else "pass"
 
 
 # The rules of the verdict, in prose:
 #
-# * Thresholds are ordered rules. For each cell and metric the first rule decides whose metric, model and target globs
-#   (case counts) all match; the rules below it are not looked at, whatever it says.
-# * A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change or its limit is exceeded. The
-#   change is exceeded when head − base is greater than `absolute` and greater than `relative` times the base; where
-#   only one of the two is given, that one decides. The limit is exceeded when the head value is greater than `limit`.
-#   Greater means strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
-# * Growth from zero exceeds every relative level: there is no base that would make it small. Where the base is not
-#   known there is no change to judge, only the limit: so a new cell is held to limits alone.
-# * Where the compiler does not repeat itself, a metric is the range of all that its command gave. It exceeds a level
-#   where it does so whatever value of the range is taken: with the largest base and the smallest head. Where it does
-#   with some of them alone, that is a warning which says so, whatever the level; none where both sides have the same
-#   values.
-# * Values are judged wherever head was measured, also in cells that the stack gate broke. Shrinking is never a finding.
-# * A finding that base had, too, is `known`, and does nothing to the verdict: a limit that base exceeded by as much or
-#   more, and a cell that is broken on both sides alike.
-# * `fail` wins over `warn`, and within a level the limit over the change: one finding per metric of a cell at most.
-# * A metric that repeated compiles do not repeat (time, memory) is never judged, whatever the rule says.
-# * A value that was known on base and is not on a measured head is a `warn` of its own kind, `unknown`.
+# * Thresholds are ordered rules. For each cell and metric the first rule decides whose
+#   metric, model and target globs (case counts) all match; the rules below it are not
+#   looked at, whatever it says.
+# * A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change
+#   or its limit is exceeded. The change is exceeded when head − base is greater than
+#   `absolute` and greater than `relative` times the base; where only one of the two is
+#   given, that one decides. The limit is exceeded when the head value is greater than
+#   `limit`. Greater means strictly greater: growth of exactly 4 KiB does not exceed
+#   `4KiB`.
+# * Growth from zero exceeds every relative level: there is no base that would make it
+#   small. Where the base is not known there is no change to judge, only the limit: so a
+#   new cell is held to limits alone.
+# * Where the compiler does not repeat itself, a metric is the range of all that its
+#   command gave. It exceeds a level where it does so whatever value of the range is
+#   taken: with the largest base and the smallest head. Where it does with some of them
+#   alone, that is a warning which says so, whatever the level; none where both sides
+#   have the same values.
+# * Values are judged wherever head was measured, also in cells that the stack gate
+#   broke. Shrinking is never a finding.
+# * A finding that base had, too, is `known`, and does nothing to the verdict: a limit
+#   that base exceeded by as much or more, and a cell that is broken on both sides
+#   alike.
+# * `fail` wins over `warn`, and within a level the limit over the change: one finding
+#   per metric of a cell at most.
+# * A metric that repeated compiles do not repeat (time, memory) is never judged,
+#   whatever the rule says.
+# * A value that was known on base and is not on a measured head is a `warn` of its own
+#   kind, `unknown`.
 # * A rule without levels only informs: nothing it decides is ever a finding.
-# * The state of a cell can be a finding too: by default a newly broken cell fails; a removed one warns, and so does one
-#   that was planned and not measured: lost, or timed out. One that is not measured on purpose, as its target cannot be
-#   compiled stand-alone, is no finding.
-# * A model of which no build could be measured on either side is not measured, too: its broken cells get the level of
-#   `unmeasured`, where that is worse than that of `broken`. What base could not compile either, and fails of the same
-#   kind with no larger figure, is `known`: other words in its message are no news.
-# * The verdict is the worst level among the findings that are not known. They are sorted worst first: those that are
-#   not known, fail before warn, states before metrics, register spills before the rest, bytes before counts, then by
-#   how much more there is than the level allows, in bytes or as a count, then by cell and metric.
-# * Where nothing was compared there is no verdict: it is `unknown`, whatever the findings. Compared is a cell that was
-#   measured on both sides, that is fixed, or newly broken where that is a finding.
+# * The state of a cell can be a finding too: by default a newly broken cell fails; a
+#   removed one warns, and so does one that was planned and not measured: lost, or timed
+#   out. One that is not measured on purpose, as its target cannot be compiled
+#   stand-alone, is no finding.
+# * A model of which no build could be measured on either side is not measured, too: its
+#   broken cells get the level of `unmeasured`, where that is worse than that of
+#   `broken`. What base could not compile either, and fails of the same kind with no
+#   larger figure, is `known`: other words in its message are no news.
+# * The verdict is the worst level among the findings that are not known. They are
+#   sorted worst first: those that are not known, fail before warn, states before
+#   metrics, register spills before the rest, bytes before counts, then by how much more
+#   there is than the level allows, in bytes or as a count, then by cell and metric.
+# * Where nothing was compared there is no verdict: it is `unknown`, whatever the
+#   findings. Compared is a cell that was measured on both sides, that is fixed, or
+#   newly broken where that is a finding.
 
 
 Dimension = Literal["own", "bytes", "ms"]
@@ -163,9 +183,8 @@ DEFAULT_STATES: Mapping[str, Status] = {
 _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
-OPEN = (  # of a level that some of the values that were seen exceed
-    "open: the build is non-deterministic"
-)
+# of a level that some of the values that were seen exceed
+OPEN = "open: the build is non-deterministic"
 
 _STEPS: dict[tuple[Dimension, Unit], int] = {
     ("bytes", "bytes"): 1,
@@ -183,7 +202,7 @@ class Amount(Small, frozen=True):
     text: str
 
     def steps(self, unit: Unit) -> int:
-        """The amount in a metric's unit.
+        """Return the amount in a metric's unit.
 
         Raises ValueError (one line for the user) if it does not fit.
         """
@@ -191,10 +210,8 @@ class Amount(Small, frozen=True):
             return self.value
         scale = _STEPS.get((self.dimension, unit))
         if scale is None:
-            raise ValueError(
-                f"{self.text!r} is not a"
-                f" {'count' if unit == 'count' else f'number of {unit}'}"
-            )
+            noun = "count" if unit == "count" else f"number of {unit}"
+            raise ValueError(f"{self.text!r} is not a {noun}")
         if self.value % scale:
             raise ValueError(f"{self.text!r} is not a whole number of {unit}")
         return self.value // scale
@@ -216,7 +233,10 @@ class LevelSpec(Small, frozen=True):
 
     @property
     def change_text(self) -> str:
-        """The change that is allowed, as the configuration wrote it: `4KiB and 1.5%`."""
+        """The change that is allowed, as the configuration wrote it.
+
+        `4KiB and 1.5%`.
+        """
         return " and ".join(
             part.text for part in (self.absolute, self.relative) if part is not None
         )
@@ -235,20 +255,20 @@ class Rule(Small, frozen=True):
     line: int | None = None  # line of the configuration at which it stands
 
     def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
-        """The levels given, worst first."""
-        both: tuple[tuple[Level, LevelSpec | None], ...] = (
+        """Return the levels given, worst first."""
+        levels: tuple[tuple[Level, LevelSpec | None], ...] = (
             ("fail", self.fail),
             ("warn", self.warn),
         )
-        return tuple((level, spec) for level, spec in both if spec is not None)
+        return tuple((level, spec) for level, spec in levels if spec is not None)
 
     def matches_cell(self, key: CellKey) -> bool:
-        """True where the rule is about this cell."""
+        """Return whether the rule is about this cell."""
         return any_match(self.models, key.model) and any_match(self.targets, key.target)
 
 
 def any_match(globs: Collection[str], name: str) -> bool:
-    """True where one of the globs matches the whole name."""
+    """Return whether one of the globs matches the whole name."""
     return "*" in globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
@@ -261,37 +281,17 @@ def judge(
 
     `states`: cell state → what it does; one that is not in it passes.
     """
-    by_metric = {
-        metric.id: [rule for rule in rules if any_match(rule.metrics, metric.id)]
-        for metric in METRICS
-        if metric.exact
-    }
-    own = {
-        metric.id: metric.own
-        for delta in deltas
-        for metric in delta.metrics.values()
-        if metric.own
-    }
-    by_metric |= {id_: own_rules(rules, metric) for id_, metric in own.items()}
-    judged, first = list[Finding](), dict[tuple[bool, ...], dict[str, Rule]]()
+    by_metric = _rules_by_metric(deltas, rules)
+    judged = list[Finding]()
+    # most cells have the same rules: metric → the first that is about it
+    first = dict[tuple[bool, ...], dict[str, Rule]]()
     for delta in deltas:
         matching = tuple([rule.matches_cell(delta.key) for rule in rules])
-        if (
-            matching not in first
-        ):  # most cells have the same rules: metric → the first that is about it
-            of_cell = {
-                id(rule)
-                for rule, matches in zip(rules, matching, strict=True)
-                if matches
-            }
-            ours = {
-                id_: [rule for rule in each if id(rule) in of_cell]
-                for id_, each in by_metric.items()
-            }
-            first[matching] = {id_: each[0] for id_, each in ours.items() if each}
-        for id_, rule in (
-            first[matching].items() if delta.head and delta.head.measured else ()
-        ):
+        if matching not in first:
+            first[matching] = _first_rules(by_metric, rules, matching)
+        if delta.head is None or not delta.head.measured:
+            continue
+        for id_, rule in first[matching].items():
             if metric := delta.metrics.get(id_):
                 judged += _judge_metric(delta, metric, rule)
     findings = tuple(sorted([*judged, *_judge_states(deltas, states)], key=_order))
@@ -300,24 +300,65 @@ def judge(
     return Verdict(status_of(findings) if is_known else "unknown", findings)
 
 
-def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
-    """The rules for a declared metric, the one that it names first.
+def _rules_by_metric(
+    deltas: Sequence[CellDelta], rules: Sequence[Rule]
+) -> dict[str, list[Rule]]:
+    """Return metric → the rules about it, built-in metrics first, then declared ones."""
+    by_metric = {
+        metric.id: [rule for rule in rules if any_match(rule.metrics, metric.id)]
+        for metric in METRICS
+        if metric.exact
+    }
+    declared = dict[str, Metric]()
+    for delta in deltas:
+        for metric in delta.metrics.values():
+            if metric.own:
+                declared[metric.id] = metric.own
+    for id_, own_metric in declared.items():
+        by_metric[id_] = own_rules(rules, own_metric)
+    return by_metric
 
-    Not those whose amounts are of other units.
+
+def _first_rules(
+    by_metric: Mapping[str, Sequence[Rule]],
+    rules: Sequence[Rule],
+    matching: Sequence[bool],
+) -> dict[str, Rule]:
+    """Return metric → the first rule that decides it, for the cells that match so.
+
+    Args:
+        matching: for each rule, whether it is about the cell.
     """
-    meant = [
+    pairs = zip(rules, matching, strict=True)
+    of_cell = {id(rule) for rule, matches in pairs if matches}
+    first = dict[str, Rule]()
+    for id_, candidates in by_metric.items():
+        for rule in candidates:
+            if id(rule) in of_cell:
+                first[id_] = rule
+                break
+    return first
+
+
+def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
+    """Return the rules for a declared metric, the one that it names first.
+
+    Rules whose amounts are of other units are left out.
+    """
+    fitting = [
         rule
         for rule in rules
-        if rule.name == metric.rule or any_match(rule.metrics, metric.id)
+        if (rule.name == metric.rule or any_match(rule.metrics, metric.id))
+        and not misfit(rule, metric)
     ]
-    return sorted(
-        (rule for rule in meant if not misfit(rule, metric)),
-        key=lambda rule: rule.name != metric.rule,
-    )
+    return sorted(fitting, key=lambda rule: rule.name != metric.rule)
 
 
 def misfit(rule: Rule, metric: Metric) -> str:
-    """Why a rule cannot judge the metric: an amount of another unit; empty where it can."""
+    """Say why a rule cannot judge the metric: an amount of another unit.
+
+    Empty where it can.
+    """
     try:
         for _, spec in rule.levels():
             for amount in filter(None, (spec.absolute, spec.limit)):
@@ -336,9 +377,8 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
     unit = finding.quantity.unit if finding.metric else "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
-    spills_last = (
-        finding.metric not in _SPILLS
-    )  # a kernel that spills is slower, however small it has become
+    # a kernel that spills is slower, however small it has become
+    spills_last = finding.metric not in _SPILLS
     is_count = unit == "count"
     return (
         finding.known,
@@ -353,146 +393,181 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
 
 
 def excess(finding: Finding) -> int:
-    """By how much the value, or its growth, is more than the level allows, in the metric's unit.
+    """Return by how much the value, or its growth, is more than the level allows.
 
-    0 where unknown.
+    In the metric's unit; 0 where unknown.
     """
     if finding.allowed is None or finding.head is None:
         return 0
-    value = (
-        finding.head if finding.kind == "limit" else finding.head - (finding.base or 0)
-    )
-    return value - finding.allowed
+    if finding.kind == "limit":
+        return finding.head - finding.allowed
+    return finding.head - (finding.base or 0) - finding.allowed
 
 
 def _judge_states(
     deltas: Sequence[CellDelta], states: Mapping[str, Status]
 ) -> Iterator[Finding]:
-    measured = {
-        delta.key.model
-        for delta in deltas
-        for cell in (delta.base, delta.head)
-        if cell and cell.measured
-    }
+    """Yield a finding for every cell whose state is one."""
+    measured = _measured_models(deltas)
     levels: dict[str, Status] = {state: states.get(state, "pass") for state in STATES}
-    dead = max(levels["broken"], levels["unmeasured"], key=_SEVERITY.index)
+    worst = max(levels["broken"], levels["unmeasured"], key=_SEVERITY.index)
     for delta in deltas:
-        compiles_nowhere = delta.state == "broken" and delta.key.model not in measured
-        level = dead if compiles_nowhere else levels[delta.state]
-        if level == "pass" or delta.excused:
-            continue
-        sides = (delta.base, delta.head)
-        base, head = (
-            cell.failure.figure_bytes if cell and cell.failure else None
-            for cell in sides
-        )
-        outcomes = (outcome(delta.base), outcome(delta.head))
-        actual = delta.reason or " → ".join(
-            cell.status if cell else "absent" for cell in sides
-        )
-        known = (
-            delta.state == "broken"
-            and len(set(outcomes)) == 1
-            and (head or 0) <= (base or head or 0)
-        )
-        fields = (
-            delta.key,
-            level,
-            None,
-            "states",
-            "state",
-            delta.state,
-            actual,
-            base,
-            head,
-        )
-        failure = delta.head.failure if delta.head else None
-        yield Finding(*fields, outcomes=outcomes, known=known, failure=failure)
+        level = levels[delta.state]
+        if delta.state == "broken" and delta.key.model not in measured:
+            level = worst
+        if level != "pass" and not delta.excused:
+            yield _state_finding(delta, level)
+
+
+def _measured_models(deltas: Sequence[CellDelta]) -> set[str]:
+    """Return the models of which a build was measured on either side."""
+    models = set[str]()
+    for delta in deltas:
+        for cell in (delta.base, delta.head):
+            if cell and cell.measured:
+                models.add(delta.key.model)
+    return models
+
+
+def _state_finding(delta: CellDelta, level: Level) -> Finding:
+    base = _figure_bytes(delta.base)
+    head = _figure_bytes(delta.head)
+    outcomes = (outcome(delta.base), outcome(delta.head))
+    statuses = [cell.status if cell else "absent" for cell in (delta.base, delta.head)]
+    is_known = (
+        delta.state == "broken"
+        and len(set(outcomes)) == 1
+        and (head or 0) <= (base or head or 0)
+    )
+    return Finding(
+        key=delta.key,
+        level=level,
+        metric=None,
+        rule="states",
+        kind="state",
+        limit=delta.state,
+        actual=delta.reason or " → ".join(statuses),
+        base=base,
+        head=head,
+        outcomes=outcomes,
+        known=is_known,
+        failure=delta.head.failure if delta.head else None,
+    )
+
+
+def _figure_bytes(cell: Cell | None) -> int | None:
+    """Return the figure of the compiler's memory gate that refused the cell."""
+    if cell is None or cell.failure is None:
+        return None
+    return cell.failure.figure_bytes
 
 
 def _judge_metric(
     delta: CellDelta, metric: MetricDelta, rule: Rule
 ) -> Iterator[Finding]:
+    """Yield the finding of a metric that is not known any more, or exceeds a level."""
     if metric.head is None:
         if metric.base is not None and rule.levels():
-            reasons = delta.head.reasons if delta.head else {}
-            reason = reasons.get(metric.id) or reasons.get("*")
-            actual = (
-                f"{_amount(metric.base, metric.quantity.unit)} → not"
-                f" known{f': {reason}' if reason else ''}"
-            )
-            fields = (
-                metric.id,
-                rule.name,
-                "unknown",
-                "known on base",
-                actual,
-                metric.base,
-            )
-            yield Finding(delta.key, "warn", *fields, line=rule.line, own=metric.own)
+            yield _lost_value(delta, metric, metric.base, rule)
         return
     finding = next(_exceeded(delta, metric.least_alarming, rule), None)
-    if finding is None and metric.seen is not None and metric.change != 0:
-        finding = next(
-            (
-                one
-                for one in _exceeded(delta, metric.most_alarming, rule)
-                if not one.known
-            ),
-            None,
-        )
-        finding = replace(finding, level="warn", is_open=True) if finding else None
-    if finding is not None and metric.seen is not None:
-        actual = (
-            change_text(metric)
-            if finding.kind == "change"
-            else _amount(metric.sides[1], metric.quantity.unit)
-        )
-        finding = replace(
-            finding,
-            actual=f"{actual}, {OPEN}" if finding.is_open else actual,
-            seen=metric.seen,
-        )
-    if finding is not None:
-        yield finding
+    if metric.seen is None:
+        if finding is not None:
+            yield finding
+        return
+    if finding is None and metric.change != 0:
+        finding = _open_finding(delta, metric, rule)
+    if finding is None:
+        return
+    actual = _amount(metric.sides[1], metric.quantity.unit)
+    if finding.kind == "change":
+        actual = change_text(metric)
+    if finding.is_open:
+        actual = f"{actual}, {OPEN}"
+    yield replace(finding, actual=actual, seen=metric.seen)
+
+
+def _lost_value(
+    delta: CellDelta, metric: MetricDelta, base: int, rule: Rule
+) -> Finding:
+    """Return the warning that a value was known on base and is not on head."""
+    reasons = delta.head.reasons if delta.head else {}
+    reason = reasons.get(metric.id) or reasons.get("*")
+    actual = f"{_amount(base, metric.quantity.unit)} → not known"
+    if reason:
+        actual = f"{actual}: {reason}"
+    return Finding(
+        key=delta.key,
+        level="warn",
+        metric=metric.id,
+        rule=rule.name,
+        kind="unknown",
+        limit="known on base",
+        actual=actual,
+        base=base,
+        line=rule.line,
+        own=metric.own,
+    )
+
+
+def _open_finding(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Finding | None:
+    """Return the warning of a level that some of the values that were seen exceed."""
+    for finding in _exceeded(delta, metric.most_alarming, rule):
+        if not finding.known:
+            return replace(finding, level="warn", is_open=True)
+    return None
 
 
 def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Finding]:
-    """A finding for every level that is exceeded, worst first.
+    """Yield a finding for every level that is exceeded, worst first.
 
-    Of a level the limit before the change.
+    Of a level the limit comes before the change.
     """
-    head, base, unit = metric.head or 0, metric.base, metric.quantity.unit
-    values, own = (base, head, rule.line), metric.own
+    head = metric.head or 0
+    base = metric.base
+    unit = metric.quantity.unit
     for level, spec in rule.levels():
-        fields = (delta.key, level, metric.id, rule.name)
         if spec.limit is not None and head > (limit := spec.limit.steps(unit)):
-            known = base is not None and head <= base
-            actual = _amount(head, unit)
             yield Finding(
-                *fields,
-                "limit",
-                spec.limit.text,
-                actual,
-                *values,
+                key=delta.key,
+                level=level,
+                metric=metric.id,
+                rule=rule.name,
+                kind="limit",
+                limit=spec.limit.text,
+                actual=_amount(head, unit),
+                base=base,
+                head=head,
+                line=rule.line,
                 allowed=limit,
-                known=known,
-                own=own,
+                known=base is not None and head <= base,
+                own=metric.own,
             )
         if base is None or head <= base or not spec.change_text:
             continue
-        share = int(spec.relative.value * base) if spec.relative else 0
-        allowed = max(spec.absolute.steps(unit) if spec.absolute else 0, share)
+        allowed = _allowed_growth(spec, base, unit)
         if head - base > allowed:
             yield Finding(
-                *fields,
-                "change",
-                spec.change_text,
-                change_text(metric),
-                *values,
+                key=delta.key,
+                level=level,
+                metric=metric.id,
+                rule=rule.name,
+                kind="change",
+                limit=spec.change_text,
+                actual=change_text(metric),
+                base=base,
+                head=head,
+                line=rule.line,
                 allowed=allowed,
-                own=own,
+                own=metric.own,
             )
+
+
+def _allowed_growth(spec: LevelSpec, base: int, unit: Unit) -> int:
+    """Return the largest growth that a level allows, in the metric's unit."""
+    share = int(spec.relative.value * base) if spec.relative else 0
+    absolute = spec.absolute.steps(unit) if spec.absolute else 0
+    return max(absolute, share)
 
 
 def _amount(value: Value, unit: Unit, sign: str = "") -> str:
@@ -502,32 +577,40 @@ def _amount(value: Value, unit: Unit, sign: str = "") -> str:
 
 
 def change_text(metric: MetricDelta) -> str:
-    """A change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`.
+    """Return a change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`.
 
     Empty where it is not known.
     """
     change = difference(*metric.sides)
-    if change is None or isinstance(change, Spread):
-        return _amount(change, metric.quantity.unit, "+") if change else ""
-    tenths = round(Fraction(1000 * change, metric.base or 1))
-    share = f"{'-' if tenths < 0 else '+'}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
-    share = (
-        "from 0"
-        if not metric.base
-        else "under 0.1 %"
-        if change and not tenths
-        else share
-    )
-    return f"{_amount(change, metric.quantity.unit, '+')} ({share})"
+    if change is None:
+        return ""
+    amount = _amount(change, metric.quantity.unit, "+")
+    if isinstance(change, Spread):
+        return amount
+    return f"{amount} ({_share_text(change, metric.base)})"
+
+
+def _share_text(change: int, base: int | None) -> str:
+    """Return a change as a share of the base: `+66.5 %`, `from 0`, `under 0.1 %`."""
+    if not base:
+        return "from 0"
+    tenths = round(Fraction(1000 * change, base))
+    if change and not tenths:
+        return "under 0.1 %"
+    sign = "-" if tenths < 0 else "+"
+    return f"{sign}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
 
 
 def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
-    """The metric ids that the rule's globs match; `ids`: all that there are."""
+    """Return the metric ids that the rule's globs match; `ids`: all that there are."""
     return tuple(id_ for id_ in ids if any_match(rule.metrics, id_))
 
 
 def is_catch_all(rule: Rule) -> bool:
-    """True where the rule matches every metric of every cell, whatever they are called."""
+    """Return whether the rule matches every metric of every cell.
+
+    Whatever they are called.
+    """
     return all(
         _cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets)
     )
@@ -536,24 +619,25 @@ def is_catch_all(rule: Rule) -> bool:
 def hiding(
     above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS
 ) -> Rule | None:
-    """The first of the rules above one that leaves nothing to it, as far as `covers` proves it.
+    """Return the first of the rules above one that leaves nothing to it.
 
-    None without one.
+    As far as `covers` proves it; None without one.
     """
     metrics = metrics_of(rule, ids)
-    for one in above:
-        matches_all = all(any_match(one.metrics, metric) for metric in metrics)
+    for earlier in above:
+        matches_all = all(any_match(earlier.metrics, metric) for metric in metrics)
         if (
             matches_all
-            and _cover(one.models, rule.models)
-            and _cover(one.targets, rule.targets)
+            and _cover(earlier.models, rule.models)
+            and _cover(earlier.targets, rule.targets)
         ):
-            return one
+            return earlier
     return None
 
 
 def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
-    return all(any(covers(one, glob) for one in wide) for glob in narrow)
+    """Return whether each of the narrow globs is covered by one of the wide ones."""
+    return all(any(covers(cover, glob) for cover in wide) for glob in narrow)
 
 
 # What a measurement says of the machine it was made on: such a reason begins with HERE,
@@ -561,23 +645,22 @@ def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
 # kept: elsewhere it may end otherwise.
 
 HERE = "on this machine: "
-RAN_OUT = (  # in the first line of the reason where a compile needed more memory than there was
-    "memory ran out"
-)
+# in the first line of the reason where a compile needed more memory than there was
+RAN_OUT = "memory ran out"
 
 
 def here(reason: str) -> str:
-    """A reason that holds on this machine only."""
+    """Return a reason that holds on this machine only."""
     return reason if is_local(reason) else HERE + reason
 
 
 def is_local(reason: str) -> bool:
-    """True where the reason, or one that it quotes, holds on this machine only."""
+    """Return whether the reason, or one that it quotes, holds on this machine only."""
     return HERE in reason
 
 
 def lasts(cell: Cell) -> bool:
-    """True where the cell says nothing but what its compiler, its model and its flags decide."""
+    """Return whether the cell depends on its compiler, its model and its flags alone."""
     failure = cell.failure
     if failure and (
         failure.stage == "timeout"

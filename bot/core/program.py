@@ -1,4 +1,6 @@
-"""What a model's target-independent IR says of its dispatches, kept small enough to live in a baseline.
+"""What a model's target-independent IR says of its dispatches.
+
+It is kept small enough to live in a baseline.
 
 Digests stand for texts: two executables of equal `source` have the same IR up to names
 and SSA numbering.
@@ -21,18 +23,25 @@ FAMILY_KINDS = (
     "extra-operation",
     "different-fusion",
 )
-"""What may keep executables apart that are otherwise equal; of several the loosest, but what varies names them all."""
+"""What may keep executables apart that are otherwise equal.
+
+Of several the loosest, but what varies names them all.
+"""
 
 FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]
 
 IDENTICAL = ("nothing: their functions are identical",)
 """What keeps the members of a family of kind `constants` apart where no constant does either.
 
-Words, and not an empty `varying`: that is what a stored baseline leaves of every family.
+Words, and not an empty `varying`: that is what a stored baseline leaves of every
+family.
 """
 
 SOURCES = "sources"
-"""Beside the phases of a program: the digest of all files that a compiler that is a command could read."""
+"""Beside the phases of a program.
+
+The digest of all files that a compiler that is a command could read.
+"""
 HASHED_PHASES = (
     "input",
     "global-optimization",
@@ -73,7 +82,7 @@ class Family(Record, frozen=True, omit_defaults=True):
 
     @property
     def identical(self) -> bool:
-        """True where the functions of all members are equal, constants and shapes included."""
+        """Return whether the functions of all members are equal, constants and shapes included."""
         return self.varying == IDENTICAL
 
 

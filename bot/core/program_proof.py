@@ -1,4 +1,6 @@
-"""The experiment on a program whose dispatch regions differ: which phase and which pass of the compiler forms them.
+"""The experiment on a program whose dispatch regions differ.
+
+It finds which phase and which pass of the compiler forms them.
 
 The IR of base goes up to a phase, and head's compiler goes on from there. The phase
 whose IR takes base's regions along forms them. Within this phase, base's passes go
@@ -22,7 +24,7 @@ PROGRAM_PHASES = (
     "dispatch-creation",
     "flow",
 )
-"""Phases up to which both compilers can bring a program before its executables are outlined, in their order."""
+"""Phases before a program's executables are outlined, in the compilers' order."""
 RunsOn = Literal["base", "head", "both"]
 BASE_ONLY: RunsOn = "base"
 HEAD_ONLY: RunsOn = "head"
@@ -95,6 +97,6 @@ def regions_status(restored_regions: int, regions: int) -> Status:
     return "partly" if restored_regions > 0 else "refuted"
 
 
-def untried(why: str, compiles: int = 0) -> ProgramProof:
+def untried(reason: str, compiles: int = 0) -> ProgramProof:
     """Return the proof that says why there is no experiment."""
-    return ProgramProof("not-tried", why[:_LONG], compiles=compiles)
+    return ProgramProof("not-tried", reason[:_LONG], compiles=compiles)

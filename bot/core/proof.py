@@ -1,4 +1,4 @@
-"""Proofs: experiments that put a cause of base into head and count the bytes that go back."""
+"""Prove causes: experiments put a cause of base into head and count the bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def little_bytes(moved_bytes: int) -> int:
 
 
 def status_of(restored_bytes: int, moved_bytes: int) -> str:
-    """Return the status of an experiment that ran; both are signed, and `moved_bytes` is not 0."""
+    """Return the status of an experiment that ran.
+
+    Both are signed, and `moved_bytes` is not 0.
+    """
     in_direction = restored_bytes if moved_bytes > 0 else -restored_bytes
     restored_hundredfold = 100 * in_direction
     whole = abs(moved_bytes)
@@ -54,7 +57,7 @@ class Experiment(Protocol):
 
     @property
     def why(self) -> str:
-        """Why it was not tried; empty where it was."""
+        """Say why it was not tried; empty where it was."""
 
     @property
     def moved_bytes(self) -> int | None:
@@ -117,7 +120,10 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 
 
 class PhaseProof(Record, frozen=True, omit_defaults=True):
-    """What the ladder of one dispatch says of one phase: the change with base's output of this phase in head."""
+    """What the ladder of one dispatch says of one phase.
+
+    The change with base's output of this phase in head.
+    """
 
     status: str
     moved_bytes: Amount | None = None

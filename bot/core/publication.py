@@ -1,4 +1,6 @@
-"""What is published beside the files: what is accepted, the check run, what a comment remembers, and when there is one.
+"""Decide what is published beside the files.
+
+That is what is accepted, the check run, what a comment remembers, and when there is one.
 
 A person with write access accepts a failing finding as it is measured, and no further.
 An acceptance is bound to what its author saw: the value of each, and for a cell's state
@@ -27,18 +29,27 @@ APPROVAL_LABEL = (  # the label by which a failing report is accepted as it is m
 
 
 def approval_labels(report_id: str) -> tuple[str, ...]:
-    """The labels that accept the findings of a report: the one for all reports, and its own."""
+    """Return the labels that accept the findings of a report.
+
+    The one for all reports, and its own.
+    """
     return (APPROVAL_LABEL, f"{APPROVAL_LABEL}-{report_id}")
 
 
 def is_approval(label: str) -> bool:
-    """Return True for a label that accepts some report; names of labels know no case."""
+    """Return True for a label that accepts some report.
+
+    Names of labels know no case.
+    """
     name = label.casefold()
     return name == APPROVAL_LABEL or name.startswith(f"{APPROVAL_LABEL}-")
 
 
 _WORDED = frozenset({"compile", "read", NOT_SHIPPED, "import", "option"})
-"""Stages whose failures differ in nothing but the words; the others have a figure, or one reason."""
+"""Stages whose failures differ in nothing but the words.
+
+The others have a figure, or one reason.
+"""
 _VARYING = re.compile(
     r"(?:[\w.+-]*/)+"  # directories
     r"|(?<=[\w>]):\d+(?::\d+)?(?=[:\s]|$)"  # `<stdin>:12:3`, `Pass.cpp:123`
@@ -48,7 +59,10 @@ _VARYING = re.compile(
     r"|\([^()]*\b(?:held|this machine has) [^()]*\)"
 )
 _LINES, _LINE_CHARACTERS = 4, 200
-"""So much of a message counts, less than a snapshot keeps: what that cuts off depends on numbers that vary."""
+"""So much of a message counts, less than a snapshot keeps.
+
+What that cuts off depends on numbers that vary.
+"""
 
 
 class Seen(Record, frozen=True, order=True, array_like=True):
@@ -76,7 +90,7 @@ class Acceptance(Record, frozen=True, array_like=True):
 
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
-    """The failing findings in the form in which they can be accepted, accepted ones included."""
+    """Return the failing findings, accepted ones included, as they can be accepted."""
     return tuple(
         sorted(
             _seen(f, f.seen[1][-1] if f.seen else f.head) for f in findings if _fails(f)
@@ -89,7 +103,7 @@ def _fails(finding: Finding) -> bool:
 
 
 def _seen(finding: Finding, value: int | None) -> Seen:
-    """What an acceptance is bound to.
+    """Return what an acceptance is bound to.
 
     Of a failed cell's words a digest (16 digits) of what they are in every run.
     """
@@ -121,7 +135,10 @@ def _seen(finding: Finding, value: int | None) -> Seen:
 
 
 def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
-    """The verdict after an acceptance: accepted findings stay, named as such, and do not fail any more."""
+    """Return the verdict after an acceptance.
+
+    Accepted findings stay, named as such, and do not fail any more.
+    """
     if acceptance is None:
         return verdict
     findings = []
@@ -141,7 +158,10 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
 
 
 def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
-    """Return by how much a finding grew above its accepted value; None where none was accepted."""
+    """Return by how much a finding grew above its accepted value.
+
+    None where none was accepted.
+    """
     for then in acceptance.seen:
         is_same = replace(then, value=None) == replace(now, value=None)
         if is_same and then.value is not None and now.value is not None:
@@ -150,7 +170,7 @@ def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
 
 
 def is_covered(then: Seen, now: Seen) -> bool:
-    """True if a finding is what was seen then, at the same value or a smaller one."""
+    """Return whether a finding is what was seen then, at the same value or a smaller one."""
     if replace(then, value=None) != replace(now, value=None):
         return False
     if now.value is None or then.value is None:
@@ -202,7 +222,7 @@ _MARKER = re.compile(r"<!-- code-size-bot:[A-Za-z0-9._-]{1,64} -->\s*")
 
 
 def encode(state: CommentState) -> str:
-    """The hidden line, without a newline; never longer than `LINE_LIMIT`."""
+    """Return the hidden line, without a newline; never longer than `LINE_LIMIT`."""
     for smaller in (state, replace(state, findings=()), CommentState(state.alarming)):
         line = hidden_line(smaller)
         if len(line) <= LINE_LIMIT:
@@ -211,7 +231,7 @@ def encode(state: CommentState) -> str:
 
 
 def decode(comment_body: str) -> CommentState | None:
-    """The state in the second line of a comment.
+    """Return the state in the second line of a comment.
 
     None where there is none that this version wrote.
     """
@@ -231,17 +251,20 @@ def decode(comment_body: str) -> CommentState | None:
 
 
 def is_standing(finding: Finding) -> bool:
-    """True for a finding that base had, and for a cell that ended on both sides alike: no news."""
-    alike = (
+    """Return True for a finding that base had, and for a cell that ended on both sides alike.
+
+    No news.
+    """
+    ended_equally = (
         finding.outcomes is not None
         and len(set(finding.outcomes)) == 1
         and finding.base == finding.head
     )
-    return finding.known or alike
+    return finding.known or ended_equally
 
 
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:
-    """True where a comment is to be created or updated.
+    """Return whether a comment is to be created or updated.
 
     `previous`: what the comment that is there remembers (an empty state where it cannot
     be read); None without one.
@@ -267,7 +290,10 @@ def wants_comment(report: Report, previous: CommentState | None, always: bool) -
 
 
 def alarms(report: Report) -> bool:
-    """True where something should worry its reader: the analysis broke, it has no verdict, or a finding is news."""
+    """Return whether something should worry its reader.
+
+    The analysis broke, it has no verdict, or a finding is news.
+    """
     unknown = report.broke or report.verdict.status == "unknown"
     return bool(unknown) or any(
         not is_standing(finding) for finding in report.verdict.findings
@@ -275,10 +301,10 @@ def alarms(report: Report) -> bool:
 
 
 def resolves(report: Report, previous: CommentState | None) -> bool:
-    """True where an alarm that the comment gave is gone."""
+    """Return whether an alarm that the comment gave is gone."""
     return previous is not None and previous.alarming and not alarms(report)
 
 
 def _shape(cell: Cell | None) -> tuple[str, bool]:
-    """How a cell came to have no comparable numbers."""
+    """Return how a cell came to have no comparable numbers."""
     return ("absent", False) if cell is None else (cell.status, bool(cell.others))

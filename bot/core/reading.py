@@ -1,4 +1,4 @@
-"""What readers say: one format's bytes as numbers, and the facts of a cell's IR. Rooms exchange these values."""
+"""The values of readers: one format's bytes as numbers, and facts of a cell's IR."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class Reading(Small, frozen=True):
 
         Raises ValueError where the labels claim more than there is.
         """
-        rest = self.size_bytes - sum(self.parts.values())
-        if rest < 0 or min(self.parts.values(), default=0) < 0:
+        unlabelled_bytes = self.size_bytes - sum(self.parts.values())
+        if unlabelled_bytes < 0 or min(self.parts.values(), default=0) < 0:
             raise ValueError(
                 f"{self.format}: parts {dict(self.parts)} are larger than the whole of"
                 f" {self.size_bytes} bytes"
             )
-        structs.force_setattr(self, "unattributed_bytes", rest)
+        structs.force_setattr(self, "unattributed_bytes", unlabelled_bytes)
 
 
 class Reader(NamedTuple):
@@ -117,11 +117,13 @@ class ArtifactReading(Small, frozen=True):
             self.rodata_bytes,
             self.unattributed_bytes,
         )
-        known = [part for part in parts if part is not None]
-        short = len(known) == len(parts) and sum(known) < self.artifact_bytes
-        if short or sum(known) > self.artifact_bytes or min(known) < 0:
+        known_parts = [part for part in parts if part is not None]
+        short = (
+            len(known_parts) == len(parts) and sum(known_parts) < self.artifact_bytes
+        )
+        if short or sum(known_parts) > self.artifact_bytes or min(known_parts) < 0:
             raise ValueError(
-                f"parts sum to {sum(known)}, the artifact has {self.artifact_bytes}"
+                f"parts sum to {sum(known_parts)}, the artifact has {self.artifact_bytes}"
                 " bytes"
             )
 
@@ -148,7 +150,10 @@ class SourceText(Record, frozen=True):
 
 
 class Schedule(Record, frozen=True):
-    """What a program submits to the device and which memory it asks for, by its IR (`stream` phase)."""
+    """What a program submits to the device, and the memory that it asks for.
+
+    By its IR in the `stream` phase.
+    """
 
     # fills, copies, awaits, submissions: how many there are in the program's text
     fills: Count
@@ -213,14 +218,17 @@ class ProgramFacts(Record, frozen=True):
 
 
 class PtxModule(Small, frozen=True):
-    """One PTX module of an artifact: the device that it asks for (`sm_80`), and its text without a closing NUL."""
+    """One PTX module of an artifact: its device (`sm_80`), and its text without a NUL."""
 
     device: str
     text: bytes
 
 
 class Assembled(Small, frozen=True):
-    """What `ptxas -v` made of one PTX module: the cubin, an ELF file with the machine code, and what it printed."""
+    """What `ptxas -v` made of one PTX module, and what it printed.
+
+    The cubin is an ELF file with the machine code.
+    """
 
     cubin: bytes
     said: str

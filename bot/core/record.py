@@ -1,4 +1,4 @@
-"""What values have in common that are many or are JSON: typed structs, so that to read one is to check it."""
+"""Base types of values that are many or are JSON: reading one also checks it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 DIGEST_BYTES = 12
 DIGEST = r"\A[A-Za-z0-9_-]{16}\Z"
 Digest = Annotated[str, msgspec.Meta(pattern=DIGEST)]
-"""A digest of code or IR: the first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them."""
+"""A digest of code or IR.
+
+The first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them.
+"""
 
 
 class Small(msgspec.Struct, frozen=True, gc=False):
-    """A value of which a report has hundreds of thousands: small, and a tree, which needs no garbage collector."""
+    """A value of which a report has hundreds of thousands.
+
+    It is small, and a tree, which needs no garbage collector.
+    """
 
 
 class Record(Small, frozen=True, forbid_unknown_fields=True):
@@ -30,17 +36,23 @@ class Record(Small, frozen=True, forbid_unknown_fields=True):
 
 
 def always(value: Any) -> Any:
-    """The default of a field that is written even where it has it, in a record that leaves out defaults."""
+    """Return the default of a field that is always written.
+
+    Also in a record that leaves out defaults.
+    """
     return msgspec.field(default_factory=lambda: value)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """True for a whole number that no reader of a snapshot refuses: from 0 to INT_LIMIT."""
+    """Return True for a whole number that no reader of a snapshot refuses.
+
+    From 0 to INT_LIMIT.
+    """
     return type(value) is int and 0 <= value <= INT_LIMIT
 
 
 class Spread(NamedTuple):
-    """All that the same command gave, where the compiler does not repeat itself: the ends differ."""
+    """A range of all that the same non-deterministic command gave: the ends differ."""
 
     low: int
     high: int
@@ -50,61 +62,62 @@ Value = int | Spread | None  # an amount, a range of it, or None where it is not
 
 
 def spread(values: Iterable[int]) -> Value:
-    """What all values say together; None of none."""
-    known = sorted(values)
-    if not known:
+    """Return what all values say together; None of none."""
+    ordered = sorted(values)
+    if not ordered:
         return None
-    return known[0] if known[0] == known[-1] else Spread(known[0], known[-1])
+    return ordered[0] if ordered[0] == ordered[-1] else Spread(ordered[0], ordered[-1])
 
 
 def ends(value: int | Spread) -> tuple[int, int]:
-    """The smallest and the largest that it may be."""
-    return (value.low, value.high) if isinstance(value, Spread) else (value, value)
+    """Return the smallest and the largest that it may be."""
+    if isinstance(value, Spread):
+        return value.low, value.high
+    return value, value
 
 
 def difference(base: Value, head: Value) -> Value:
     """Head − base, for all that they may be; None where either is not known."""
     if base is None or head is None:
         return None
-    (least, most), (low, high) = ends(base), ends(head)
-    return spread((low - most, high - least))
+    base_low, base_high = ends(base)
+    head_low, head_high = ends(head)
+    return spread((head_low - base_high, head_high - base_low))
 
 
 def total(values: Iterable[int | Spread]) -> Value:
-    """The sum, for all that they may be; None of none."""
+    """Return the sum, for all that they may be; None of none."""
     pairs = [ends(value) for value in values]
-    return (
-        spread((sum(low for low, _ in pairs), sum(high for _, high in pairs)))
-        if pairs
-        else None
-    )
+    if not pairs:
+        return None
+    return spread((sum(low for low, _ in pairs), sum(high for _, high in pairs)))
 
 
 def largest(values: Iterable[int | Spread]) -> Value:
-    """The largest of all, for all that they may be; None of none."""
+    """Return the largest of all, for all that they may be; None of none."""
     pairs = [ends(value) for value in values]
-    return (
-        spread((max(low for low, _ in pairs), max(high for _, high in pairs)))
-        if pairs
-        else None
-    )
+    if not pairs:
+        return None
+    return spread((max(low for low, _ in pairs), max(high for _, high in pairs)))
 
 
 def lowest(value: Value) -> int | None:
-    """The smallest that it may be."""
+    """Return the smallest that it may be."""
     return None if value is None else ends(value)[0]
 
 
 def range_of(value: Value) -> tuple[int, int] | None:
-    """Both ends of a range; None for a single value, and where there is none."""
+    """Return both ends of a range; None for a single value, and where there is none."""
     return (value.low, value.high) if isinstance(value, Spread) else None
 
 
 def certain(change: Value) -> int | None:
-    """The part of a change that is sure, the end that is nearer to 0.
+    """Return the part of a change that is sure, the end that is nearer to 0.
 
     None where even its sign is open.
     """
     if change is None or isinstance(change, int):
         return change
-    return change.low if change.low > 0 else change.high if change.high < 0 else None
+    if change.low > 0:
+        return change.low
+    return change.high if change.high < 0 else None

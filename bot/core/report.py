@@ -1,4 +1,4 @@
-"""A report: two snapshots, their deltas and the verdict; what every view is drawn from."""
+"""The report that every view is drawn from: two snapshots, their deltas, the verdict."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """A change under review with nothing to be compared with: base has no configuration, or no compiler."""
+    """A change with nothing to be compared with: base has no configuration or compiler."""
 
     file: str  # the configuration's path in the repository; empty where it is not known
     # why base has no compiler, as a clause: its pin names a release that does not
@@ -94,7 +94,10 @@ _UNEXPLAINED = Explanation(None, None, "", unchanged=None, rebased=None)
 
 
 def report_lines(report: Report) -> Iterator[bytes]:
-    """The text of `report.json`, its cells made one at a time, so that they are not held twice."""
+    """Yield the text of `report.json`.
+
+    Its cells are made one at a time, so that they are not held twice.
+    """
     broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
     first = _adoption_notes(report.adoption)
     verdict, explanations = report.verdict, report.explanations
@@ -151,7 +154,7 @@ def _adoption_notes(adoption: Adoption | None) -> tuple[str, ...]:
 
 
 def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
-    """The fields of a value but these; a cell's key as its model and target."""
+    """Return the fields of a value but these; a cell's key as its model and target."""
     fields = msgspec.structs.asdict(value)
     for name in but:
         del fields[name]
@@ -161,7 +164,7 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
     story, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    seen = {
+    ranges = {
         metric.id: dict(zip(sides, metric.seen, strict=True))
         for metric in delta.metrics.values()
         if metric.seen
@@ -175,7 +178,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "reason": delta.reason,
         **_flat(story, "phase"),
         **{
-            name: {side: getattr(one, name, None) for side, one in sides.items()}
+            name: {side: getattr(cell, name, None) for side, cell in sides.items()}
             for name in of_sides
         },
         "metrics": {
@@ -185,26 +188,26 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
         "first": story.phase,
         "dispatches": list(map(_dispatch, story.dispatches)),
         "families": delta.head.families if delta.head else (),
-        **filled(seen=seen),
+        **filled(seen=ranges),
     }
 
 
-def _dispatch(one: DispatchDelta) -> dict[str, Any]:
-    fields = _flat(one, "passed", "untraced", "attribution", "proof")
-    if one.untraced:
-        fields["untraced"] = one.untraced
-    if one.attribution is not None:
-        fields["attribution"] = one.attribution
-    if one.proof is not None:
-        fields["proof"] = one.proof
-    fields["name"] = one.name
-    if one.passed:
-        fields |= {"pass": one.passed.name, "operations": one.passed.operations}
+def _dispatch(delta: DispatchDelta) -> dict[str, Any]:
+    fields = _flat(delta, "passed", "untraced", "attribution", "proof")
+    if delta.untraced:
+        fields["untraced"] = delta.untraced
+    if delta.attribution is not None:
+        fields["attribution"] = delta.attribution
+    if delta.proof is not None:
+        fields["proof"] = delta.proof
+    fields["name"] = delta.name
+    if delta.passed:
+        fields |= {"pass": delta.passed.name, "operations": delta.passed.operations}
     return fields
 
 
 def _root_cause(root: RootCause) -> dict[str, Any]:
-    return {
+    row = {
         **_flat(
             root,
             "total",
@@ -223,12 +226,10 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
         "traced": dict(zip(("dispatches", "bytes"), root.traced, strict=True)),
         "proof": root.proof,
         **filled(parts=root.parts),
-        **(
-            {"suspects": root.suspects, "looked_up": root.looked_up}
-            if root.looked_up
-            else {}
-        ),
     }
+    if root.looked_up:
+        row |= {"suspects": root.suspects, "looked_up": root.looked_up}
+    return row
 
 
 # What is read of it: what `explain` tells of a cell.
@@ -312,6 +313,9 @@ class ReportRow(msgspec.Struct, frozen=True):
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
-    """Read `report.json`; raises InputError for text that is torn, foreign or of another schema."""
+    """Read `report.json`.
+
+    Raises InputError for text that is torn, foreign or of another schema.
+    """
     require_schema(text, schema=REPORT_SCHEMA, noun="report", where=where, hint=hint)
     return decoded(text, kind=ReportRow, where=where, hint=hint, noun="report")

@@ -1,4 +1,4 @@
-"""Shards: how a plan's cells are dealt out to several runners, so that all end at about the same time."""
+"""Deal a plan's cells out to several runners, so that all end at about the same time."""
 
 from __future__ import annotations
 
@@ -21,60 +21,61 @@ Costs = Mapping[
 
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
-    """The last known cost of every cell of a snapshot that has one, in ms of CPU time."""
+    """Return the last known cost of every cell of a snapshot that has one, in ms of CPU time."""
     costs = ((cell.key, cell.value("compile_cpu_ms")) for cell in cells)
     return {key: cost for key, cost in costs if cost is not None}
 
 
-def expected(cells: Sequence[PlannedCell], known: Costs) -> dict[CellKey, float]:
-    """What every cell is expected to cost.
+def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, float]:
+    """Return what every cell is expected to cost.
 
     One that was never measured by its size, on the scale of the others.
     """
-    seen = [cell for cell in cells if cell.key in known]
-    guessed = sum(cell.cost for cell in seen)
-    scale = sum(known[cell.key] for cell in seen) / guessed if guessed else 1.0
-    return {cell.key: float(known.get(cell.key, cell.cost * scale)) for cell in cells}
+    measured = [cell for cell in cells if cell.key in last_costs]
+    guessed = sum(cell.cost for cell in measured)
+    scale = sum(last_costs[cell.key] for cell in measured) / guessed if guessed else 1.0
+    return {
+        cell.key: float(last_costs.get(cell.key, cell.cost * scale)) for cell in cells
+    }
 
 
 def deal(
-    cells: Sequence[PlannedCell], count: int, known: Costs | None = None
+    cells: Sequence[PlannedCell], count: int, last_costs: Costs | None = None
 ) -> tuple[tuple[PlannedCell, ...], ...]:
-    """The cells of each of `count` shards.
+    """Return the cells of each of `count` shards.
 
     Whole models are dealt out, heaviest first, each to the lightest shard: a model is
     read and imported once. Only a model that alone is more than a shard's fair part is
     dealt out cell by cell.
     """
-    costs = expected(cells, known or {})
+    costs = expected(cells, last_costs or {})
     fair = sum(costs.values()) / count
     models: dict[str, list[CellKey]] = {}
     for cell in cells:
         models.setdefault(cell.model.name, []).append(cell.key)
+
+    def cost_of(keys: Sequence[CellKey]) -> float:
+        return sum(costs[key] for key in keys)
+
     hands: list[list[CellKey]] = []
     for keys in models.values():
-        hands += (
-            [[key] for key in keys]
-            if sum(costs[key] for key in keys) > fair
-            else [keys]
-        )
-    loads, owner = [0.0] * count, dict[CellKey, int]()
-    for hand in sorted(
-        hands, key=lambda keys: (-sum(costs[key] for key in keys), keys[0])
-    ):
+        if cost_of(keys) > fair:
+            hands += [[key] for key in keys]
+        else:
+            hands.append(keys)
+    loads = [0.0] * count
+    shards: list[set[CellKey]] = [set() for _ in range(count)]
+    for hand in sorted(hands, key=lambda keys: (-cost_of(keys), keys[0])):
         lightest = loads.index(min(loads))
-        loads[lightest] += sum(costs[key] for key in hand)
-        owner |= dict.fromkeys(hand, lightest)
-    return tuple(
-        tuple(cell for cell in cells if owner[cell.key] == index)
-        for index in range(count)
-    )
+        loads[lightest] += cost_of(hand)
+        shards[lightest].update(hand)
+    return tuple(tuple([cell for cell in cells if cell.key in keys]) for keys in shards)
 
 
 def shard(
     cells: Sequence[PlannedCell], index: int, count: int
 ) -> tuple[PlannedCell, ...]:
-    """The part of `cells` that shard `index` (from 1) of `count` measures, dealt out by size."""
+    """Return the cells that shard `index` (from 1) of `count` measures, dealt out by size."""
     if not 1 <= index <= count:
         raise UsageError(
             f"shard {index} of {count} does not exist",
@@ -112,12 +113,12 @@ class Matrix(Record, frozen=True):
 def matrix(
     cells: Sequence[PlannedCell],
     count: int,
-    known: Costs | None = None,
+    last_costs: Costs | None = None,
     releases: Mapping[str, str] | None = None,
 ) -> Matrix:
-    """The shards as GitHub's `strategy.matrix`."""
+    """Return the shards as GitHub's `strategy.matrix`."""
     parts = []
-    for index, part in enumerate(deal(cells, count, known), 1):
+    for index, part in enumerate(deal(cells, count, last_costs), 1):
         names: dict[str, list[str]] = {}
         for cell in part:
             names.setdefault(cell.model.name, []).append(cell.target.name)
@@ -134,7 +135,7 @@ def matrix(
 
 
 def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
-    """What `latest` and `nightly` are for all runners of a plan: a release each.
+    """Return what `latest` and `nightly` are for all runners of a plan: a release each.
 
     Empty where it does not say.
     """
@@ -158,52 +159,54 @@ def _parts(plan: str, where: str) -> list[Part]:
 def dealt(
     cells: Sequence[PlannedCell], plan: str, where: str
 ) -> dict[str, tuple[PlannedCell, ...]]:
-    """Shard (`I/N`) → its part of the cells, in what `matrix` printed.
+    """Return shard (`I/N`) → its part of the cells, in what `matrix` printed.
 
     Raises InputError for a plan of other cells: some would be measured by nobody.
     """
     planned = {cell.key: cell for cell in cells}
-    parts = {
-        row.shard: [
-            CellKey(model, target)
-            for model, targets in row.assigned.items()
-            for target in targets
-        ]
-        for row in _parts(plan, where)
-    }
+    parts = {row.shard: _keys_of(row) for row in _parts(plan, where)}
     named = {key for part in parts.values() for key in part}
-    if others := named ^ planned.keys():
-        what = (
-            f"has {len(named)} builds, but {len(cells)} are planned here: {min(others)}"
+    if unmatched := named ^ planned.keys():
+        message = (
+            f"has {len(named)} builds, but {len(cells)} are planned here: {min(unmatched)}"
             " is not in both"
         )
         raise InputError(
-            what,
+            message,
             where=where,
             hint="plan and measure the same commit, with the same selectors",
         )
     return {
-        name: tuple(planned[key] for key in sorted(part))
+        name: tuple([planned[key] for key in sorted(part)])
         for name, part in parts.items()
     }
+
+
+def _keys_of(part: Part) -> list[CellKey]:
+    """Return the cells that a part assigns to its runner."""
+    return [
+        CellKey(model, target)
+        for model, targets in part.assigned.items()
+        for target in targets
+    ]
 
 
 def assigned(
     cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str
 ) -> tuple[PlannedCell, ...]:
-    """The part of shard `index` of `count` in what `matrix` printed.
+    """Return the part of shard `index` of `count` in what `matrix` printed.
 
     Raises InputError for another count of shards.
     """
     parts = dealt(cells, plan, where)
     counts = {int(name.partition("/")[2]) for name in parts}
     if counts != {count}:
-        what = (
+        message = (
             f"has {', '.join(map(str, sorted(counts))) or 'no'} shards, and"
             f" {index}/{count} is not among them"
         )
         raise InputError(
-            what, where=where, hint="measure the shards that the plan names"
+            message, where=where, hint="measure the shards that the plan names"
         )
     return parts.get(f"{index}/{count}", ())
 
@@ -212,22 +215,16 @@ _HINT = "merge the shards of one run"
 
 
 def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
-    """The snapshot of all parts' cells; each part comes with the name to call it by in errors.
+    """Return the snapshot of all parts' cells.
+
+    Each part comes with the name to call it by in errors.
 
     Parts of one run have the same compiler, source and flags; anything else is refused,
     as are a model or target that two parts know differently, and a cell that two parts
     measured.
     """
-    first_name, first = next((named for named in parts if named[1].cells), parts[0])
-    for name, part in parts:
-        for what in ("compiler", "source", "flags"):
-            differs = getattr(part, what) != getattr(first, what)
-            if differs and (
-                what != "flags" or part.cells
-            ):  # a shard without cells does not know the flags
-                raise InputError(
-                    f"has a different {what} than {first_name}", where=name, hint=_HINT
-                )
+    _require_one_run(parts)
+    first = _first_part(parts)[1]
     cells: dict[CellKey, Cell] = {}
     for name, part in parts:
         for cell in part.cells:
@@ -247,33 +244,65 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     )
 
 
+def _first_part(parts: Sequence[tuple[str, Snapshot]]) -> tuple[str, Snapshot]:
+    """Return the first part that has cells, else the first of all."""
+    for name, part in parts:
+        if part.cells:
+            return name, part
+    return parts[0]
+
+
+def _require_one_run(parts: Sequence[tuple[str, Snapshot]]) -> None:
+    """Raise InputError for parts of different compilers, sources or flags.
+
+    A shard without cells does not know the flags.
+    """
+    first_name, first = _first_part(parts)
+    for name, part in parts:
+        for field in ("compiler", "source", "flags"):
+            if field == "flags" and not part.cells:
+                continue
+            if getattr(part, field) != getattr(first, field):
+                raise InputError(
+                    f"has a different {field} than {first_name}", where=name, hint=_HINT
+                )
+
+
 def _united(
-    what: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]
+    field: Literal["models", "targets"], parts: Sequence[tuple[str, Snapshot]]
 ) -> dict[str, str]:
     united: dict[str, str] = {}
     for name, part in parts:
-        for key, value in getattr(part, what).items():
+        for key, value in getattr(part, field).items():
             if united.setdefault(key, value) != value:
                 message = (
-                    f"has a different {key!r} among its {what} than the parts before"
+                    f"has a different {key!r} among its {field} than the parts before"
                 )
                 raise InputError(message, where=name, hint=_HINT)
     return united
 
 
 def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
-    """The advice for snapshots of different suites; empty where both have a cell in common."""
-    left, right = ({cell.key for cell in snapshot.cells} for snapshot in (base, head))
-    if not left or not right or left & right:
+    """Return the advice for snapshots of different suites.
+
+    Empty where both have a cell in common.
+    """
+    base_keys, head_keys = (
+        {cell.key for cell in snapshot.cells} for snapshot in (base, head)
+    )
+    if not base_keys or not head_keys or base_keys & head_keys:
         return ""
     return (
-        f"measure both sides with the same suite: base has {min(left)} and others, head"
-        f" {min(right)} and others"
+        f"measure both sides with the same suite: base has {min(base_keys)} and others, head"
+        f" {min(head_keys)} and others"
     )
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
-    """One line for every model of which no build could be measured on either side: most likely it does not parse."""
+    """One line for every model of which no build could be measured on either side.
+
+    Most likely it does not parse.
+    """
     cells = (*base.cells, *head.cells)
     measured = {cell.key.model for cell in cells if cell.measured}
     failed: dict[str, list[Cell]] = {}

@@ -71,21 +71,24 @@ def release_point(line: Line, stored: Sequence[str]) -> Point:
             ),
         )
     tag = line.releases[released]
-    found = _at_or_before(line, stored, line.commits.index(released))
-    if found is None:
+    commit = _at_or_before(line, stored, line.commits.index(released))
+    if commit is None:
         return Point(
             "release", reason=f"no baseline is stored for {tag} or a commit before it"
         )
-    distance = line.commits.index(found) - line.commits.index(released)
+    distance = line.commits.index(commit) - line.commits.index(released)
     if not distance:
-        return Point("release", found, tag)
+        return Point("release", commit, tag)
     return Point(
-        "release", found, f"{distance:,} {noun_of(distance, 'commit')} before {tag}"
+        "release", commit, f"{distance:,} {noun_of(distance, 'commit')} before {tag}"
     )
 
 
 def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> Point:
-    """Return the newest baseline that is so many days older than the newest one, by the dates of commits."""
+    """Return the newest baseline that is so many days older than the newest one.
+
+    The dates of commits count.
+    """
     newest = next((sha for sha in stored if sha in line.times), None)
     if newest is None:
         return Point("window", reason="the dates of the stored baselines are not known")
@@ -95,15 +98,17 @@ def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> 
         for place, sha in enumerate(line.commits)
         if sha in line.times and line.times[sha] <= begin
     ]
-    found = _at_or_before(line, stored, old[0]) if old else None
-    if found is None:
+    commit = _at_or_before(line, stored, old[0]) if old else None
+    if commit is None:
         oldest = [line.times[sha] for sha in stored if sha in line.times]
         age_days = (line.times[newest] - min(oldest)) // DAY_SECONDS
         return Point("window", reason=_too_short(line, age_days, days))
-    if found not in line.times:
-        return Point("window", found, f"{days} days or more before the newest baseline")
-    age_days = (line.times[newest] - line.times[found]) // DAY_SECONDS
-    return Point("window", found, f"{age_days:,} days before the newest baseline")
+    if commit not in line.times:
+        return Point(
+            "window", commit, f"{days} days or more before the newest baseline"
+        )
+    age_days = (line.times[newest] - line.times[commit]) // DAY_SECONDS
+    return Point("window", commit, f"{age_days:,} days before the newest baseline")
 
 
 def _too_short(line: Line, age_days: int, days: int) -> str:

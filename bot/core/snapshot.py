@@ -1,4 +1,6 @@
-"""A snapshot: all cells of one side, and its JSON: sorted, without times and absolute paths.
+"""A snapshot of all cells of one side, and its JSON.
+
+The JSON is sorted, and has no times and no absolute paths.
 
 Read again it is equal.
 """
@@ -55,7 +57,7 @@ class CellKey(Record, frozen=True, order=True):
     target: str
 
     def __str__(self) -> str:
-        """The cell as reports name it: `MODEL on TARGET`."""
+        """Return the cell as reports name it: `MODEL on TARGET`."""
         return f"{self.model} on {self.target}"
 
 
@@ -174,7 +176,7 @@ class Cell(Small, frozen=True):
 
     @property
     def measured(self) -> bool:
-        """True where the cell has an artifact and its metrics."""
+        """Return whether the cell has an artifact and its metrics."""
         return self.status in MEASURED
 
     @property
@@ -188,14 +190,16 @@ class Cell(Small, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why there is no artifact, or only one with the stack gate lifted: one line.
+        """Say why there is no artifact, or only one with the stack gate lifted.
+
+        One line.
 
         Empty where there is one.
         """
         return self.failure.first_line if self.failure else ""
 
     def value(self, metric_id: str) -> int | None:
-        """The metric's value, None where it is not known."""
+        """Return the metric's value, None where it is not known."""
         return self.metrics.get(metric_id)
 
     @property
@@ -215,7 +219,10 @@ class CompilerInfo(Record, frozen=True, omit_defaults=True):
 
 
 def titled(version: str) -> str:
-    """`IREE 3.13.0`; a version that has its compiler's name before it, such as `triton 3.9.0`, as it is."""
+    """`IREE 3.13.0`.
+
+    A version that has its compiler's name before it, such as `triton 3.9.0`, as it is.
+    """
     return version if " " in version else f"IREE {version}"
 
 
@@ -267,7 +274,7 @@ class Snapshot(Small, frozen=True):
         )
 
     def plans(self, key: CellKey) -> bool:
-        """True for a cell that was to be measured."""
+        """Return True for a cell that was to be measured."""
         return key.model in self.models and key.target in self.targets
 
     def __post_init__(self) -> None:
@@ -279,8 +286,8 @@ class Snapshot(Small, frozen=True):
 
 def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
     """Return the models of builds that read other files beside the model on the two sides."""
-    left = {cell.key: cell.inputs for cell in base.cells}
-    pairs = ((cell.key, left.get(cell.key), cell.inputs) for cell in head.cells)
+    base_inputs = {cell.key: cell.inputs for cell in base.cells}
+    pairs = ((cell.key, base_inputs.get(cell.key), cell.inputs) for cell in head.cells)
     return frozenset(
         key.model
         for key, before, after in pairs
@@ -321,69 +328,78 @@ TOO_OLD = (
 
 
 def comparable(
-    base: Cell | None, head: Cell | None, own: Mapping[str, str] = _NONE
+    base: Cell | None, head: Cell | None, undeclared: Mapping[str, str] = _NONE
 ) -> tuple[Cell | None, Cell | None]:
-    """Both cells, None in place of what cannot be compared, with its reason.
+    """Return both cells, None in place of what cannot be compared, with its reason.
 
-    `own`: as `unlike` gives it.
+    `undeclared`: as `unlike` gives it.
     """
     if base is None or head is None or not (base.measured and head.measured):
         return base, head
-    for id_, why in own.items():
-        base, head = _without(base, (id_,), why), _without(head, (id_,), why)
+    for id_, reason in undeclared.items():
+        base = _without(base, (id_,), reason)
+        head = _without(head, (id_,), reason)
     if base.assembler != head.assembler:
-        makers = (
-            one.assembler and f"machine code of {one.assembler}" for one in (base, head)
-        )
-        why = "not compared: base has {}, head {}".format(
-            *(maker or "no machine code of an assembler" for maker in makers)
-        )
-        base, head = _without_machine_code(base, why), _without_machine_code(head, why)
+        reason = f"not compared: base has {_maker(base)}, head {_maker(head)}"
+        base = _without_machine_code(base, reason)
+        head = _without_machine_code(head, reason)
     young = (head.metrics.keys() ^ base.metrics.keys()) - FIRST
-    return (
-        (_without(base, young, TOO_OLD), _without(head, young, TOO_OLD))
-        if young
-        else (base, head)
-    )
+    if not young:
+        return base, head
+    return _without(base, young, TOO_OLD), _without(head, young, TOO_OLD)
+
+
+def _maker(cell: Cell) -> str:
+    if cell.assembler:
+        return f"machine code of {cell.assembler}"
+    return "no machine code of an assembler"
 
 
 def other_version(base: Snapshot, head: Snapshot) -> str:
-    """Which metrics are not compared because one side does not name them.
+    """Return which metrics are not compared because one side does not name them.
 
     Empty where there are none.
     """
-    own = unlike(base.compiler.metrics, head.compiler.metrics)
-    left, right = (
-        {id_ for cell in one.cells if cell.measured for id_ in cell.metrics}
-        for one in (base, head)
-    )
-    lacking = {
-        side: sorted(ids - FIRST - own.keys())
-        for side, ids in (("base", right - left), ("head", left - right))
-    }
-    if not (left and right):
+    undeclared = unlike(base.compiler.metrics, head.compiler.metrics)
+    base_ids = _measured_ids(base)
+    head_ids = _measured_ids(head)
+    if not base_ids or not head_ids:
         return ""
-    words = "was measured by another version of code-size-bot, without"
-    sides = [f"{side} {words} {', '.join(ids)}" for side, ids in lacking.items() if ids]
-    sides += [f"{id_} is {why}" for id_, why in own.items()]
+    phrase = "was measured by another version of code-size-bot, without"
+    sides = []
+    for side, ids in (("base", head_ids - base_ids), ("head", base_ids - head_ids)):
+        lacking = sorted(ids - FIRST - undeclared.keys())
+        if lacking:
+            sides.append(f"{side} {phrase} {', '.join(lacking)}")
+    sides += [f"{id_} is {reason}" for id_, reason in undeclared.items()]
     return f"not compared: {'; '.join(sides)}" if sides else ""
 
 
-def _without_machine_code(cell: Cell, why: str) -> Cell:
+def _measured_ids(snapshot: Snapshot) -> set[str]:
+    """Return the metrics that any measured cell names."""
+    ids = set[str]()
+    for cell in snapshot.cells:
+        if cell.measured:
+            ids.update(cell.metrics)
+    return ids
+
+
+def _without_machine_code(cell: Cell, reason: str) -> Cell:
     unmade = dict.fromkeys(OF_DISPATCH)
     dispatches = tuple(replace(dispatch, **unmade) for dispatch in cell.dispatches)
-    return replace(_without(cell, ASSEMBLED, why), dispatches=dispatches)
+    return replace(_without(cell, ASSEMBLED, reason), dispatches=dispatches)
 
 
-def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
-    """The cell with None for these metrics, in all that its command gave."""
+def _without(cell: Cell, names: Collection[str], reason: str) -> Cell:
+    """Return the cell with None for these metrics, in all that its command gave."""
     unknown = dict.fromkeys(names)
-    others = tuple(
-        replace(other, metrics={**other.metrics, **unknown}) for other in cell.others
+    outcomes = tuple(
+        replace(outcome, metrics={**outcome.metrics, **unknown})
+        for outcome in cell.others
     )
-    reasons = {**cell.reasons, **dict.fromkeys(names, why)}
+    reasons = {**cell.reasons, **dict.fromkeys(names, reason)}
     return replace(
-        cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=others
+        cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=outcomes
     )
 
 
@@ -391,7 +407,10 @@ def _without(cell: Cell, names: Collection[str], why: str) -> Cell:
 # share stands in it once.
 
 MOST_TRACED = 40_000_000
-"""The largest sum of the sizes of all traces in a snapshot; those of the suite's 13 models have 5 million."""
+"""The largest sum of the sizes of all traces in a snapshot.
+
+Those of the suite's 13 models have 5 million.
+"""
 MEASURE_AGAIN = "measure it again with this version of code-size-bot"
 
 
@@ -472,12 +491,12 @@ _SIDE = tuple(
 
 
 def key_of(program: Program) -> str:
-    """The name of a program in a snapshot: the SHA-256 of its JSON, in hex."""
+    """Return the name of a program in a snapshot: the SHA-256 of its JSON, in hex."""
     return hashlib.sha256(canonical(program)).hexdigest()
 
 
 def row_of(cell: Cell, program: str | None = None) -> CellRow:
-    """The cell as it is written; `program`: the name of its own."""
+    """Return the cell as it is written; `program`: the name of its own."""
     shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
     shared["traces"] = cell.traces or msgspec.UNSET
     shared["ladders"] = cell.ladders or msgspec.UNSET
@@ -486,28 +505,36 @@ def row_of(cell: Cell, program: str | None = None) -> CellRow:
 
 
 def rows_of(snapshot: Snapshot) -> SnapshotRow:
-    """The snapshot as it is written; `lines` makes its text, the same one for the same snapshot."""
-    held = {id(cell.program): cell.program for cell in snapshot.cells if cell.program}
-    names = {identity: key_of(program) for identity, program in held.items()}
+    """Return the snapshot as it is written.
+
+    `lines` makes its text, the same one for the same snapshot.
+    """
+    programs_by_id = {
+        id(cell.program): cell.program for cell in snapshot.cells if cell.program
+    }
+    names = {identity: key_of(program) for identity, program in programs_by_id.items()}
     cells = tuple(row_of(cell, names.get(id(cell.program))) for cell in snapshot.cells)
     shared: dict[str, Any] = {name: getattr(snapshot, name) for name in _SIDE}
-    programs = {names[identity]: program for identity, program in held.items()}
+    programs = {
+        names[identity]: program for identity, program in programs_by_id.items()
+    }
     return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs, **shared)
 
 
 def lines(
     record: Record | Mapping[str, Any], cells: Iterable[Any] | None = None
 ) -> Iterator[bytes]:
-    """Canonical JSON of one object: sorted keys, and a line for each field that is set, cell and program.
+    """Yield the canonical JSON of one object.
+
+    Sorted keys, and a line for each field that is set, for each cell and program.
 
     `cells`: come one by one, in place of the record's own.
     """
-    fields = (
-        record
-        if isinstance(record, Mapping)
-        else {n: getattr(record, n) for n in record.__struct_fields__}
-    )
-    fields = {name: one for name, one in fields.items() if one is not msgspec.UNSET}
+    if not isinstance(record, Mapping):
+        record = {name: getattr(record, name) for name in record.__struct_fields__}
+    fields = {
+        name: value for name, value in record.items() if value is not msgspec.UNSET
+    }
     for index, (name, value) in enumerate(sorted(fields.items())):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:
@@ -530,7 +557,10 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def filled(**values: object) -> dict[str, object]:
-    """The values that say something: numbers, 0 included, and what is not empty."""
+    """Return the values that say something.
+
+    Numbers, 0 included, and what is not empty.
+    """
     return {
         name: value for name, value in values.items() if value or isinstance(value, int)
     }
@@ -554,11 +584,15 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     is read as well.
     """
     cells = list[CellRow]()
-    rest = b"".join(_without_cells(text, cells))
+    remainder = b"".join(_without_cells(text, cells))
     require_schema(
-        rest, schema=SNAPSHOT_SCHEMA, noun="snapshot", where=where, hint=MEASURE_AGAIN
+        remainder,
+        schema=SNAPSHOT_SCHEMA,
+        noun="snapshot",
+        where=where,
+        hint=MEASURE_AGAIN,
     )
-    row = decoded(rest, kind=_Rest, where=where, hint=MEASURE_AGAIN)
+    row = decoded(remainder, kind=_Rest, where=where, hint=MEASURE_AGAIN)
     if row.cells.count(_READ) != len(cells):
         raise InputError(
             "a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN
@@ -572,15 +606,19 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 
 
 def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
-    """The text with _READ for each cell that is whole on its line; the cells go to the list."""
-    inside, held = False, dict[Any, Any]()
+    """Yield the text with _READ for each cell that is whole on its line.
+
+    The cells go to the list.
+    """
+    inside = False
+    pool = dict[Any, Any]()
     for line in text:
         if inside and line.startswith(b"{"):
             end = len(line.rstrip(b"],\n"))
             try:
                 cell = _decoder.decode(line[:end])
                 require_single_keys(line[:end], "cell")
-                cells.append(_shared(cell, held))
+                cells.append(_shared(cell, pool))
             except (msgspec.DecodeError, RecursionError, InputError):
                 yield line  # which is refused with the whole, in words that say where
             else:
@@ -591,21 +629,19 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
 
 
 def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snapshot:
-    """What was read, as the value that it stands for.
+    """Return what was read, as the value that it stands for.
 
-    Raises InputError for what contradicts itself.
+    Raises:
+        InputError: it contradicts itself.
     """
-    for name, program in row.programs.items():
-        if name != key_of(program):
-            what = "the name of a program is not the digest of its content"
-            raise InputError(what, where=f"{where}: programs.{name[:20]}")
+    _require_names_fit(row.programs, where)
     keys = [(cell.model, cell.target) for cell in rows]
     if keys != sorted(set(keys)):
         raise InputError("cells are not sorted and unique", where=where)
     declared = {metric.id for metric in row.compiler.metrics}
-    if taken := declared & METRIC_BY_ID.keys():
+    if clashing := declared & METRIC_BY_ID.keys():
         raise InputError(
-            f"declares {min(taken)!r}, which is a built-in metric",
+            f"declares {min(clashing)!r}, which is a built-in metric",
             where=where,
             hint=MEASURE_AGAIN,
         )
@@ -616,15 +652,21 @@ def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snaps
         for i, cell in enumerate(rows)
     ]
     _require_small(cells, where)
-    if (
-        sum(trace.size for cell in cells for trace in cell.traces.values())
-        > MOST_TRACED
-    ):
+    traced = sum(trace.size for cell in cells for trace in cell.traces.values())
+    if traced > MOST_TRACED:
         raise InputError(
             "has traces above the size limit", where=where, hint=MEASURE_AGAIN
         )
     shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
     return Snapshot(cells=tuple(cells), **shared)
+
+
+def _require_names_fit(programs: Mapping[str, Program], where: str) -> None:
+    """Raise InputError for a program whose name is not the digest of its content."""
+    for name, program in programs.items():
+        if name != key_of(program):
+            message = "the name of a program is not the digest of its content"
+            raise InputError(message, where=f"{where}: programs.{name[:20]}")
 
 
 def cell_of(
@@ -637,7 +679,7 @@ def cell_of(
 
     `declared`: ids of its own.
     """
-    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+    for metrics in _all_metrics(row):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
     if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
@@ -650,17 +692,24 @@ def cell_of(
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
     program = None if row.program is None else programs[row.program]
-    shared["traces"] = {} if row.traces is msgspec.UNSET else row.traces
-    shared["ladders"] = {} if row.ladders is msgspec.UNSET else row.ladders
-    shared["inputs"] = "" if row.inputs is msgspec.UNSET else row.inputs
+    for name, empty in (("traces", {}), ("ladders", {}), ("inputs", "")):
+        value = getattr(row, name)
+        shared[name] = empty if value is msgspec.UNSET else value
     _require_ladders_fit(row.dispatches, shared["ladders"], where)
     return Cell(CellKey(row.model, row.target), program=program, **shared)
+
+
+def _all_metrics(row: CellRow) -> Iterator[Metrics]:
+    """Yield the metrics of everything that the cell's command gave."""
+    yield row.metrics
+    for outcome in row.others:
+        yield outcome.metrics
 
 
 def _require_ladders_fit(
     dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str
 ) -> None:
-    """Raise InputError for a ladder of a dispatch that the cell does not have, or that has other code."""
+    """Raise InputError for a ladder of no dispatch of the cell, or of other code."""
     rows = {row.name: row for row in dispatches} if ladders else {}
     for name, ladder in ladders.items():
         row = rows.get(name)
@@ -674,35 +723,39 @@ def _require_ladders_fit(
                 f"the ladder of {name[:60]!r} is of other code", where=where
             )
         if ladder.head.code_bytes not in (None, row.code_bytes):
-            what = (
+            message = (
                 f"the ladder of {name[:60]!r} ends at {ladder.head.code_bytes:,} B, not"
                 " at its code_bytes"
             )
-            raise InputError(what, where=where)
+            raise InputError(message, where=where)
 
 
 def _require_possible(row: CellRow, where: str) -> None:
-    """Raise InputError for a part, or the code of an entry point, that is larger than the artifact it is in."""
-    for metrics in (row.metrics, *(other.metrics for other in row.others)):
+    """Raise InputError for a part that is larger than the artifact it is in.
+
+    Also for the code of an entry point.
+    """
+    for metrics in _all_metrics(row):
         whole = metrics.get("artifact_bytes")
-        parts = [metrics.get(id_) for id_ in ARTIFACT_PARTS]
-        known_bytes = sum(part or 0 for part in parts)
+        known_bytes = sum(metrics.get(id_) or 0 for id_ in ARTIFACT_PARTS)
         if whole is not None and known_bytes > whole:
-            what = (
+            message = (
                 f"{', '.join(ARTIFACT_PARTS)} sum to {known_bytes:,}, and"
                 f" artifact_bytes is {whole:,}"
             )
-            raise InputError(what, where=where)
+            raise InputError(message, where=where)
     whole = row.metrics.get("artifact_bytes")
+    if whole is None:
+        return
     for dispatch in row.dispatches:
         for name in ("code_bytes", "executable_bytes"):
             size = getattr(dispatch, name)
-            if size is not None and whole is not None and size > whole:
-                what = (
+            if size is not None and size > whole:
+                message = (
                     f"{name} of {dispatch.name[:60]!r} is {size:,}, and artifact_bytes"
                     f" is {whole:,}"
                 )
-                raise InputError(what, where=where)
+                raise InputError(message, where=where)
 
 
 def _require_small(cells: Sequence[Cell], where: str) -> None:
@@ -714,22 +767,25 @@ def _require_small(cells: Sequence[Cell], where: str) -> None:
             )
 
 
-def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
-    """The row, what it has in common with others held once: texts and numbers of its dispatches, families, reasons."""
+def _shared(row: CellRow, pool: dict[Any, Any]) -> CellRow:
+    """Return the row, what it has in common with others held once.
+
+    Texts and numbers of its dispatches, families, reasons.
+    """
     for dispatch in row.dispatches:
         for name in _TEXTS:
             if (text := getattr(dispatch, name)) is not None:
                 force_setattr(dispatch, name, intern(text))
         for name in _NUMBERS:
             if number := getattr(dispatch, name):
-                force_setattr(dispatch, name, held.setdefault(number, number))
+                force_setattr(dispatch, name, pool.setdefault(number, number))
     force_setattr(
         row,
         "families",
-        tuple(held.setdefault(family, family) for family in row.families),
+        tuple(pool.setdefault(family, family) for family in row.families),
     )
     force_setattr(
-        row, "reasons", held.setdefault(tuple(row.reasons.items()), row.reasons)
+        row, "reasons", pool.setdefault(tuple(row.reasons.items()), row.reasons)
     )
     force_setattr(row, "command", intern(row.command))
     return row
@@ -739,10 +795,10 @@ def _shared(row: CellRow, held: dict[Any, Any]) -> CellRow:
 
 
 def written(sha256: bytes) -> str:
-    """A digest: its first 96 bits, as 16 characters of base64url."""
+    """Return a digest: its first 96 bits, as 16 characters of base64url."""
     return urlsafe_b64encode(sha256[:DIGEST_BYTES]).decode("ascii")
 
 
 def is_digest(text: str) -> bool:
-    """True for what `written` gives."""
+    """Return True for what `written` gives."""
     return re.fullmatch(DIGEST, text) is not None

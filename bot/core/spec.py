@@ -1,4 +1,4 @@
-"""The grammar of what names a release of the compiler, and of where its wheels are looked for."""
+"""The grammar of names of compiler releases, and of places of their wheels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from bot.core.record import Small
 PROJECT = "iree-base-compiler"
 LATEST, NIGHTLY = "latest", "nightly"
 MOVING = (LATEST, NIGHTLY)
-"""SPECs that are another release from time to time: the newest one, and the newest of all with pre-releases."""
+"""SPECs that are another release from time to time.
+
+The newest one, and the newest of all with pre-releases.
+"""
 COMMIT = "ref:"
 """Begins a SPEC that names a commit of the configuration's repository: `ref:main`."""
 # between such a SPEC and the release that it was: `nightly =
@@ -36,7 +39,10 @@ _LARGEST_MAJOR = 999  # a larger number is a date
 _PREFIXED = re.compile(
     r"[A-Za-z][A-Za-z_.-]*[A-Za-z=@:~<>^ _-]*[-_=@: v]?([0-9]+\.[0-9A-Za-z!_.+]*)"
 )
-"""A release with a name in front that does not belong there: `v3.13.0`, `iree-3.13.0`, `iree=3.13.0`."""
+"""A release with a name in front that does not belong there.
+
+`v3.13.0`, `iree-3.13.0`, `iree=3.13.0`.
+"""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 """Comment, options such as `--hash`, and the sign that the line goes on."""
@@ -55,7 +61,10 @@ class Places(Small, frozen=True):
     hashes: tuple[tuple[str, str], ...] = ()
 
     def hashes_of(self, release: str) -> tuple[str, ...]:
-        """The digests that are allowed for the wheel of a release; empty where any is."""
+        """Return the digests that are allowed for the wheel of a release.
+
+        Empty where any is.
+        """
         return tuple(digest for of, digest in self.hashes if of == release)
 
     @property
@@ -68,29 +77,35 @@ class Places(Small, frozen=True):
 
     @property
     def key(self) -> str:
-        """Tells these places from others in names of the cache; empty for the index alone."""
+        """Tells these places from others in names of the cache.
+
+        Empty for the index alone.
+        """
         if not self.find_links and not self.no_index:
             return ""
         return hashlib.sha256("\0".join(self.argv).encode()).hexdigest()[:12]
 
     @property
     def changeable(self) -> bool:
-        """True where a directory of this machine counts: it may hold other bytes under the same name tomorrow."""
+        """Return whether a directory of this machine counts.
+
+        It may hold other bytes under the same name tomorrow.
+        """
         return not all(map(is_address, self.find_links))
 
-    def __add__(self, other: Places) -> Places:
-        """All places of both, each once, for the project of the other."""
-        links = dict.fromkeys((*self.find_links, *other.find_links))
-        hashes = dict.fromkeys((*self.hashes, *other.hashes))
+    def __add__(self, added: Places) -> Places:
+        """Return all places of both, each once, for the project of the other."""
+        links = dict.fromkeys((*self.find_links, *added.find_links))
+        hashes = dict.fromkeys((*self.hashes, *added.hashes))
         return Places(
             find_links=tuple(links),
-            no_index=self.no_index or other.no_index,
-            project=other.project,
+            no_index=self.no_index or added.no_index,
+            project=added.project,
             hashes=tuple(hashes),
         )
 
     def release(self, spec: str) -> str | None:
-        """The version in a SPEC of the project; None in any other."""
+        """Return the version in a SPEC of the project; None in any other."""
         return release_of(spec, self.project)
 
 
@@ -126,12 +141,12 @@ def names_commit(spec: str) -> bool:
 
 
 def is_address(link: str) -> bool:
-    """True for what is no path of this machine."""
+    """Return True for what is no path of this machine."""
     return "://" in link or link.lower().startswith("file:")
 
 
 def refused_link(link: str) -> str:
-    """Why a place of wheels is not taken.
+    """Say why a place of wheels is not taken.
 
     Empty for an HTTPS page without credentials, and for any path.
 
@@ -178,7 +193,9 @@ def release_of(text: str, project: str = PROJECT) -> str | None:
 
 
 def full_version(version: Version) -> str:
-    """Return a version as PEP 440 normalises it, with three numbers: `3.13` and `3.13.0.0` are `3.13.0`.
+    """Return a version as PEP 440 normalises it, with three numbers.
+
+    `3.13` and `3.13.0.0` are `3.13.0`.
 
     A version that is a date, such as `20260101.42`, keeps its numbers.
     """
@@ -190,12 +207,12 @@ def full_version(version: Version) -> str:
     numbers += [0] * (_NUMBERS - len(numbers))
     epoch = f"{version.epoch}!" if version.epoch else ""
     # what follows the numbers: `rc1`, `.post1`, `.dev1`, `+local`
-    rest = (
+    suffix = (
         str(version)
         .removeprefix(epoch)
         .removeprefix(".".join(map(str, version.release)))
     )
-    return f"{epoch}{'.'.join(map(str, numbers))}{rest}"
+    return f"{epoch}{'.'.join(map(str, numbers))}{suffix}"
 
 
 def meant_spec(text: str) -> str:
@@ -215,21 +232,28 @@ def meant_spec(text: str) -> str:
 
 
 def is_release(spec: str) -> bool:
-    """True for a SPEC that always means a release, even where a file or folder has the same name."""
+    """Return True for a SPEC that always means a release.
+
+    Even where a file or folder has the same name.
+    """
     return spec.strip() in MOVING or release_of(spec, "") is not None
 
 
-def release_in(shown: str) -> str | None:
-    """The release in a snapshot's SPEC: of `nightly = iree-base-compiler==…` the one that it was.
+def release_in(spec: str) -> str | None:
+    """Return the release in a snapshot's SPEC.
+
+    Of `nightly = iree-base-compiler==…` the one that it was.
 
     None without one.
     """
-    moving, _, resolved = shown.rpartition(RESOLVED)
-    return release_of(resolved if moving in MOVING else shown, "")
+    moving, _, resolved = spec.rpartition(RESOLVED)
+    return release_of(resolved if moving in MOVING else spec, "")
 
 
 def requirement_of(line: str) -> str:
-    """The requirement in a line of a requirements file, without what may follow it.
+    """Return the requirement in a line of a requirements file.
+
+    Without what may follow it.
 
     Empty where it has none.
     """
@@ -237,7 +261,7 @@ def requirement_of(line: str) -> str:
 
 
 def is_compiler(requirement: str, project: str = PROJECT) -> bool:
-    """True where a requirement is about the compiler, whatever it asks for.
+    """Return whether a requirement is about the compiler, whatever it asks for.
 
     Names are equal as PEP 503 says.
     """

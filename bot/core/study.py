@@ -73,7 +73,7 @@ class Variant(Small, frozen=True):
 
     @property
     def rewrites(self) -> bool:
-        """True where the texts of its models are not those of their files."""
+        """Return whether the texts of its models are not those of their files."""
         return self.layers is not None or self.assume is not None
 
     @property
@@ -109,7 +109,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
         """
         columns = []
         for variant in self.variants:
-            own = (
+            cells = (
                 {cell.key: cell for cell in variant.snapshot.cells}
                 if variant.snapshot
                 else {}
@@ -117,7 +117,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
             gap = Failure("gap", _ABSENT if variant.snapshot else variant.reason)
             columns.append(
                 [
-                    own.get(key) or Cell(key, UNMEASURED, failure=gap)
+                    cells.get(key) or Cell(key, UNMEASURED, failure=gap)
                     for key in self.keys
                 ]
             )
@@ -127,10 +127,10 @@ class Study(Small, frozen=True, dict=True, gc=True):
     def targets(self) -> Mapping[str, str]:
         """Target → its backend, of all variants."""
         return {
-            name: one
+            name: backend
             for side in self.variants
             if side.snapshot
-            for name, one in side.snapshot.targets.items()
+            for name, backend in side.snapshot.targets.items()
         }
 
     @cached_property
@@ -145,12 +145,15 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def references(self) -> Mapping[str, Variant]:
-        """Target → what the other variants are compared with there: the first that has an artifact there."""
+        """Target → what the other variants are compared with there.
+
+        The first that has an artifact there.
+        """
         first: dict[str, Variant] = {}
-        for one in self.measured:
-            for cell in one.snapshot.cells if one.snapshot else ():
+        for variant in self.measured:
+            for cell in variant.snapshot.cells if variant.snapshot else ():
                 if cell.measured:
-                    first.setdefault(cell.key.target, one)
+                    first.setdefault(cell.key.target, variant)
         return dict(sorted(first.items()))
 
 
@@ -164,7 +167,7 @@ class Neighbours(NamedTuple):
 
 
 def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
-    """Each variant that could be had with the one before, in their order."""
+    """Yield each variant that could be had with the one before, in their order."""
     base, gaps = None, list[str]()
     for variant in variants:
         if variant.snapshot is None:
@@ -177,7 +180,10 @@ def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
 
 
 def of_commit(sha: str, snapshot: Snapshot) -> Variant:
-    """A stored baseline: its name is the commit, and its SPEC the release that measured it."""
+    """Return a stored baseline.
+
+    Its name is the commit, and its SPEC the release that measured it.
+    """
     compiler = snapshot.compiler
     return Variant(
         sha[:SHORT],
@@ -187,7 +193,7 @@ def of_commit(sha: str, snapshot: Snapshot) -> Variant:
 
 
 def named_apart(variants: Sequence[Variant]) -> Study:
-    """All with names of their own: `3.13.0` and `3.13.0 (2)`."""
+    """Return all with names of their own: `3.13.0` and `3.13.0 (2)`."""
     named: dict[str, Variant] = {}
     for variant in variants:
         number, name = 1, variant.name

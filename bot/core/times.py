@@ -1,4 +1,6 @@
-"""Where the time of a compile goes: wall times by phase and by pass, of one compile of its own.
+"""Where the time of a compile goes, by phase and by pass.
+
+Wall times, of one compile of its own.
 
 These times differ from run to run, and other load on the machine adds to them.
 """
@@ -43,13 +45,17 @@ def phases_us(started_ns: int, ended_ns: Mapping[str, int]) -> dict[str, int]:
     return times
 
 
-def longest(variants: Sequence[CompileTimes], most: int) -> list[CompileTimes]:
+def longest(variants: Sequence[CompileTimes], limit: int) -> list[CompileTimes]:
     """Return the times with those passes alone that are among the longest of any variant."""
-    kept = {name for times in variants for name in list(times.passes)[:most]}
+    longest_passes = {name for times in variants for name in list(times.passes)[:limit]}
     return [
         replace(
             times,
-            passes={name: time for name, time in times.passes.items() if name in kept},
+            passes={
+                name: time
+                for name, time in times.passes.items()
+                if name in longest_passes
+            },
         )
         for times in variants
     ]
@@ -61,7 +67,10 @@ def _number(phase: str) -> int:
 
 
 def growth_of(times: Sequence[tuple[int, int | None]]) -> Growth | None:
-    """Fit the times of one phase or pass over numbers of layers; None where they are too few."""
-    known = [(layers, time) for layers, time in times if time is not None]
-    growth = fitted(known)
+    """Fit the times of one phase or pass over numbers of layers.
+
+    None where they are too few.
+    """
+    measured = [(layers, time) for layers, time in times if time is not None]
+    growth = fitted(measured)
     return None if isinstance(growth, str) else growth

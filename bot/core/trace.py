@@ -1,4 +1,4 @@
-"""One dispatch through the passes of the compiler: which operations its function consists of after each of them."""
+"""One dispatch through the compiler's passes, and its operations after each of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from bot.core.program_proof import ProgramProof
 from bot.core.record import Amount, Record
 
 PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
-"""What passes work on: the whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's."""
+"""What passes work on.
+
+The whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's.
+"""
 
 
 REGION = "flow.dispatch.region"
-"""The name under which dispatches that have been formed are counted, whatever operation a release puts them in."""
+"""The name under which dispatches that have been formed are counted.
+
+Whatever operation a release puts them in.
+"""
 SOURCE = "source"
 """What is before the first stage that a compiler leaves: it has no operations."""
 
@@ -58,7 +64,10 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_staged(self) -> bool:
-        """True where its steps are the stages of a compiler that is a command, each as a whole, and not passes."""
+        """Return whether its steps are the stages of a compiler that is a command.
+
+        Each as a whole, and not passes.
+        """
         return bool(self.steps) and self.steps[0].name == SOURCE
 
     @property
@@ -72,11 +81,11 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_whole(self) -> bool:
-        """True where it says what the passes did to the code that is in the artifact."""
+        """Return whether it says what the passes did to the code that is in the artifact."""
         return bool(self.steps) and not self.why and self.same_code is not False
 
     def states(self) -> Iterator[PassState]:
-        """The function after each step."""
+        """Yield the function after each step."""
         typed, level = Counter[str](), ""
         for step in self.steps:
             typed = Counter(typed) if step.level == level else Counter()
@@ -89,7 +98,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """A function after one pass: what its step says, and which operations with their types there are."""
+    """A function after one pass: its step, and its operations with their types."""
 
     name: str
     class_name: str
@@ -162,7 +171,9 @@ class Parting:
 
     @property
     def operations(self) -> Mapping[str, int]:
-        """Operation → how many more on head after that pass, without what differed as much before it.
+        """Operation → how many more on head after that pass.
+
+        Without what differed as much before it.
 
         Dispatches that are formed come first, then the largest difference.
         """
@@ -179,32 +190,39 @@ class Parting:
 
     @property
     def shown(self) -> list[int]:
-        """Places of the rows whose difference is not the one of the row shown before, `at` among them."""
+        """Places of the rows with another difference than the row shown before.
+
+        `at` is among them.
+        """
         places, last = list[int](), tuple[object, ...]()
         for place, row in enumerate(self.rows):
-            what = row.level, round(row.share, 2), next(iter(row.apart.items()), None)
-            if what != last or place == self.at:
-                last = what
+            summary = (
+                row.level,
+                round(row.share, 2),
+                next(iter(row.apart.items()), None),
+            )
+            if summary != last or place == self.at:
+                last = summary
                 places.append(place)
         return places
 
 
-def operation_words(apart: Mapping[str, int], most: int, others: int | None = 0) -> str:
+def operation_words(
+    differences: Mapping[str, int], limit: int, unlisted: int | None = 0
+) -> str:
     """`affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first.
 
     Args:
         others: how many there are beside these; None where that is not known.
     """
-    words = [
+    phrases = [
         f"{name} {count:+,}".replace("-", "−")
-        for name, count in list(apart.items())[:most]
+        for name, count in list(differences.items())[:limit]
     ]
-    rest = max(0, len(apart) - most) + (others or 0)
-    more = (
-        f" and {rest} more"
-        if rest and others is not None
-        else " and more"
-        if rest
-        else ""
-    )
-    return ", ".join(words) + more
+    text = ", ".join(phrases)
+    remaining = max(0, len(differences) - limit) + (unlisted or 0)
+    if not remaining:
+        return text
+    if unlisted is None:
+        return f"{text} and more"
+    return f"{text} and {remaining} more"

@@ -1,4 +1,6 @@
-"""What compiles and traces are reckoned to cost: counted from what an artifact holds, never timed.
+"""Estimate the cost of compiles and traces.
+
+It is counted from what an artifact holds, never timed.
 
 Budgets count this work, so that the same inputs get the same rechecks and traces on a
 fast machine and on a slow one. One unit is about a millisecond of CPU time on one
@@ -25,7 +27,9 @@ _LADDERS_PER_STORED_IR = 2  # the IR of one side is half of a ladder
 
 
 def compile_work(cell: Cell) -> int:
-    """Return the work of one compile of a build; 0 for a build that no compile gave an artifact of.
+    """Return the work of one compile of a build.
+
+    0 for a build that no compile gave an artifact of.
 
     A metric that the build does not have counts as 0.
     """

@@ -1,4 +1,6 @@
-"""What the experiments on one dispatch say of its cause: which phase carries its change, and what that refutes.
+"""Say what the experiments on one dispatch say of its cause.
+
+They show which phase carries its change, and what that refutes.
 
 The first phase, setting or pass in which the sides differ is a correlation. A ladder
 (`bot.core.ladder`) and the proof of a configuration (`bot.core.proof`) are experiments,
@@ -53,15 +55,15 @@ def fitting_ladder(
         return None
     if ladder.knobs is None or base.code_bytes is None or head.code_bytes is None:
         return ladder
-    return (
-        ladder
-        if ladder.knobs.moved_bytes in (None, head.code_bytes - base.code_bytes)
-        else None
-    )
+    change_bytes = head.code_bytes - base.code_bytes
+    return ladder if ladder.knobs.moved_bytes in (None, change_bytes) else None
 
 
 def carried_by(delta: DispatchDelta) -> Carried | None:
-    """Return which phases carry the change of a dispatch; None without a whole ladder."""
+    """Return which phases carry the change of a dispatch.
+
+    None without a whole ladder.
+    """
     if delta.attribution is None:
         return None
     change_bytes = moved_bytes(delta)
@@ -69,18 +71,18 @@ def carried_by(delta: DispatchDelta) -> Carried | None:
 
 
 def cause_by_experiment(delta: DispatchDelta) -> str | None:
-    """Return the cause of a dispatch, as far as its experiments confirm or change it."""
+    """Return the cause of a dispatch.
+
+    As far as its experiments confirm or change it.
+    """
     proof = delta.proof
     status = proof.status if proof is not None else NOT_TRIED
     if status in (PROVED, PARTLY):
         return "strategy"
     by_phase = carried_by(delta)
     if by_phase is None:
-        return (
-            "codegen"
-            if status == REFUTED and delta.cause == "strategy"
-            else delta.cause
-        )
+        is_refuted = status == REFUTED and delta.cause == "strategy"
+        return "codegen" if is_refuted else delta.cause
     if by_phase.phase == CONFIGURATION:
         return "strategy"
     if SOURCE in by_phase.parts and delta.cause not in ("strategy", "codegen"):
@@ -147,47 +149,36 @@ def carried_words(delta: DispatchDelta) -> str:
 def claim_of(delta: DispatchDelta) -> Experiment:
     """Return the experiment behind the cause that a report names for one dispatch."""
     change_bytes = moved_bytes(delta)
-    if (
-        delta.cause == "strategy"
-        and delta.proof is not None
-        and delta.proof.status in (PROVED, PARTLY)
-    ):
-        return delta.proof
+    proof = delta.proof if delta.cause == "strategy" else None
+    if proof is not None and proof.status in (PROVED, PARTLY):
+        return proof
     by_phase = carried_by(delta)
     if delta.base is None or delta.head is None:
-        return PhaseProof(
-            status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=LONE
-        )
+        return _untried(change_bytes, LONE)
     if by_phase is None or change_bytes is None:
-        why = FAILED if delta.attribution is not None else ""
-        if delta.proof is not None and delta.cause == "strategy":
-            why = delta.proof.why
-        return PhaseProof(
-            status=NOT_TRIED, moved_bytes=change_bytes, restored_bytes=None, why=why
-        )
+        if proof is not None:
+            return _untried(change_bytes, proof.why)
+        return _untried(change_bytes, "" if delta.attribution is None else FAILED)
     if delta.passed is not None:
-        return PhaseProof(
-            status=NOT_TRIED,
-            moved_bytes=change_bytes,
-            restored_bytes=None,
-            why=TRACED_ONLY,
-        )
+        return _untried(change_bytes, TRACED_ONLY)
     if delta.cause in EARLY_CAUSES:
-        return PhaseProof(
-            status=NOT_TRIED,
-            moved_bytes=change_bytes,
-            restored_bytes=None,
-            why=OTHER_SOURCE,
-        )
+        return _untried(change_bytes, OTHER_SOURCE)
     if by_phase.phase is None:
         largest = max(by_phase.parts.values(), key=abs, default=0)
         return PhaseProof(PARTLY, change_bytes, largest)
     return PhaseProof(PROVED, change_bytes, by_phase.parts[by_phase.phase])
 
 
+def _untried(moved_bytes: int | None, reason: str) -> PhaseProof:
+    """Return the claim of a dispatch that no experiment is about."""
+    return PhaseProof(
+        status=NOT_TRIED, moved_bytes=moved_bytes, restored_bytes=None, why=reason
+    )
+
+
 def with_experiments(delta: DispatchDelta, ladder: Ladder | None) -> DispatchDelta:
     """Return a dispatch with what its ladder says, and with the cause that follows."""
     if ladder is None:
         return delta
-    told = replace(delta, attribution=attribution(ladder), proof=ladder.knobs)
-    return replace(told, cause=cause_by_experiment(told))
+    measured = replace(delta, attribution=attribution(ladder), proof=ladder.knobs)
+    return replace(measured, cause=cause_by_experiment(measured))

@@ -1,4 +1,4 @@
-"""How much of a cell each part of the model has: dispatch sites, code and stack, summed over its dispatches.
+"""Sum dispatch sites, code and stack of a cell by parts of the model.
 
 Parts have names of the model's own locations. Both sides share one naming, made of all
 places of both, so that a part has the same name on either side.
@@ -23,7 +23,10 @@ Sections = Sequence[
     "tuple[str, str]"
 ]  # Name and glob of each; the first whose glob matches decides
 Part = tuple[str, str]
-"""A component: its section, or the first levels of its full name; and that, `encoder.layer.*.attention.self`."""
+"""A component: its section, or the first levels of its full name.
+
+And that, `encoder.layer.*.attention.self`.
+"""
 Names = Mapping[str, Part]  # place, as a Site has it → the part that it belongs to
 
 AMOUNTS = Amounts.__struct_fields__
@@ -38,11 +41,15 @@ _NUMBER = re.compile(r"[0-9]+")
 _TRANSFORM = re.compile(r"[A-Za-z_]+\((.*)\)")
 _Levels = tuple[str, ...]
 _amounts = lru_cache(maxsize=1024)(Amounts)
-"""Equal ones held once: repeated layers have the same, and both sides and levels of one cell where nothing moved."""
+"""Equal amounts are held once.
+
+Repeated layers have the same, and so have both sides and levels of one cell where
+nothing moved.
+"""
 
 
 def split(path: str) -> _Levels:
-    """The levels of a model's own name; empty where it says nothing.
+    """Return the levels of a model's own name; empty where it says nothing.
 
     TensorFlow and JAX separate them by `/`, PyTorch by `.`. Of the names that TFLite
     joins by `;` the first counts, which is that of the fused operation's result. JAX's
@@ -62,7 +69,7 @@ def split(path: str) -> _Levels:
 
 
 def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
-    """Levels → the same with repeated layers as one, and without the wrapper that all have in common.
+    """Return levels → the same with repeated layers as one, without a common wrapper.
 
     A number is `*`, and so is each number in a level that differs in numbers only from
     another one at its place: `layer.0` is `layer.*`, `conv_dw_6_relu` beside
@@ -70,36 +77,51 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
     """
     names: dict[_Levels, _Levels] = dict.fromkeys(paths, ())
     for depth in range(max(map(len, names), default=0)):
-        alike: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
-        for levels, parent in names.items():
-            if depth < len(levels):
-                siblings = alike.setdefault(
-                    (parent, _NUMBER.sub("0", levels[depth])), {}
-                )
-                siblings.setdefault(levels[depth], []).append(levels)
-        for (parent, _), siblings in alike.items():
-            columns = zip(*map(_NUMBER.findall, siblings), strict=True)
-            varying = [len(set(column)) > 1 for column in columns]
-            for level, each in siblings.items():
-                starred = (
-                    "*" if _NUMBER.fullmatch(level) else _starred(level, iter(varying))
-                )
-                names.update(dict.fromkeys(each, (*parent, starred)))
-    nested = [
-        name[:-1] for name in names.values() if len(name) > 1
-    ]  # one without levels below it has no say
-    wrapper = 0
-    if nested:
-        low, high = min(nested), max(nested)
-        pairs = enumerate(zip(low, high, strict=False))
-        wrapper = next(
-            (depth for depth, (left, right) in pairs if left != right),
-            min(map(len, nested)),
-        )
+        _star_level(names, depth)
+    wrapper = _wrapper_levels(names.values())
     return {
         levels: name[wrapper:] if len(name) > wrapper else name
         for levels, name in names.items()
     }
+
+
+def _star_level(names: dict[_Levels, _Levels], depth: int) -> None:
+    """Add one level to each name, with `*` for the numbers that differ among siblings.
+
+    Args:
+        names: levels → the name of the levels above this one.
+    """
+    # parent and level without its numbers → level → what has it there
+    groups: dict[tuple[_Levels, str], dict[str, list[_Levels]]] = {}
+    for levels, parent in names.items():
+        if depth < len(levels):
+            level = levels[depth]
+            siblings = groups.setdefault((parent, _NUMBER.sub("0", level)), {})
+            siblings.setdefault(level, []).append(levels)
+    for (parent, _), siblings in groups.items():
+        columns = zip(*map(_NUMBER.findall, siblings), strict=True)
+        varying = [len(set(column)) > 1 for column in columns]
+        for level, members in siblings.items():
+            starred = "*"
+            if not _NUMBER.fullmatch(level):
+                starred = _starred(level, iter(varying))
+            names.update(dict.fromkeys(members, (*parent, starred)))
+
+
+def _wrapper_levels(names: Iterable[_Levels]) -> int:
+    """Return how many levels all names begin with.
+
+    One without levels below has no say.
+    """
+    nested = [name[:-1] for name in names if len(name) > 1]
+    if not nested:
+        return 0
+    low = min(nested)
+    high = max(nested)
+    for depth, (low_level, high_level) in enumerate(zip(low, high, strict=False)):
+        if low_level != high_level:
+            return depth
+    return min(map(len, nested))
 
 
 def _starred(level: str, varies: Iterator[bool]) -> str:
@@ -107,7 +129,7 @@ def _starred(level: str, varies: Iterator[bool]) -> str:
 
 
 def naming(base: Cell, head: Cell, sections: Sections = ()) -> Names:
-    """What the places of both sides of a cell are called; see `name_places`."""
+    """Return what the places of both sides of a cell are called; see `name_places`."""
     programs = [cell.program for cell in (base, head) if cell.program]
     return name_places(
         frozenset().union(*map(_named_places, programs)), tuple(sections)
@@ -123,52 +145,74 @@ def _named_places(program: Program) -> frozenset[str]:
 def name_places(
     places: frozenset[str], sections: tuple[tuple[str, str], ...] = ()
 ) -> Names:
-    """Name every place that says something: by the first section that matches, else by the tree's first levels.
+    """Name every place that says something.
+
+    By the first section that matches, else by the tree's first levels.
 
     There are as many levels, at most MAX_LEVELS, as keep the components at
     MAX_COMPONENTS or below; the `*` of `encoder.layer.*.attention` does not count. In a
     glob `/` and `.` are the same; `*.attention.*` also takes the attention itself.
     """
-    slashed = any(
-        "/" in place for place in places
-    )  # then a name without one is an operation's: `tfl.quantize`
+    # then a name without a slash is an operation's: `tfl.quantize`
+    slashed = any("/" in place for place in places)
     firsts = {place: place.partition(";")[0] for place in sorted(places)}
-    levels = {
-        place: split(place) if "/" in place or not slashed else (firsts[place],)
-        for place in firsts
-    }
-    names = grouped(dict.fromkeys(filter(None, levels.values())))
-    known = {place: names[own] for place, own in levels.items() if own}
-    globs = [(name, glob.replace("/", ".")) for name, glob in sections]
+    levels = dict[str, _Levels]()
+    for place, first in firsts.items():
+        path = split(place) if "/" in place or not slashed else (first,)
+        if path:
+            levels[place] = path
+    names = grouped(dict.fromkeys(levels.values()))
+    named = {place: names[path] for place, path in levels.items()}
     components = dict[str, str]()
-    for place in known:
-        dotted = firsts[place].replace("/", ".")
-        matching = (
-            name
-            for name, glob in globs
-            if fnmatchcase(dotted, glob) or fnmatchcase(f".{dotted}.", glob)
-        )
-        if (section := next(matching, None)) is not None:
+    for place in named:
+        section = _section_of(firsts[place], sections)
+        if section is not None:
             components[place] = section
-    rest = [place for place in known if place not in components]
+    unsectioned = {
+        place: name for place, name in named.items() if place not in components
+    }
+    components |= _cut_names(unsectioned)
+    return {place: (components[place], ".".join(name)) for place, name in named.items()}
+
+
+def _section_of(first: str, sections: Iterable[tuple[str, str]]) -> str | None:
+    """Return the name of the first section whose glob matches a place.
+
+    None without one.
+    """
+    dotted = first.replace("/", ".")
+    for name, glob in sections:
+        pattern = glob.replace("/", ".")
+        if fnmatchcase(dotted, pattern) or fnmatchcase(f".{dotted}.", pattern):
+            return name
+    return None
+
+
+def _cut_names(named: Mapping[str, _Levels]) -> dict[str, str]:
+    """Return place → the first levels of its name, as many as keep the names few."""
+    cut = dict[str, str]()
     for depth in range(MAX_LEVELS, 0, -1):
-        cut = dict[str, str]()
-        for place in rest:
-            counted = [at for at, level in enumerate(known[place]) if "*" not in level]
-            cut[place] = ".".join(
-                known[place][: counted[depth]] if depth < len(counted) else known[place]
-            )
+        cut = {
+            place: ".".join(_first_levels(name, depth)) for place, name in named.items()
+        }
         if len(set(cut.values())) <= MAX_COMPONENTS:
             break
-    components |= cut
-    return {place: (components[place], ".".join(name)) for place, name in known.items()}
+    return cut
+
+
+def _first_levels(name: _Levels, depth: int) -> _Levels:
+    """Return the first levels of a name; those with `*` do not count."""
+    counted = [place for place, level in enumerate(name) if "*" not in level]
+    return name[: counted[depth]] if depth < len(counted) else name
 
 
 @per_object
 def _launched(
     program: Program | None, names: Names
 ) -> dict[str, tuple[Mapping[Part, int], int]]:
-    """Entry point → the parts where it is launched, each with its number of sites.
+    """Return entry point → the parts where it is launched.
+
+    Each with its number of sites.
 
     And all of these.
     """
@@ -182,7 +226,7 @@ def _launched(
 
 @per_object
 def where(program: Program | None, names: Names) -> dict[str, str]:
-    """Entry point → the component where most of its sites are.
+    """Return entry point → the component where most of its sites are.
 
     Of equals the first in the program's order.
     """
@@ -196,7 +240,7 @@ def where(program: Program | None, names: Names) -> dict[str, str]:
 
 
 def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
-    """Part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
+    """Return part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
 
     Sites sum to the sites of all entry points. Code sums to the cell's
     `executable_bytes`, or where that is not known to that of all entry points; code of
@@ -206,59 +250,80 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     point with a site there: a maximum, no sum. An amount is None where nothing is known
     of it.
     """
-    sites, code, stack = (
-        defaultdict[Part, int](int),
-        defaultdict[Part, int](int),
-        dict[Part, int](),
-    )
-    every, launched = set[Part](), _launched(cell.program, names)
+    sites = defaultdict[Part, int](int)
+    code = defaultdict[Part, int](int)
+    stack = dict[Part, int]()
+    all_parts = set[Part]()
+    launched = _launched(cell.program, names)
     for row in cell.dispatches:
         counts, total = launched.get(row.name, ({}, None))
         if total is None or row.sites not in (None, total):
             counts, total = {_NOWHERE: row.sites or 0}, 0
         frame = row.alloca_bytes if row.stack_bytes is None else row.stack_bytes
-        every.update(counts)
+        all_parts.update(counts)
         for part, count in counts.items():
             if row.sites is not None:
                 sites[part] += count
             if frame is not None and frame >= stack.get(part, 0):
                 stack[part] = frame
         if row.code_bytes is not None:
-            # as much of it for each site, in whole bytes; the first part has what is
-            # left over
-            rest = row.code_bytes
-            for part, count in counts.items() if total else ():
-                share = row.code_bytes * count // total
+            for part, share in _shares(row.code_bytes, counts, total).items():
                 code[part] += share
-                rest -= share
-            code[next(iter(counts))] += rest
-    whole = cell.value("executable_bytes")
-    rest = 0 if whole is None else whole - sum(code.values())
-    if rest < 0:  # parts that are more than the whole are no parts of it
-        code.update(dict.fromkeys(code, 0))
-        rest = whole or 0
-    if rest:
-        code[_NOWHERE] += rest
-        every.add(_NOWHERE)
+    outside = _code_outside(cell, code)
+    if outside:
+        code[_NOWHERE] += outside
+        all_parts.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
     return {
         part: _amounts(sites.get(part), code.get(part), stack.get(part))
-        for part in every
+        for part in all_parts
     }
+
+
+def _shares(code_bytes: int, counts: Mapping[Part, int], total: int) -> dict[Part, int]:
+    """Divide code over parts, as much of it for each site, in whole bytes.
+
+    The first part has what is left over; all of it without sites.
+    """
+    shares = dict.fromkeys(counts, 0)
+    if total:
+        for part, count in counts.items():
+            shares[part] = code_bytes * count // total
+    first = next(iter(counts))
+    shares[first] += code_bytes - sum(shares.values())
+    return shares
+
+
+def _code_outside(cell: Cell, code: dict[Part, int]) -> int:
+    """Return the code of the executables that no part has.
+
+    Parts that are more than the whole are no parts of it: they are set to 0.
+    """
+    whole = cell.value("executable_bytes")
+    if whole is None:
+        return 0
+    outside = whole - sum(code.values())
+    if outside >= 0:
+        return outside
+    code.update(dict.fromkeys(code, 0))
+    return whole
 
 
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
-    """Name → the amounts of its parts, added up by component (level 0) or by full name (level 1)."""
+    """Return name → the amounts of its parts, added up.
+
+    By component (level 0) or by full name (level 1).
+    """
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():
         groups.setdefault(part[level], []).append(amounts)
-    return {
-        name: each[0] if len(each) == 1 else _sum(each) for name, each in groups.items()
-    }
+    return {name: _sum(amounts) for name, amounts in groups.items()}
 
 
-def _sum(parts: Iterable[Amounts]) -> Amounts:
+def _sum(parts: Sequence[Amounts]) -> Amounts:
+    if len(parts) == 1:
+        return parts[0]
     columns = zip(*map(astuple, parts), strict=True)
     sites, code, stack = (
         [amount for amount in column if amount is not None] for column in columns
@@ -273,34 +338,24 @@ def _sum(parts: Iterable[Amounts]) -> Amounts:
 def components(
     base: Cell, head: Cell, names: Names
 ) -> tuple[tuple[ComponentDelta, ...], tuple[ComponentDelta, ...]]:
-    """The components that moved, and all by full name.
+    """Return the components that moved, and all by full name.
 
     What moved: largest change of code first, then of sites, of stack, then by name.
     All: those of one section side by side, what is unattributed last.
     """
     sides = [attribute(cell, names) for cell in (base, head)]
-    # Of a component that a side does not have: nothing, where that side knows the
-    # amount of any other.
-    known = [
-        [
-            amount
-            for amount in AMOUNTS
-            if any(part.get(amount) is not None for part in side.values())
-        ]
-        for side in sides
-    ]
-    none = [
-        Amounts(*(0 if amount in each else None for amount in AMOUNTS))
-        for each in known
-    ]
+    nothing = [_nothing_of(side) for side in sides]
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
-        left, right = (_by(level, side) for side in sides)
-        every = {**right, **left}
+        base_amounts, head_amounts = (_by(level, side) for side in sides)
         levels.append(
             [
-                ComponentDelta(one, left.get(one, none[0]), right.get(one, none[1]))
-                for one in every
+                ComponentDelta(
+                    name,
+                    base_amounts.get(name, nothing[0]),
+                    head_amounts.get(name, nothing[1]),
+                )
+                for name in {**head_amounts, **base_amounts}
             ]
         )
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
@@ -308,20 +363,24 @@ def components(
     section: dict[str, str] = {}
     for component, name in names.values():
         section.setdefault(name, component)
-    return (
-        tuple(
-            sorted(
-                moved,
-                key=lambda part: (
-                    [-abs(part.change(what)) for what in order],
-                    part.name,
-                ),
-            )
-        ),
-        tuple(
-            sorted(
-                levels[1],
-                key=lambda p: (p.name == UNATTRIBUTED, section.get(p.name, ""), p.name),
-            )
-        ),
+
+    def by_change(part: ComponentDelta) -> tuple[list[int], str]:
+        return [-abs(part.change(amount)) for amount in order], part.name
+
+    def by_section(part: ComponentDelta) -> tuple[bool, str, str]:
+        return part.name == UNATTRIBUTED, section.get(part.name, ""), part.name
+
+    return tuple(sorted(moved, key=by_change)), tuple(sorted(levels[1], key=by_section))
+
+
+def _nothing_of(parts: Mapping[Part, Amounts]) -> Amounts:
+    """Return the amounts of a component that a side does not have.
+
+    0 where the side knows the amount of any other component, else None.
+    """
+    return Amounts(
+        *(
+            0 if any(part.get(amount) is not None for part in parts.values()) else None
+            for amount in AMOUNTS
+        )
     )

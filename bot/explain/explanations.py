@@ -1,4 +1,4 @@
-"""The explanation of every cell that changed: its dispatches with causes, its waterfall, and the headline."""
+"""Explain every cell that changed: its dispatches, its waterfall, and the headline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bot.core.parting import parting
 from bot.core.program import Source
 from bot.core.program_proof import ProgramPassProof
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
-from bot.core.trace import PROGRAM, REGION, Parting, operation_words
+from bot.core.trace import PROGRAM, REGION, Parting, TraceRow, operation_words
 from bot.explain.carrying import (
     carried_by,
     carried_words,
@@ -64,7 +64,7 @@ from bot.explain.phases import (
     unconfigured,
     unnamed_bytes,
 )
-from bot.explain.root_causes import SOURCE_CHANGED
+from bot.explain.root_causes import SOURCE_CHANGED, keeps_region
 from bot.explain.texts import Texts, no_texts
 
 # The explanation of a changed cell: its matched dispatches that are not the same, with
@@ -126,35 +126,39 @@ def explain(
         ),
         unchanged=len(same),
         rebased=len(rebased),
-        renamed_bytes=sum(named_bytes(one.base, one.head) for one in (*same, *rebased)),
+        renamed_bytes=sum(
+            named_bytes(match.base, match.head) for match in (*same, *rebased)
+        ),
     )
 
 
 def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
-    """Whether nothing that was read of the entry point differs, another place in memory alone (a shift), or more.
+    """Return whether an entry point is the same, only bound to other memory, or changed.
 
     Of known code its numbers decide, else its source too.
     """
     base, head = match.base, match.head
-    if (
-        base is None
-        or head is None
-        or base.sites != head.sites
-        or not same_numbers(base, head)
-    ):
+    if base is None or head is None or base.sites != head.sites:
         return "changed"
-    differs, strategies = code_differs(base, head), strategy_differs(base, head)
+    if not same_numbers(base, head):
+        return "changed"
+    differs = code_differs(base, head)
+    strategies = strategy_differs(base, head)
     same = not differs
     if differs is None:
-        left, right = compared.base.source(base), compared.head.source(head)
-        same = (left and left.source) == (right and right.source) and not strategies
-    return (
-        "same"
-        if same
-        else (
-            "rebased" if rebound(compared, base, head) and not strategies else "changed"
-        )
-    )
+        base_source = compared.base.source(base)
+        head_source = compared.head.source(head)
+        same_source = _digest(base_source) == _digest(head_source)
+        same = same_source and not strategies
+    if same:
+        return "same"
+    if rebound(compared, base, head) and not strategies:
+        return "rebased"
+    return "changed"
+
+
+def _digest(source: Source | None) -> str | None:
+    return source.source if source else None
 
 
 def _code_bytes(row: Dispatch | None) -> int:
@@ -171,10 +175,9 @@ class _Story(NamedTuple):
     base_compiler: str
 
     def sources(self, match: Match) -> tuple[Source | None, Source | None]:
-        base, head = self.compared.base, self.compared.head
-        return base.source(match.base) if match.base else None, (
-            head.source(match.head) if match.head else None
-        )
+        base = self.compared.base.source(match.base) if match.base else None
+        head = self.compared.head.source(match.head) if match.head else None
+        return base, head
 
 
 def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
@@ -189,20 +192,20 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
         cell=story.compared.head.cell,
         base_compiler=story.base_compiler,
     )
-    found = DispatchDelta(
+    unproved = DispatchDelta(
         base=match.base,
         head=match.head,
         matched=match.passed,
         cause=differs_first,
         component=component,
     )
-    delta = with_experiments(found, ladder)
-    passed, untraced = (
-        _pass(match, story.compared, delta) if delta.cause in _TRACED else (None, "")
-    )
-    note = intern(
-        _note(match, delta=delta, story=story, traced=(passed, untraced))
-    )  # many dispatches have the same one
+    delta = with_experiments(unproved, ladder)
+    traced: _Traced = (None, "")
+    if delta.cause in _TRACED:
+        traced = _pass(match, story.compared, delta)
+    passed, untraced = traced
+    # many dispatches have the same one
+    note = intern(_note(match, delta=delta, story=story, traced=traced))
     difference = _difference(match, delta.cause, story) if rank < MOST_DIFFS else ()
     return replace(delta, note=note, diff=difference, passed=passed, untraced=untraced)
 
@@ -212,62 +215,66 @@ _Traced = tuple[PassChange | None, str]
 
 
 def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
+    """Return the pass that parts the two sides of a dispatch, or why none is named."""
     base, head = match.base, match.head
-    left = compared.base.cell.traces.get(base.name) if base else None
-    right = compared.head.cell.traces.get(head.name) if head else None
-    if not (left or right):
+    base_trace = compared.base.cell.traces.get(base.name) if base else None
+    head_trace = compared.head.cell.traces.get(head.name) if head else None
+    traces = [trace for trace in (base_trace, head_trace) if trace]
+    if not traces:
         return None, ""
-    apart = parting(left, right)
-    row, operations = apart.row, apart.operations
-    if apart.formed is not None and apart.formed.passed is not None:
-        others = (one.printed_for for one in (left, right) if one)
-        return (
-            _formed_by(apart, apart.formed.passed, next(filter(None, others), "")),
-            "",
-        )
+    parted = parting(base_trace, head_trace)
+    printed_for = next((t.printed_for for t in traces if t.printed_for), "")
+    if parted.formed is not None and parted.formed.passed is not None:
+        return _formed_by(parted, parted.formed.passed, printed_for), ""
+    row = parted.row
     if row is None:
-        return None, apart.why
-    if carried_by(delta) is not None:
-        if why := why_no_pass(delta, row.level, row.name):
-            return None, why
-    elif (
-        delta.cause in EARLY_CAUSES
-        and not apart.forms_otherwise
-        and base
-        and head
-        and strategy_differs(base, head)
-    ):
-        return (
-            None,
-            (
-                f"traced: the sides diverge after {row.name}, and the configuration"
-                " differs, too"
-            ),
-        )
-    more = row.head.total - row.base.total if row.head and row.base else 0
+        return None, parted.why
+    reason = _why_not_the_cause(match, delta, parted, row)
+    if reason:
+        return None, reason
+    operations = parted.operations
     named = dict(islice(operations.items(), PASS_OPERATIONS))
-    others = (one.printed_for for one in (left, right) if one and row.level == PROGRAM)
-    printed_for = next(filter(None, others), "")
+    growth = row.head.total - row.base.total if row.head and row.base else 0
+    change = PassChange(
+        name=row.name,
+        operations=named,
+        more=growth,
+        others=len(operations) - len(named),
+        class_name=row.class_name,
+        printed_for=printed_for if row.level == PROGRAM else "",
+    )
+    return change, ""
+
+
+def _why_not_the_cause(
+    match: Match, delta: DispatchDelta, parted: Parting, row: TraceRow
+) -> str:
+    """Say why a traced pass is not named as the cause; empty where it is."""
+    if carried_by(delta) is not None:
+        return why_no_pass(delta, row.level, row.name)
+    if delta.cause not in EARLY_CAUSES or parted.forms_otherwise:
+        return ""
+    base, head = match.base, match.head
+    if base is None or head is None or not strategy_differs(base, head):
+        return ""
     return (
-        PassChange(
-            name=row.name,
-            operations=named,
-            more=more,
-            others=len(operations) - len(named),
-            class_name=row.class_name,
-            printed_for=printed_for,
-        ),
-        "",
+        f"traced: the sides diverge after {row.name}, and the configuration"
+        " differs, too"
     )
 
 
-def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> PassChange:
-    """Return the pass that an experiment names, with the operations that differ after it, or the dispatches."""
-    row = apart.row
-    operations = apart.operations
+def _formed_by(
+    parted: Parting, proof: ProgramPassProof, printed_for: str
+) -> PassChange:
+    """Return the pass that an experiment names.
+
+    With the operations that differ after it, or the dispatches.
+    """
+    row = parted.row
+    operations = parted.operations
     if row is None:
         formed = [
-            row for row in apart.rows if row.level == PROGRAM and REGION in row.apart
+            row for row in parted.rows if row.level == PROGRAM and REGION in row.apart
         ]
         operations = {REGION: formed[-1].apart[REGION]} if formed else {}
     named = dict(islice(operations.items(), PASS_OPERATIONS))
@@ -282,83 +289,101 @@ def _formed_by(apart: Parting, proof: ProgramPassProof, printed_for: str) -> Pas
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
-    """The smallest differing piece: of the IR where that differs, else of the configuration."""
-    left, right = story.sources(match)
-    pair = (left.source if left else None, right.source if right else None)
-    if one := (
-        right if cause == "dedup-lost" else left if cause == "dedup-won" else None
-    ):
-        sources = (
-            (story.compared.base.source(b), story.compared.head.source(h))
-            for b, h in story.compared.pairs
-        )
-        siblings = (
-            (b, h)
-            for b, h in sources
-            if b and h and b.structure == h.structure == one.structure
-        )
-        if sibling := next(
-            siblings, None
-        ):  # two of head that were one on base, or of base that are one on head
-            pair = (
-                (sibling[1].source, one.source)
-                if cause == "dedup-lost"
-                else (one.source, sibling[0].source)
-            )
+    """Return the smallest differing piece.
+
+    Of the IR where that differs, else of the configuration.
+    """
+    base_source, head_source = story.sources(match)
+    pair = (_digest(base_source), _digest(head_source))
+    # two of head that were one on base, or of base that are one on head
+    if cause == "dedup-lost" and head_source:
+        sibling = _folded_pair(story.compared, head_source)
+        if sibling:
+            pair = (sibling[1].source, head_source.source)
+    elif cause == "dedup-won" and base_source:
+        sibling = _folded_pair(story.compared, base_source)
+        if sibling:
+            pair = (base_source.source, sibling[0].source)
     if pair[0] != pair[1]:
         return source_diff(*pair, story.texts)
-    base, head = (row.strategy if row else None for row in (match.base, match.head))
-    return () if base is None or head is None else strategy_diff(base, head)
+    if match.base is None or match.head is None:
+        return ()
+    if match.base.strategy is None or match.head.strategy is None:
+        return ()
+    return strategy_diff(match.base.strategy, match.head.strategy)
+
+
+def _folded_pair(compared: Compared, folded: Source) -> tuple[Source, Source] | None:
+    """Return the sources of the first pair of dispatches with the structure of a source."""
+    for base, head in compared.pairs:
+        base_source = compared.base.source(base)
+        head_source = compared.head.source(head)
+        if base_source is None or head_source is None:
+            continue
+        if base_source.structure == head_source.structure == folded.structure:
+            return base_source, head_source
+    return None
 
 
 def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) -> str:
-    """What differs, or why that is not known; of one that a side alone has its cause says all."""
-    base, head, compared, cause = match.base, match.head, story.compared, delta.cause
-    if cause == "packaging":
+    """Say what differs, or why that is not known.
+
+    Of a dispatch that a side alone has, its cause says all.
+    """
+    base, head = match.base, match.head
+    compared = story.compared
+    if delta.cause == "packaging":
         return SAME_CODE
-    if cause == "input" and is_opaque(compared.head):
+    if delta.cause == "input" and is_opaque(compared.head):
         return SOURCE_CHANGED if compared.same_model else ""
-    if cause and (base is None or head is None):
-        return ""
-    if base and head and cause == "strategy":
-        return (
-            ""
-            if base.strategy is None or head.strategy is None
-            else strategy_note(base.strategy, head.strategy)
-        )
-    if base and head and cause == "codegen":
+    if base is None or head is None:
+        return "" if delta.cause else _note_without_source(match, story)
+    if delta.cause == "strategy":
+        if base.strategy is None or head.strategy is None:
+            return ""
+        return strategy_note(base.strategy, head.strategy)
+    if delta.cause == "codegen":
         return _coded(delta, compared, traced)
-    left, right = story.sources(match)
-    if (
-        base is None
-        or head is None
-        or left is None
-        or right is None
-        or left.source != right.source
-    ):
-        if cause:
+    base_source, head_source = story.sources(match)
+    has_other_source = _digest(base_source) != _digest(head_source)
+    if base_source is None or has_other_source:
+        if delta.cause:
             return _FORMED.get(match.passed, "")
-        if story.cause.cause is None:
-            return story.cause.why
-        return _made_late(match, compared) or "its IR was not read on both sides"
-    counts = ["?" if row.sites is None else str(row.sites) for row in (base, head)]
-    sites = (
-        "" if base.sites == head.sites else f"{counts[0]} → {counts[1]} dispatch sites"
-    )
-    if cause:
+        return _note_without_source(match, story)
+    sites = _sites_words(base, head)
+    if delta.cause:
         return sites or _coded(delta, compared, traced)
+    return _note_without_cause(base, head, sites)
+
+
+def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
+    """Say what is known of a dispatch whose IR is the same on both sides."""
     differs = code_differs(base, head)
-    return (
-        "its code could not be compared"
-        if differs is None
-        else unconfigured(base, head)
-        if differs
-        else sites
-    )
+    if differs is None:
+        return "its code could not be compared"
+    return unconfigured(base, head) if differs else sites
+
+
+def _note_without_source(match: Match, story: _Story) -> str:
+    """Say why there is no cause where the IR of a dispatch is not the same."""
+    if story.cause.cause is None:
+        return story.cause.why
+    late = _made_late(match, story.compared)
+    return late or "its IR was not read on both sides"
+
+
+def _sites_words(base: Dispatch, head: Dispatch) -> str:
+    """Return `2 → 3 dispatch sites`; empty where both have as many."""
+    if base.sites == head.sites:
+        return ""
+    before, after = ("?" if row.sites is None else row.sites for row in (base, head))
+    return f"{before} → {after} dispatch sites"
 
 
 def _made_late(match: Match, compared: Compared) -> str:
-    """Say that the compiler made a dispatch after it formed all others; empty where it did not.
+    """Say that the compiler made a dispatch after it formed all others.
+
+    Empty where it did not.
 
     The phase that has the formed dispatches does not have this one. Data tiling makes
     such ones, which encode tensors.
@@ -367,40 +392,41 @@ def _made_late(match: Match, compared: Compared) -> str:
     rows = [(side, row) for side, row in sides if row is not None]
     if not any(side.is_late(row) for side, row in rows):
         return ""
-    is_encoding = all(row.kind == "encode" for _, row in rows)
-    made = (
-        "it changes the encoding of a tensor"
-        if is_encoding
-        else "the compiler makes it after it forms dispatches"
-    )
+    description = "the compiler makes it after it forms dispatches"
+    if all(row.kind == "encode" for _, row in rows):
+        description = "it changes the encoding of a tensor"
     if match.base is None:
-        return f"{made}, and only head has it"
+        return f"{description}, and only head has it"
     if match.head is None:
-        return f"{made}, and only base has it"
-    return f"{made}, and its IR is not compared"
+        return f"{description}, and only base has it"
+    return f"{description}, and its IR is not compared"
 
 
 def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
     base, head = delta.base, delta.head
     if base is None or head is None:
         return ""
-    same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
-    words = f"the same {same}, different code"
     if strategy_differs(base, head):
-        words = "different code, and a different configuration that does not make it"
+        note = "different code, and a different configuration that does not make it"
+    else:
+        note = f"the same {_same_part(compared)}, different code"
     if rebound(compared, base, head):
-        return f"{words}, {REBOUND}"
+        return f"{note}, {REBOUND}"
     carried = carried_words(delta)
     if carried:
-        words = f"{words}; {carried}"
+        note = f"{note}; {carried}"
     passed, untraced = traced
-    if passed is not None:
-        joint = ";" if carried else ":"
-        return (
-            f"{words}{joint} {passed.name}:"
-            f" {operation_words(passed.operations, _NAMED, passed.others) or OTHER_TYPES}"
-        )
-    return f"{words}; {untraced}" if untraced else words
+    if passed is None:
+        return f"{note}; {untraced}" if untraced else note
+    joint = ";" if carried else ":"
+    operations = operation_words(passed.operations, _NAMED, passed.others)
+    return f"{note}{joint} {passed.name}: {operations or OTHER_TYPES}"
+
+
+def _same_part(compared: Compared) -> str:
+    if is_opaque(compared.head):
+        return opaque_source(compared)
+    return "configuration"
 
 
 def explanations(
@@ -410,7 +436,7 @@ def explanations(
     sections: Sections = (),
     texts: Texts = no_texts,
 ) -> dict[CellKey, Explanation]:
-    """Why the cells changed that both sides measured.
+    """Say why the cells changed that both sides measured.
 
     Of a cell that fails the compiler's own words say all.
 
@@ -420,40 +446,42 @@ def explanations(
     one_compiler = base.compiler.digest == head.compiler.digest
     result = {}
     for delta in deltas:
-        left, right, same_model = delta.base, delta.head, delta.key.model in same
-        if left is not None and right is not None:
-            same_model &= left.inputs == right.inputs
-        if left is None or right is None or not (left.measured and right.measured):
+        base_cell, head_cell = delta.base, delta.head
+        if base_cell is None or head_cell is None:
+            continue
+        if not base_cell.measured or not head_cell.measured:
             continue
         if delta.state in ("same", "unmeasured") or not delta.explainable:
             continue
-        names = naming(left, right, sections)
-        same_command = one_compiler and left.command == right.command
-        places = [where(cell.program, names) for cell in (left, right)]
+        same_inputs = base_cell.inputs == head_cell.inputs
+        same_model = delta.key.model in same and same_inputs
+        names = naming(base_cell, head_cell, sections)
+        same_command = one_compiler and base_cell.command == head_cell.command
+        places = [where(cell.program, names) for cell in (base_cell, head_cell)]
         explanation = explain(
-            left,
-            head=right,
+            base_cell,
+            head=head_cell,
             same_model=same_model,
             same_command=same_command,
             texts=texts,
             components=places,
             base_compiler=base.compiler.digest,
         )
-        moved, tree = components(left, right, names)
+        moved, tree = components(base_cell, head_cell, names)
         explanation = replace(
             explanation, components=moved, tree=tree, first_compiles=delta.unstable
         )
         result[delta.key] = headlined(
             explanation,
-            base=left,
-            head=right,
+            base=base_cell,
+            head=head_cell,
             only_model=not same_model and same_command,
         )
     return result
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
-    """Models of which the text, or a file that a build reads beside it, differs between the sides."""
+    """Return the models whose text, or a file read beside it, differs between the sides."""
     names = {*base.models, *head.models}
     edited = {name for name in names if base.models.get(name) != head.models.get(name)}
     return frozenset(edited | changed_inputs(base, head))
@@ -468,24 +496,18 @@ _COUNTED = {
     "strategy": "the same source and a different configuration",
     "codegen": "the same configuration and different code",
 }
-"""What is there for each of the dispatches of a cause; the others are causes of parts that are no dispatch's code."""
+"""What is there for each of the dispatches of a cause.
 
-
-def _keeps_region(delta: DispatchDelta) -> bool:
-    """Return True for a dispatch that both sides have at as many sites: only its IR is known to differ."""
-    return (
-        delta.base is not None
-        and delta.head is not None
-        and delta.base.sites == delta.head.sites
-    )
+The others are causes of parts that are no dispatch's code.
+"""
 
 
 def headlined(
     explanation: Explanation, base: Cell, head: Cell, only_model: bool = False
 ) -> Explanation:
-    """The explanation with its waterfall, the change of the artifact by cause to the byte.
+    """Return the explanation with its waterfall, and the cause that this gives.
 
-    And the cause that it gives.
+    The waterfall is the change of the artifact by cause, to the byte.
 
     Code counts under the cause of its dispatch, what else is in executables as
     `container`, the program around them as `host`, and what the artifact adds of its
@@ -497,8 +519,8 @@ def headlined(
     `only_model`: nothing but the model's text differs between the sides: what is no
     code is its consequence.
     """
-    left, right = base.value("artifact_bytes"), head.value("artifact_bytes")
-    if left is None or right is None:
+    base_bytes, head_bytes = base.value("artifact_bytes"), head.value("artifact_bytes")
+    if base_bytes is None or head_bytes is None:
         return explanation
     dispatches = explanation.dispatches
     amounts: Counter[str] = Counter()
@@ -508,7 +530,7 @@ def headlined(
         base,
         head=head,
         explanation=explanation,
-        net_bytes=right - left,
+        net_bytes=head_bytes - base_bytes,
         code_bytes=amounts.total(),
     )
     if only_model:
@@ -519,55 +541,64 @@ def headlined(
     fallen = replace(explanation, waterfall=falls, parts=parts)
     if not falls:
         return fallen
-    # Of equal causes the earlier phase counts. No cause is named where as much is not
-    # known.
-    cause, *others = sorted(
-        falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN)
-    )
-    shown = [
-        f"{CAUSE_WORDS.get(one, one.replace('-', ' '))} {_signed(falls[one])}"
-        for one in (cause, *others[:1])
+    cause, why = _headline(fallen, explanation)
+    return replace(fallen, cause=cause, why=why)
+
+
+def _headline(fallen: Explanation, explanation: Explanation) -> tuple[str | None, str]:
+    """Return the cause of a cell, and why.
+
+    Of equal causes the earlier phase counts. No cause is named where as much is not
+    known.
+
+    Args:
+        fallen: the explanation with its waterfall, which is not empty.
+        explanation: the same with the cause of the first phase that differs.
+    """
+    falls = fallen.waterfall
+    ranked = sorted(falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN))
+    cause = ranked[0]
+    largest = [
+        f"{CAUSE_WORDS.get(name, name.replace('-', ' '))} {_signed(falls[name])}"
+        for name in ranked[:2]
     ]
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
-        return replace(
-            fallen,
-            cause=MIXED,
-            why=f"no cause has half of the change: {', '.join(shown)}",
-        )
+        return MIXED, f"no cause has half of the change: {', '.join(largest)}"
     if cause == UNKNOWN:
-        why = (
-            explanation.why
-            if explanation.cause is None
-            else f"{shown[0]} could not be separated"
-        )
-        return replace(fallen, cause=None, why=why)
-    if cause in _COUNTED:
-        every = (
-            len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
-        )
-        own_dispatches = [
-            dispatch for dispatch in dispatches if dispatch.cause == cause
-        ]
-        what = _COUNTED[cause]
-        if cause == "fusion" and all(
-            _keeps_region(dispatch) for dispatch in own_dispatches
-        ):
-            what = "other IR in a region of the same kind"
-        if cause == "codegen" and any(map(configured_differently, own_dispatches)):
-            what = "different code that the configuration does not make"
-        words = f"{dispatches_have(len(own_dispatches), every)} {what}"
-        return replace(
-            fallen,
-            cause=cause,
-            why=explanation.why if cause == explanation.cause else words,
-        )
-    own = [
+        if explanation.cause is None:
+            return None, explanation.why
+        return None, f"{largest[0]} could not be separated"
+    if cause not in _COUNTED:
+        return cause, _parts_of(cause, fallen.parts)
+    if cause == explanation.cause:
+        return cause, explanation.why
+    return cause, _counted_words(cause, fallen)
+
+
+def _counted_words(cause: str, explanation: Explanation) -> str:
+    """Return `2 of 3 dispatches have the same configuration and different code`."""
+    dispatches = explanation.dispatches
+    total = len(dispatches) + (explanation.unchanged or 0) + (explanation.rebased or 0)
+    of_cause = [dispatch for dispatch in dispatches if dispatch.cause == cause]
+    difference = _COUNTED[cause]
+    if cause == "fusion" and all(map(keeps_region, of_cause)):
+        difference = "other IR in a region of the same kind"
+    if cause == "codegen" and any(map(configured_differently, of_cause)):
+        difference = "different code that the configuration does not make"
+    return f"{dispatches_have(len(of_cause), total)} {difference}"
+
+
+def _parts_of(cause: str, parts: Sequence[PartDelta]) -> str:
+    """Return the largest parts of a cause with their changes, and how many more it has."""
+    texts = [
         f"{part.what} {_signed(part.change_bytes)}"
         for part in parts
         if part.cause == cause
     ]
-    more = f", and {len(own) - _NAMED_PARTS} more" if len(own) > _NAMED_PARTS else ""
-    return replace(fallen, cause=cause, why=", ".join(own[:_NAMED_PARTS]) + more)
+    named = ", ".join(texts[:_NAMED_PARTS])
+    if len(texts) <= _NAMED_PARTS:
+        return named
+    return f"{named}, and {len(texts) - _NAMED_PARTS} more"
 
 
 def _signed(size_bytes: int) -> str:
@@ -585,59 +616,69 @@ _UNKNOWN_CODE = "code of dispatches whose size is unknown"
 def _rest(
     base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int
 ) -> tuple[PartDelta, ...]:
-    """What no dispatch's code explains, largest change first.
+    """Return what no dispatch's code explains, largest change first.
 
-    With that (`code_bytes`) the artifact's (`net_bytes`).
+    With the change of that code (`code_bytes`) it sums to the artifact's (`net_bytes`).
     """
-    changes = Counter(
-        head.parts if base.parts else {}
-    )  # of artifacts whose parts are not known on a side, of none
+    # of artifacts whose parts are not known on a side, of none
+    changes = Counter(head.parts if base.parts else {})
     changes.subtract(base.parts if head.parts else {})
     parts = list[PartDelta]()
-    if (
-        changes
-    ):  # the text of executables beyond the code of the dispatches that changed
-        taken = 0  # of executables that a side alone has, what is not their dispatches' code
-        for dispatch in explanation.dispatches:
-            if (dispatch.base is None) != (dispatch.head is None) and (
-                row := dispatch.head or dispatch.base
-            ):
-                taken += ((whole_bytes(row) or 0) - (row.code_bytes or 0)) * (
-                    1 if dispatch.head else -1
-                )
-        text = (
-            sum(size for part, size in changes.items() if part in CODE)
-            - code_bytes
-            + taken
-        )
-        if any(not cell.dispatches and unnamed_bytes(cell) for cell in (base, head)):
-            parts.append(PartDelta(UNKNOWN, _UNNAMED_CODE, text))
-        elif all(
-            row.code_bytes is not None
-            for cell in (base, head)
-            for row in cell.dispatches
-        ):
-            renamed_bytes = explanation.renamed_bytes + sum(
-                named_bytes(dispatch.base, dispatch.head)
-                for dispatch in explanation.dispatches
-            )
-            parts.append(PartDelta("container", OUTSIDE, text - renamed_bytes))
-            parts.append(PartDelta("container", RENAMED, renamed_bytes))
-        else:
-            parts.append(PartDelta(UNKNOWN, _UNKNOWN_CODE, text))
-        parts.append(PartDelta("container", TAKEN, -taken))
+    if changes:
+        text_bytes = sum(size for part, size in changes.items() if part in CODE)
+        parts += _text_parts(base, head, explanation, text_bytes - code_bytes)
     parts += [
         PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
         for part, size in changes.items()
         if part not in CODE
     ]
-    rest = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
+    unseparated = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
     parts.append(
-        PartDelta(UNKNOWN, "parts of the artifact that could not be separated", rest)
-    )
-    return tuple(
-        sorted(
-            (p for p in parts if p.change_bytes),
-            key=lambda p: (-abs(p.change_bytes), p.what),
+        PartDelta(
+            UNKNOWN, "parts of the artifact that could not be separated", unseparated
         )
     )
+    changed = [part for part in parts if part.change_bytes]
+    return tuple(sorted(changed, key=lambda part: (-abs(part.change_bytes), part.what)))
+
+
+def _text_parts(
+    base: Cell, head: Cell, explanation: Explanation, text_bytes: int
+) -> list[PartDelta]:
+    """Divide the text of executables beyond the code of the dispatches that changed.
+
+    Args:
+        text_bytes: how much more of that text head has.
+    """
+    taken_bytes = sum(map(_bytes_around, explanation.dispatches))
+    outside_bytes = text_bytes + taken_bytes
+    taken_part = PartDelta("container", TAKEN, -taken_bytes)
+    if any(not cell.dispatches and unnamed_bytes(cell) for cell in (base, head)):
+        return [PartDelta(UNKNOWN, _UNNAMED_CODE, outside_bytes), taken_part]
+    rows = (*base.dispatches, *head.dispatches)
+    if any(row.code_bytes is None for row in rows):
+        return [PartDelta(UNKNOWN, _UNKNOWN_CODE, outside_bytes), taken_part]
+    renamed_bytes = explanation.renamed_bytes
+    for dispatch in explanation.dispatches:
+        renamed_bytes += named_bytes(dispatch.base, dispatch.head)
+    return [
+        PartDelta("container", OUTSIDE, outside_bytes - renamed_bytes),
+        PartDelta("container", RENAMED, renamed_bytes),
+        taken_part,
+    ]
+
+
+def _bytes_around(delta: DispatchDelta) -> int:
+    """Return what the executable of a dispatch has beside its code.
+
+    Where one side has it.
+
+    Signed: what only base has counts as gone. 0 where both sides have the dispatch.
+    """
+    if delta.base is not None and delta.head is not None:
+        return 0
+    row = delta.head or delta.base
+    if row is None:
+        return 0
+    around_bytes = (whole_bytes(row) or 0) - (row.code_bytes or 0)
+    return around_bytes if delta.head else -around_bytes

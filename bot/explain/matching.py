@@ -1,4 +1,6 @@
-"""The matching of two sides' entry points: passes from strict to loose, each one key function with its reason.
+"""Match the entry points of two sides, in passes from strict to loose.
+
+Each pass is one key function with its reason.
 
 Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of
 all that follow it.
@@ -37,11 +39,11 @@ class IndexedCell:
     program: Program | None = None  # the cell's, where both sides have one
 
     def source(self, dispatch: Dispatch) -> Source | None:
-        """What is known of the entry point's IR."""
+        """Return what is known of the entry point's IR."""
         return self.sources.get(dispatch.executable)
 
     def is_late(self, dispatch: Dispatch) -> bool:
-        """Return True for an entry point that the compiler made after the phase whose IR is known."""
+        """Return True for an entry point that was made after the phase whose IR is known."""
         return bool(self.sources) and dispatch.executable not in self.sources
 
     def component(self, dispatch: Dispatch) -> str | None:
@@ -72,16 +74,25 @@ _OTHERS = [
 numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter(
     "code_bytes", *_MEMORY, *_OTHERS
 )
-"""All that was measured of an entry point but its sites: its code first, then memory, registers and spills."""
+"""All that was measured of an entry point but its sites.
+
+Its code first, then memory, registers and spills.
+"""
 
 
 def describe(dispatch: Dispatch) -> str:
-    """What the compiler calls the work, without the ordinal: `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`."""
+    """Return what the compiler calls the work, without the ordinal.
+
+    `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`.
+    """
     return _ORDINAL.sub("", dispatch.name) or dispatch.name
 
 
 def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
-    """The digest is of the code up to names, so that its size, which may be of a longer name, says no more."""
+    """Return the code's digest, which is up to names, with the kind and the source.
+
+    So that its size, which may be of a longer name, says no more.
+    """
     if row.code is None or row.code_bytes is None:
         return None
     source = side.sources.get(row.executable)
@@ -89,7 +100,10 @@ def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
 
 
 def is_opaque(side: IndexedCell) -> bool:
-    """True where nothing but the program's own text is known before there is code: of a compiler that is a command."""
+    """Return whether nothing but the program's own text is known before there is code.
+
+    Of a compiler that is a command.
+    """
     return (
         side.program is not None
         and not side.program.sources
@@ -108,12 +122,14 @@ PASSES: Mapping[str, Key] = {
     "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
     "same-source": (
-        lambda side, row: (one := side.sources.get(row.executable)) and one.source
+        lambda side, row: (source := side.sources.get(row.executable)) and source.source
     ),
     # the same region, of the same layer if there is one, with different constants,
     # shapes or offsets
     "same-structure": (
-        lambda side, row: (one := side.sources.get(row.executable)) and one.structure
+        lambda side, row: (
+            (source := side.sources.get(row.executable)) and source.structure
+        )
     ),
     # the layer's only work of this kind, formed differently
     "same-kind-and-component": lambda side, row: (
@@ -125,7 +141,10 @@ PASSES: Mapping[str, Key] = {
     # mangled name
     _STEM: lambda side, row: row.kind if is_opaque(side) else None,
 }
-"""Each step of the matching, from strict to loose: entry points of equal key are pairs; a key of None abstains."""
+"""Each step of the matching, from strict to loose: entry points of equal key are pairs.
+
+A key of None abstains.
+"""
 
 
 # Among entry points of one key those of one place belong together, before the program's
@@ -149,57 +168,67 @@ def _components(program: Program) -> dict[str, str]:
 
 @per_object
 def sources_of(program: Program) -> dict[str, Source]:
-    """Executable → digests of its IR."""
+    """Return executable → digests of its IR."""
     return {source.executable: source for source in program.sources}
 
 
 def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
-    """Both sides, with what is known of both: half the facts would keep equal things apart."""
-    left, right = base.program, head.program
-    if left is None or right is None:
+    """Return both sides, with what is known of both.
+
+    Half the facts would keep equal things apart.
+    """
+    base_program, head_program = base.program, head.program
+    if base_program is None or head_program is None:
         return IndexedCell(base), IndexedCell(head)
     return (
         IndexedCell(
             cell=base,
-            sources=sources_of(left),
-            components=_components(left),
-            program=left,
+            sources=sources_of(base_program),
+            components=_components(base_program),
+            program=base_program,
         ),
         IndexedCell(
             cell=head,
-            sources=sources_of(right),
-            components=_components(right),
-            program=right,
+            sources=sources_of(head_program),
+            components=_components(head_program),
+            program=head_program,
         ),
     )
 
 
 def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
-    """Pair the entry points of two measured cells; each of them is in exactly one match.
+    """Pair the entry points of two measured cells.
+
+    Each of them is in exactly one match.
 
     In the head's order, then what is removed in the base's.
     """
-    rows, others = base.cell.dispatches, head.cell.dispatches
+    base_dispatches, head_dispatches = base.cell.dispatches, head.cell.dispatches
     partners: dict[int, tuple[int, str]] = {}
-    left, right = list(range(len(rows))), list(range(len(others)))
+    base_rows, head_rows = (
+        list(range(len(base_dispatches))),
+        list(range(len(head_dispatches))),
+    )
     for name, key in PASSES.items():
-        if not left or not right:
+        if not base_rows or not head_rows:
             break
         if name == _STEM:
-            pairs = list(_alike(key, (base, left), (head, right)))
+            pairs = list(_similar_pairs(key, (base, base_rows), (head, head_rows)))
         else:
-            pairs = list(_pairs((key, *_TIE_BREAKS), (base, left), (head, right)))
+            pairs = list(
+                _pairs((key, *_TIE_BREAKS), (base, base_rows), (head, head_rows))
+            )
         partners.update((b, (a, name)) for a, b in pairs)
-        left, right = _unpaired(pairs, left, right)
+        base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
     paired = [
         (
-            Match(rows[partners[b][0]], row, partners[b][1])
+            Match(base_dispatches[partners[b][0]], row, partners[b][1])
             if b in partners
             else Match(None, row, ADDED)
         )
-        for b, row in enumerate(others)
+        for b, row in enumerate(head_dispatches)
     ]
-    return (*paired, *(Match(rows[a], None, REMOVED) for a in left))
+    return (*paired, *(Match(base_dispatches[a], None, REMOVED) for a in base_rows))
 
 
 def _pairs(
@@ -212,75 +241,94 @@ def _pairs(
     Where several share one, the finer keys are asked in turn.
     """
     key, *finer = keys
-    others = _grouped(key, *head)
-    for value, left in _grouped(key, *base).items():
-        right = others.get(value)
-        if right is None:
+    head_groups = _grouped(key, *head)
+    for value, base_rows in _grouped(key, *base).items():
+        head_rows = head_groups.get(value)
+        if head_rows is None:
             continue
-        if len(left) == len(right) == 1 or not finer:
-            yield from zip(left, right)  # noqa: B905 - the longer side's rest is for a later pass
+        if len(base_rows) == len(head_rows) == 1 or not finer:
+            yield from zip(base_rows, head_rows)  # noqa: B905 - the longer side's rest is for a later pass
             continue
-        for one in finer:
-            if not left or not right:
+        for finer_key in finer:
+            if not base_rows or not head_rows:
                 break
-            pairs = list(_pairs((one,), (base[0], left), (head[0], right)))
+            pairs = list(
+                _pairs((finer_key,), (base[0], base_rows), (head[0], head_rows))
+            )
             yield from pairs
-            left, right = _unpaired(pairs, left, right)
+            base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
 
 
 # pairs of names in one group; a larger group has too many overloads to tell apart
 _MOST_COMPARED = 4_000
 
 
-def _alike(
+def _similar_pairs(
     key: Key, base: tuple[IndexedCell, list[int]], head: tuple[IndexedCell, list[int]]
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of one stem, most similar names first.
 
     Overloads that are equally similar stay unpaired.
     """
-    others = _grouped(key, *head)
-    for value, left in _grouped(key, *base).items():
-        right = others.get(value, [])
-        if len(left) == len(right) == 1:
-            yield left[0], right[0]
-            continue
-        if len(left) * len(right) > _MOST_COMPARED:
-            continue
-        names = {a: base[0].cell.dispatches[a].name for a in left}
-        candidates = {b: head[0].cell.dispatches[b].name for b in right}
+    head_groups = _grouped(key, *head)
+    for value, base_rows in _grouped(key, *base).items():
+        head_rows = head_groups.get(value, [])
+        if len(base_rows) == len(head_rows) == 1:
+            yield base_rows[0], head_rows[0]
+        elif len(base_rows) * len(head_rows) <= _MOST_COMPARED:
+            base_names = {row: base[0].cell.dispatches[row].name for row in base_rows}
+            head_names = {row: head[0].cell.dispatches[row].name for row in head_rows}
+            yield from _most_similar(base_names, head_names)
+
+
+def _most_similar(
+    base_names: Mapping[int, str], head_names: Mapping[int, str]
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of rows, most similar names first.
+
+    Without those that are ambiguous.
+    """
+    likeness = {
+        (a, b): _likeness(base_name, head_name)
+        for a, base_name in base_names.items()
+        for b, head_name in head_names.items()
+    }
+    while likeness:
+        best = max(likeness.values())
+        closest = [pair for pair, value in likeness.items() if value == best]
+        base_counts = Counter(a for a, _ in closest)
+        head_counts = Counter(b for _, b in closest)
+        for a, b in closest:
+            if base_counts[a] == head_counts[b] == 1:
+                yield a, b
         likeness = {
-            (a, b): _likeness(names[a], candidates[b]) for a in left for b in right
+            (a, b): value
+            for (a, b), value in likeness.items()
+            if a not in base_counts and b not in head_counts
         }
-        while likeness:
-            best = max(likeness.values())
-            first = [pair for pair, value in likeness.items() if value == best]
-            times = (
-                Counter(first_of for first_of, _ in first),
-                Counter(second for _, second in first),
-            )
-            yield from ((a, b) for a, b in first if times[0][a] == times[1][b] == 1)
-            gone = {a for a, _ in first}, {b for _, b in first}
-            likeness = {
-                (a, b): value
-                for (a, b), value in likeness.items()
-                if not (a in gone[0] or b in gone[1])
-            }
 
 
 def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
-    """Return how alike two mangled names are: the share of equal characters, then how long they begin alike."""
-    equal = (left == right for left, right in zip(base_name, head_name, strict=False))
+    """Return how similar two mangled names are.
+
+    The share of equal characters, then how long they begin with the same ones.
+    """
+    equal = (
+        base_character == head_character
+        for base_character, head_character in zip(base_name, head_name, strict=False)
+    )
     common = sum(1 for _ in takewhile(bool, equal))
     ratio = SequenceMatcher(None, base_name, head_name, autojunk=False).ratio()
     return ratio, common
 
 
 def _unpaired(
-    pairs: Sequence[tuple[int, int]], left: list[int], right: list[int]
+    pairs: Sequence[tuple[int, int]], base_rows: list[int], head_rows: list[int]
 ) -> tuple[list[int], list[int]]:
-    gone, taken = {a for a, _ in pairs}, {b for _, b in pairs}
-    return [a for a in left if a not in gone], [b for b in right if b not in taken]
+    paired_base, paired_head = {a for a, _ in pairs}, {b for _, b in pairs}
+    return [a for a in base_rows if a not in paired_base], [
+        b for b in head_rows if b not in paired_head
+    ]
 
 
 def _grouped(key: Key, side: IndexedCell, rows: list[int]) -> dict[Hashable, list[int]]:

@@ -1,4 +1,4 @@
-"""What two sides' dispatch sites launch, the first phase in which they differ, and the smallest piece that does."""
+"""Find the first phase in which two sides differ, and the smallest piece that does."""
 
 from __future__ import annotations
 
@@ -49,24 +49,31 @@ class Compared:
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True where the model's text is the same on both sides
     same_command: bool  # True where compiler and flags are
-    # left, right: what their sites launch; nothing where either program is not known or
+    # base_census, head_census: what their sites launch; nothing where either program is
+    # not known or
     # both are the same, as far as their digests tell
-    left: Census
-    right: Census
+    base_census: Census
+    head_census: Census
 
     @property
     def sources_differ(self) -> bool:
-        """True where the sites launch other IR."""
-        return self.left.sources != self.right.sources
+        """Return whether the sites launch other IR."""
+        return self.base_census.sources != self.head_census.sources
 
     def structure_moved(self, structure: str) -> int | None:
         """Executables more on head, of a structure with as many sites on both sides.
 
         None where those differ too.
         """
-        if not 0 < self.left.structures[structure] == self.right.structures[structure]:
+        if (
+            not 0
+            < self.base_census.structures[structure]
+            == self.head_census.structures[structure]
+        ):
             return None
-        return members_of(self.right, structure) - members_of(self.left, structure)
+        return members_of(self.head_census, structure) - members_of(
+            self.base_census, structure
+        )
 
 
 def compare(
@@ -77,11 +84,11 @@ def compare(
     same_command: bool,
 ) -> Compared:
     """Count what both sides launch, once for all questions."""
-    left, right = base.program, head.program
+    base_program, head_program = base.program, head.program
     pairs = [
         (m.base, m.head) for m in matches if m.base is not None and m.head is not None
     ]
-    if left is None or right is None or left == right:
+    if base_program is None or head_program is None or base_program == head_program:
         return Compared(
             base=base,
             head=head,
@@ -89,10 +96,10 @@ def compare(
             pairs=pairs,
             same_model=same_model,
             same_command=same_command,
-            left=_NOTHING,
-            right=_NOTHING,
+            base_census=_NOTHING,
+            head_census=_NOTHING,
         )
-    censuses = _census(base, left), _census(head, right)
+    censuses = _census(base, base_program), _census(head, head_program)
     return Compared(base, head, matches, pairs, same_model, same_command, *censuses)
 
 
@@ -103,7 +110,7 @@ _NOTHING = Census(
 
 def _census(side: IndexedCell, program: Program) -> Census:
     executables = {row.name: row.executable for row in side.cell.dispatches}
-    known = [
+    site_sources = [
         side.sources.get(executables.get(site.entry_point, ""))
         for site in program.sites
     ]
@@ -112,21 +119,23 @@ def _census(side: IndexedCell, program: Program) -> Census:
     for source in program.sources:
         members.setdefault(source.structure, []).append(source.executable)
     return Census(
-        structures=Counter(source.structure for source in known if source),
-        sources=Counter(source.source for source in known if source),
+        structures=Counter(source.structure for source in site_sources if source),
+        sources=Counter(source.source for source in site_sources if source),
         executables={structure: tuple(names) for structure, names in members.items()},
         kinds={source.structure: kind for source, kind in kinds if source},
-        unread=sum(source is None for source in known),
+        unread=sum(source is None for source in site_sources),
     )
 
 
 def members_of(census: Census, structure: str) -> int:
-    """How many executables have this structure."""
+    """Return how many executables have this structure."""
     return len(census.executables.get(structure, ()))
 
 
 def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
-    """What keeps these executables apart: their family's kind and its first line.
+    """Return what keeps these executables apart.
+
+    Their family's kind and its first line.
 
     Empty where no family has two.
     """
@@ -144,15 +153,22 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
 
 
 REBOUND = "but the program binds other buffers"
-"""What is said behind the cause of entry points that have the same IR and other buffers bound to it (`rebound`)."""
+"""The end of the reason where entry points have the same IR and other buffers."""
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
-    """True where the entry points have the same IR, but for what the program binds to it."""
-    left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None or not (left.bound and right.bound):
+    """Return whether the entry points have the same IR, but for what the program binds to it."""
+    base_source, head_source = compared.base.source(base), compared.head.source(head)
+    if (
+        base_source is None
+        or head_source is None
+        or not (base_source.bound and head_source.bound)
+    ):
         return False
-    return left.source == right.source and left.bound != right.bound
+    return (
+        base_source.source == head_source.source
+        and base_source.bound != head_source.bound
+    )
 
 
 # Whether two entry points have the same code and configuration, and what of their sizes
@@ -164,24 +180,32 @@ def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
 
 
 def same_numbers(base: Dispatch, head: Dispatch) -> bool:
-    """Whether all that was measured of both but their sites is the same.
+    """Return whether all that was measured of both but their sites is the same.
 
     Of the same code the size does not count.
 
     Registers and spills that one side did not measure are not compared: older snapshots
     lack some of them.
     """
-    (left_bytes, *left), (right_bytes, *right) = numbers(base), numbers(head)
-    for at, (one, other) in enumerate(zip(left, right, strict=True)):
-        is_missing = one is None or other is None
-        if one != other and not (is_missing and at >= MEMORY_NUMBERS):
+    (base_bytes, *base_numbers), (head_bytes, *head_numbers) = (
+        numbers(base),
+        numbers(head),
+    )
+    for place, (base_number, head_number) in enumerate(
+        zip(base_numbers, head_numbers, strict=True)
+    ):
+        is_missing = base_number is None or head_number is None
+        if base_number != head_number and not (is_missing and place >= MEMORY_NUMBERS):
             return False
-    sized = left_bytes is not None and right_bytes is not None
-    return left_bytes == right_bytes or (sized and code_differs(base, head) is False)
+    sized = base_bytes is not None and head_bytes is not None
+    return base_bytes == head_bytes or (sized and code_differs(base, head) is False)
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Whether the configuration differs; None where it was not read on a side."""
+    """Return whether the configuration differs.
+
+    None where it was not read on a side.
+    """
     if base.strategy is None or head.strategy is None:
         return None
     return not same_configuration(base.strategy, head.strategy)
@@ -225,7 +249,10 @@ class Cause:
 
 
 def cause_of(compared: Compared) -> Cause:
-    """The first phase in which two measured cells differ: the questions in the compiler's order until one answers."""
+    """Return the first phase in which two measured cells differ.
+
+    The questions in the compiler's order until one answers.
+    """
     answers = (question(compared) for question in QUESTIONS)
     return next(
         filter(None, answers),
@@ -234,12 +261,10 @@ def cause_of(compared: Compared) -> Cause:
 
 
 def _equal_artifacts(compared: Compared) -> Cause | None:
-    left, right = compared.base.cell.artifact_digest, compared.head.cell.artifact_digest
-    return (
-        Cause(None, None, "both artifacts are the same bytes")
-        if left is not None and left == right
-        else None
-    )
+    base_digest = compared.base.cell.artifact_digest
+    if base_digest is None or base_digest != compared.head.cell.artifact_digest:
+        return None
+    return Cause(None, None, "both artifacts are the same bytes")
 
 
 def _unread(compared: Compared) -> Cause | None:
@@ -259,21 +284,24 @@ def _unread(compared: Compared) -> Cause | None:
     return None
 
 
-def _reason(cell: Cell, what: str) -> str:
-    reason = cell.reasons.get(what)
+def _reason(cell: Cell, field: str) -> str:
+    reason = cell.reasons.get(field)
     return f": {reason}" if reason else ""
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
-    programs = (compared.base.program, compared.head.program)
-    left, right = (
-        program.phases.get(phase) if program else None for program in programs
-    )
-    return None if left is None or right is None else left != right
+    """Return whether a phase's IR differs; None where a side does not have it."""
+    if compared.base.program is None or compared.head.program is None:
+        return None
+    base_digest = compared.base.program.phases.get(phase)
+    head_digest = compared.head.program.phases.get(phase)
+    if base_digest is None or head_digest is None:
+        return None
+    return base_digest != head_digest
 
 
 def _input(compared: Compared) -> Cause | None:
-    """The cause `input`.
+    """Return the cause `input`.
 
     None where one text gave programs that differ, and that later phases made equal
     again.
@@ -311,7 +339,10 @@ def _other_files(compared: Compared) -> Cause | None:
 
 
 def _uncounted(compared: Compared) -> Cause | None:
-    for name, census in (("base", compared.left), ("head", compared.right)):
+    for name, census in (
+        ("base", compared.base_census),
+        ("head", compared.head_census),
+    ):
         if census.unread:
             return Cause(
                 None,
@@ -323,29 +354,34 @@ def _uncounted(compared: Compared) -> Cause | None:
 
 
 def _early(compared: Compared, otherwise: str) -> str | None:
-    """The phase of a difference that is at the latest in `otherwise`.
+    """Return the phase of a difference that is at the latest in `otherwise`.
 
     None where it cannot be told.
     """
     early = _phase_differs(compared, "global-optimization")
-    return None if early is None else "global-optimization" if early else otherwise
+    if early is None:
+        return None
+    return "global-optimization" if early else otherwise
 
 
 def _fusion(compared: Compared) -> Cause | None:
-    left, right = compared.left, compared.right
-    if left.structures == right.structures:
+    base_sites, head_sites = compared.base_census, compared.head_census
+    if base_sites.structures == head_sites.structures:
         return None
-    gone, come = left.structures - right.structures, right.structures - left.structures
-    sites = (
-        f"{gone.total()} of {left.structures.total()}"
-        f" {noun_of(left.structures.total(), 'dispatch site')}"
+    gone, come = (
+        base_sites.structures - head_sites.structures,
+        head_sites.structures - base_sites.structures,
     )
-    why = f"regions are formed differently: {sites} became {come.total()}"
-    if _by_kind(left, gone) == _by_kind(
-        right, come
+    sites = (
+        f"{gone.total()} of {base_sites.structures.total()}"
+        f" {noun_of(base_sites.structures.total(), 'dispatch site')}"
+    )
+    reason = f"regions are formed differently: {sites} became {come.total()}"
+    if _by_kind(base_sites, gone) == _by_kind(
+        head_sites, come
     ):  # nobody knows of regions formed differently: of other IR only
-        why = f"other IR at {sites}, in the same number of regions of the same kinds"
-    return Cause("fusion", _early(compared, "dispatch-creation"), why)
+        reason = f"other IR at {sites}, in the same number of regions of the same kinds"
+    return Cause("fusion", _early(compared, "dispatch-creation"), reason)
 
 
 def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
@@ -356,31 +392,41 @@ def _by_kind(census: Census, sites: Counter[str]) -> Counter[str]:
 
 
 def _dedup(compared: Compared) -> Cause | None:
-    left, right = compared.left, compared.right
-    changes = {s: members_of(right, s) - members_of(left, s) for s in left.structures}
-    if not sum(
-        changes.values()
-    ):  # what is folded more makes up for what is folded less: neither lost nor won
+    base_census, head_census = compared.base_census, compared.head_census
+    changes = {
+        structure: members_of(head_census, structure)
+        - members_of(base_census, structure)
+        for structure in base_census.structures
+    }
+    total = sum(changes.values())
+    # what is folded more makes up for what is folded less: neither lost nor won
+    if not total:
         return None
-    lost = sum(changes.values()) > 0
-    most = max(changes, key=lambda s: changes[s] if lost else -changes[s])
-    apart = keeps_apart(
-        (compared.head if lost else compared.base).cell,
-        (right if lost else left).executables[most],
+    moved = [structure for structure, change in changes.items() if change]
+    before = sum(members_of(base_census, structure) for structure in moved)
+    after = sum(members_of(head_census, structure) for structure in moved)
+    reason = f"the same regions are folded into {before} → {after} executables"
+    if total > 0:
+        most_changed = max(changes, key=lambda structure: changes[structure])
+        kept_apart_by = keeps_apart(
+            compared.head.cell, head_census.executables[most_changed]
+        )
+        if kept_apart_by:
+            reason = f"{reason}; kept apart by {kept_apart_by}"
+        return Cause("dedup-lost", "deduplication", reason)
+    most_changed = min(changes, key=lambda structure: changes[structure])
+    kept_apart_by = keeps_apart(
+        compared.base.cell, base_census.executables[most_changed]
     )
-    moved = [s for s, change in changes.items() if change]
-    before, after = (
-        sum(members_of(census, s) for s in moved) for census in (left, right)
-    )
-    why = f"the same regions are folded into {before} → {after} executables"
-    by = f"; {'kept' if lost else 'were kept'} apart by {apart}" if apart else ""
-    return Cause("dedup-lost" if lost else "dedup-won", "deduplication", why + by)
+    if kept_apart_by:
+        reason = f"{reason}; were kept apart by {kept_apart_by}"
+    return Cause("dedup-won", "deduplication", reason)
 
 
-def dispatches_have(count: int, every: int) -> str:
+def dispatches_have(count: int, total: int) -> str:
     """`1 of 1 dispatch has`, `2 of 3 dispatches have`."""
     return (
-        f"{count} of {every} {noun_of(every, 'dispatch')}"
+        f"{count} of {total} {noun_of(total, 'dispatch')}"
         f" {'has' if count == 1 else 'have'}"
     )
 
@@ -388,19 +434,19 @@ def dispatches_have(count: int, every: int) -> str:
 def _sources(compared: Compared) -> Cause | None:
     if not compared.sources_differ:
         return None
-    why = "the same regions with different constants, shapes or offsets"
-    return Cause("fusion", _early(compared, "executable-source"), why)
+    reason = "the same regions with different constants, shapes or offsets"
+    return Cause("fusion", _early(compared, "executable-source"), reason)
 
 
 def _configured(
     compared: Compared, pairs: Sequence[tuple[Dispatch, Dispatch]], but: str = ""
 ) -> Cause | None:
     count = sum(strategy_differs(*pair) is True for pair in pairs)
-    why = (
+    reason = (
         f"{dispatches_have(count, len(compared.pairs))} the same source and a different"
         f" configuration{but}"
     )
-    return Cause("strategy", "configuration", why) if count else None
+    return Cause("strategy", "configuration", reason) if count else None
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -413,13 +459,13 @@ def _codegen(compared: Compared) -> Cause | None:
     if not pairs:
         return None
     same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
-    why = (
+    reason = (
         f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and"
         " different code"
     )
     if all(rebound(compared, *pair) for pair in pairs):
-        return Cause("codegen", "executable-source", f"{why}, {REBOUND}")
-    return Cause("codegen", "code", why)
+        return Cause("codegen", "executable-source", f"{reason}, {REBOUND}")
+    return Cause("codegen", "code", reason)
 
 
 NO_NAMES = "its functions have no names, so their code could not be compared"
@@ -441,10 +487,10 @@ def _packaging(compared: Compared) -> Cause | None:
         if not pairs:
             return Cause(None, None, NO_NAMES)
         if base_bytes != head_bytes:
-            why = (
+            reason = (
                 f"text outside of named functions is {base_bytes:,} → {head_bytes:,} B"
             )
-            return Cause("container", "code", why)
+            return Cause("container", "code", reason)
     unknown = sum(code_differs(*pair) is None for pair in pairs)
     if unknown:
         return Cause(
@@ -478,48 +524,34 @@ QUESTIONS: tuple[Question, ...] = (
     lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,
 )
-"""In the compiler's order; each gives the cause, the reason why there is none, or None to go on."""
+"""In the compiler's order.
+
+Each gives the cause, the reason why there is none, or None to go on.
+"""
 
 
 def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
-    """The cause of one match that is not the same on both sides; None where it cannot be known."""
+    """Return the cause of one match that is not the same on both sides.
+
+    None where it cannot be known.
+    """
     base, head = match.base, match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
-    if is_opaque(compared.base) and is_opaque(
-        compared.head
-    ):  # its source is all that is known before its code
-        if source_changed(compared):
-            return "input"
-        is_same = (
-            base
-            and head
-            and code_differs(base, head) is False
-            and same_numbers(base, head)
-        )
-        return "packaging" if is_same else "codegen"
+    if is_opaque(compared.base) and is_opaque(compared.head):
+        return _opaque_cause(match, compared)
     if base is None or head is None:
-        source = (
-            compared.base.source(base)
-            if base
-            else compared.head.source(head)
-            if head
-            else None
-        )
-        return (
-            _regional(compared.structure_moved(source.structure), cell)
-            if source
-            else None
-        )
-    left, right = compared.base.source(base), compared.head.source(head)
-    if left is None or right is None:
+        return _lone_cause(match, compared, cell)
+    base_source = compared.base.source(base)
+    head_source = compared.head.source(head)
+    if base_source is None or head_source is None:
         return None
-    if left.source != right.source:
-        same = left.structure == right.structure
-        return _regional(
-            compared.structure_moved(left.structure) if same else None, cell
-        )
-    code, strategy = code_differs(base, head), strategy_differs(base, head)
+    if base_source.source != head_source.source:
+        moved = None
+        if base_source.structure == head_source.structure:
+            moved = compared.structure_moved(base_source.structure)
+        return _regional(moved, cell)
+    strategy = strategy_differs(base, head)
     if (
         cell.cause in _REGIONAL
         and not strategy
@@ -529,17 +561,48 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
         # by one compiler and one configuration: what is bound differs because of the
         # program
         return cell.cause
-    if code is False and same_numbers(base, head):
+    return _late_cause(base, head, cell, strategy)
+
+
+def _opaque_cause(match: Match, compared: Compared) -> str:
+    """Return the cause where the source is all that is known before the code."""
+    if source_changed(compared):
+        return "input"
+    base, head = match.base, match.head
+    if base is None or head is None:
+        return "codegen"
+    is_same = code_differs(base, head) is False and same_numbers(base, head)
+    return "packaging" if is_same else "codegen"
+
+
+def _lone_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
+    """Return the cause of a dispatch that only one side has."""
+    source = None
+    if match.base is not None:
+        source = compared.base.source(match.base)
+    elif match.head is not None:
+        source = compared.head.source(match.head)
+    if source is None:
+        return None
+    return _regional(compared.structure_moved(source.structure), cell)
+
+
+def _late_cause(
+    base: Dispatch, head: Dispatch, cell: Cause, strategy: bool | None
+) -> str | None:
+    """Return the cause of a difference between dispatches of the same IR."""
+    differs = code_differs(base, head)
+    if differs is False and same_numbers(base, head):
         return cell.cause if cell.cause in _REGIONAL else None
     if strategy:
         return "strategy"
-    if code:
+    if differs:
         return None if strategy is None else "codegen"
-    return "packaging" if code is False else None
+    return "packaging" if differs is False else None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:
-    """Cause of a difference before the back end.
+    """Return the cause of a difference before the back end.
 
     `moved` executables more on head, where only folding differs.
     """
@@ -547,7 +610,9 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
         return None
     if cell.cause == "input":
         return "input"
-    return "fusion" if not moved else "dedup-lost" if moved > 0 else "dedup-won"
+    if not moved:
+        return "fusion"
+    return "dedup-lost" if moved > 0 else "dedup-won"
 
 
 # The smallest differing piece of a changed dispatch: unified diffs of IR and of
@@ -565,27 +630,31 @@ _OPERAND = re.compile(r", (?=%|affine_map<)")
 
 
 def unified(base_text: str, head_text: str) -> tuple[str, ...]:
-    """Unified diff of two texts; empty where equal; at most LINES and one that counts the rest."""
+    """Unified diff of two texts.
+
+    Empty where equal; at most LINES and one that counts the rest.
+    """
     if base_text == head_text:
         return ()
-    left, right = (text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text))
-    lines = difflib.unified_diff(
-        left, right, "base", "head", lineterm="", n=CONTEXT_LINES
+    base_lines, head_lines = (
+        text.splitlines()[:LARGEST_LINES] for text in (base_text, head_text)
     )
-    shown = tuple(_clean(line) for line in islice(lines, LINES))
-    more = sum(1 for _ in lines)
-    return (*shown, f"… {more} more lines") if more else shown
+    lines = difflib.unified_diff(
+        base_lines, head_lines, "base", "head", lineterm="", n=CONTEXT_LINES
+    )
+    clipped = tuple(_clean(line) for line in islice(lines, LINES))
+    hidden = sum(1 for _ in lines)
+    return (*clipped, f"… {hidden} more lines") if hidden else clipped
 
 
 def _clean(line: str) -> str:
-    clipped = (
-        line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
-    )
-    return (
-        clipped
-        if clipped.isprintable()
-        else "".join(c if c.isprintable() else " " for c in clipped)
-    )
+    """Return a line clipped, with a blank for each character that cannot be printed."""
+    clipped = line
+    if len(line) > LINE_CHARACTERS:
+        clipped = line[: LINE_CHARACTERS - 1] + "…"
+    if clipped.isprintable():
+        return clipped
+    return "".join(c if c.isprintable() else " " for c in clipped)
 
 
 @lru_cache(maxsize=4096)
@@ -601,17 +670,19 @@ def strategy_diff(base: str, head: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def strategy_note(base: str, head: str) -> str:
-    """The first knobs that differ: `Tiling … tile 8 → 4`."""
+    """Return the first knobs that differ: `Tiling … tile 8 → 4`."""
     changes = turned(base, head)
     if not changes:
         return UNNAMED
-    shown = [
+    noted = [
         f"{name} {change}" for name, change in islice(changes.items(), NOTED_KNOBS)
     ]
     pipeline = knobs(configured_parts(head))[PIPELINE][0]
     same = "" if PIPELINE in changes else f"{pipeline} … "
-    more = f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
-    return _clean(same + "; ".join(shown) + more)
+    suffix = (
+        f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
+    )
+    return _clean(same + "; ".join(noted) + suffix)
 
 
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
@@ -621,17 +692,18 @@ def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, 
     """
     if base is None or head is None or base == head:
         return ()
-    left = texts(base)
-    right = texts(head) if left is not None else None
-    return (
-        ()
-        if left is None or right is None
-        else unified(_wrapped(left), _wrapped(right))
-    )
+    base_text = texts(base)
+    head_text = texts(head) if base_text is not None else None
+    if base_text is None or head_text is None:
+        return ()
+    return unified(_wrapped(base_text), _wrapped(head_text))
 
 
 def _wrapped(text: str) -> str:
-    """One operand a line where a line would be clipped: a signature differs in one argument of many."""
+    """One operand a line where a line would be clipped.
+
+    A signature differs in one argument of many.
+    """
     lines = (
         _OPERAND.sub(",\n    ", line) if len(line) > LINE_CHARACTERS else line
         for line in text.splitlines()

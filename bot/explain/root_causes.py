@@ -1,4 +1,4 @@
-"""What changed, over all cells: the knobs of configurations that differ, and the deltas clustered to root causes."""
+"""Cluster the deltas of all cells to root causes, and find the knobs that differ."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from bot.core.explanation import (
     Example,
     Explanation,
     PartDelta,
+    PassChange,
     RootCause,
     Tally,
     moved_bytes,
@@ -52,32 +53,46 @@ _NO_DISPATCH = "it is no dispatch's code"
 
 @lru_cache(maxsize=4096)
 def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-    """Name → its values, one for each configuration that has it, in order; a word alone is `set`.
+    """Return name → its values, one for each configuration that has it, in order.
+
+    A word alone is `set`.
 
     Args:
-        parts: the pipeline and the configurations, without the names of their operations.
+        parts: the pipeline and the configurations, without the names of their
+            operations.
     """
-    configuration, values = " | ".join(parts)[:_LONGEST], dict[str, tuple[str, ...]]()
+    configuration = " | ".join(parts)[:_LONGEST]
+    values = dict[str, tuple[str, ...]]()
     for name, value in _KNOB.findall(configuration):
         values[name] = (*values.get(name, ()), value)
-    pipeline, *words = _WORD.findall(_KNOB.sub(" ", configuration)) or [""]
-    return {PIPELINE: (pipeline,), **dict.fromkeys(words, (SET,)), **values}
+    pipeline, *bare_words = _WORD.findall(_KNOB.sub(" ", configuration)) or [""]
+    return {PIPELINE: (pipeline,), **dict.fromkeys(bare_words, (SET,)), **values}
 
 
 @lru_cache(maxsize=4096)
 def turned(base: str, head: str) -> Mapping[str, str]:
-    """Knob that differs → its change: `1 → 8` for elements that differ, else both values."""
+    """Return knob that differs → its change.
+
+    `1 → 8` for elements that differ, else both values.
+    """
     sides = without_operations(base, head)
-    left, right = map(knobs, sides)
-    names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    changes = {name: _change(left.get(name, ()), right.get(name, ())) for name in names}
+    base_knobs, head_knobs = map(knobs, sides)
+    names = [
+        name
+        for name in {**base_knobs, **head_knobs}
+        if base_knobs.get(name) != head_knobs.get(name)
+    ]
+    changes = {
+        name: _change(base_knobs.get(name, ()), head_knobs.get(name, ()))
+        for name in names
+    }
     return changes or _on_other_operations(*sides)
 
 
 def _on_other_operations(
     base: tuple[str, ...], head: tuple[str, ...]
 ) -> dict[str, str]:
-    """The knobs whose values are the same, and on other operations.
+    """Return the knobs whose values are the same, and on other operations.
 
     Of as many operations on both sides.
     """
@@ -85,9 +100,11 @@ def _on_other_operations(
         return {}
     changes = dict[str, str]()
     for parts in zip(base, head, strict=True):
-        left, right = (dict(_KNOB.findall(part[:_LONGEST])) for part in parts)
-        for name in {**left, **right}:
-            if left.get(name) != right.get(name):
+        base_values, head_values = (
+            dict(_KNOB.findall(part[:_LONGEST])) for part in parts
+        )
+        for name in {**base_values, **head_values}:
+            if base_values.get(name) != head_values.get(name):
                 changes[name] = ON_OTHER_OPERATIONS
     return changes
 
@@ -98,30 +115,43 @@ def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
 
 
 def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
-    """The very values: two changes are told alike only where they are."""
-    if len(base) == len(head) and [_NUMBER.sub("0", one) for one in base] == [
-        _NUMBER.sub("0", one) for one in head
-    ]:
-        pairs = zip(
-            _NUMBER.findall("; ".join(base)),
-            _NUMBER.findall("; ".join(head)),
-            strict=True,
-        )
-        moved = sorted({pair for pair in pairs if pair[0] != pair[1]})
-        if len(moved) <= _MOST_PAIRS:
-            return " and ".join(f"{one} → {other}" for one, other in moved)
-    gone, come = Counter(base) - Counter(head), Counter(head) - Counter(base)
-    if (
-        base and head and not (gone and come)
-    ):  # other configurations have it, too, or no longer
-        count, of = (gone or come).total(), "; ".join(gone or come)
+    """Return how the values of a knob changed.
+
+    Two changes have the same words only where their values are the same.
+    """
+    moved = _moved_numbers(base, head)
+    if moved is not None and len(moved) <= _MOST_PAIRS:
+        return " and ".join(f"{before} → {after}" for before, after in moved)
+    gone = Counter(base) - Counter(head)
+    come = Counter(head) - Counter(base)
+    # other configurations have it, too, or no longer
+    if base and head and not (gone and come):
+        differing = gone or come
+        count = differing.total()
+        direction = "fewer" if gone else "more"
         return (
-            f"{of} in {count} {noun_of(count, 'configuration')}"
-            f" {'fewer' if gone else 'more'}"
+            f"{'; '.join(differing)} in {count} {noun_of(count, 'configuration')}"
+            f" {direction}"
         )
-    if (distinct := tuple(dict.fromkeys(base))) != tuple(dict.fromkeys(head)):
-        base, head = distinct, tuple(dict.fromkeys(head))
+    distinct_base = tuple(dict.fromkeys(base))
+    distinct_head = tuple(dict.fromkeys(head))
+    if distinct_base != distinct_head:
+        base, head = distinct_base, distinct_head
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
+
+
+def _moved_numbers(
+    base: tuple[str, ...], head: tuple[str, ...]
+) -> list[tuple[str, str]] | None:
+    """Return the pairs of numbers that differ; None where not only numbers do."""
+    if [_NUMBER.sub("0", value) for value in base] != [
+        _NUMBER.sub("0", value) for value in head
+    ]:
+        return None
+    base_numbers = _NUMBER.findall("; ".join(base))
+    head_numbers = _NUMBER.findall("; ".join(head))
+    pairs = set(zip(base_numbers, head_numbers, strict=True))
+    return sorted(pair for pair in pairs if pair[0] != pair[1])
 
 
 # The root causes: the deltas of all cells, clustered by what changed and not by where.
@@ -158,7 +188,7 @@ class _Phases(NamedTuple):
 
 
 class _Passed(NamedTuple):
-    """The pass, the operation that it changes most, and whether there are more of them on head."""
+    """The pass, the operation that it changes most, and whether head has more of it."""
 
     name: str
     operation: str
@@ -169,53 +199,64 @@ class _Passed(NamedTuple):
 def _clustered(
     key: CellKey, cause: str, delta: Delta, same_model: bool
 ) -> tuple[Hashable, Hashable]:
-    """What a delta is clustered by within its cause, and its trait: what else the words of its cluster are made of."""
+    """Return what a delta is clustered by within its cause, and its trait.
+
+    The trait is what else the words of its cluster are made of.
+    """
     if isinstance(delta, PartDelta):
-        return ((key.model, ""), same_model) if cause == "input" else (delta.what, None)
-    why, row = (
-        delta.untraced.removeprefix("base: ").removeprefix("head: "),
-        delta.head or delta.base,
-    )
-    if delta.passed and delta.passed.experiment:
-        return (
-            _Passed(
-                delta.passed.name, "", more=False, experiment=delta.passed.experiment
-            ),
-            None,
-        )
-    if delta.passed:
-        operation, count = next(iter(delta.passed.operations.items()), ("", 0))
-        return _Passed(delta.passed.name, operation, count > 0), tuple(
-            delta.passed.operations.items()
-        )
+        if cause == "input":
+            return (key.model, ""), same_model
+        return delta.what, None
+    if delta.passed is not None:
+        return _clustered_by_pass(delta.passed)
+    reason = delta.untraced.removeprefix("base: ").removeprefix("head: ")
     if cause == "input":
-        return (key.model, why), (
-            SOURCE_CHANGED if delta.note == SOURCE_CHANGED else same_model
-        )
-    if (
-        cause == "fusion"
-    ):  # regions of one structure have other constants, shapes or offsets
-        is_pair = (
-            delta.base is not None
-            and delta.head is not None
-            and delta.base.sites == delta.head.sites
-        )
-        return ("structure" in delta.matched, why), (row.kind if row else None, is_pair)
+        is_source = delta.note == SOURCE_CHANGED
+        return (key.model, reason), SOURCE_CHANGED if is_source else same_model
+    if cause == "fusion":
+        # regions of one structure have other constants, shapes or offsets
+        row = delta.head or delta.base
+        trait = (row.kind if row else None, keeps_region(delta))
+        return ("structure" in delta.matched, reason), trait
     if cause == "strategy":
         changes = _needed_knobs(delta)
         return changes, changes
     if cause == "codegen":
         by_phase = carried_by(delta)
-        if by_phase is not None:
-            return (
-                _Phases((by_phase.phase,) if by_phase.phase else tuple(by_phase.parts)),
-                None,
-            )
-    return {"codegen": why, UNKNOWN: delta.note}.get(cause, ""), None
+        if by_phase is None:
+            return reason, None
+        if by_phase.phase:
+            return _Phases((by_phase.phase,)), None
+        return _Phases(tuple(by_phase.parts)), None
+    return delta.note if cause == UNKNOWN else "", None
+
+
+def _clustered_by_pass(passed: PassChange) -> tuple[Hashable, Hashable]:
+    if passed.experiment:
+        subject = _Passed(passed.name, "", more=False, experiment=passed.experiment)
+        return subject, None
+    operation, count = next(iter(passed.operations.items()), ("", 0))
+    trait = tuple(passed.operations.items())
+    return _Passed(passed.name, operation, count > 0), trait
+
+
+def keeps_region(delta: DispatchDelta) -> bool:
+    """Return True for a dispatch that both sides have at as many sites.
+
+    Only its IR is known to differ.
+    """
+    return (
+        delta.base is not None
+        and delta.head is not None
+        and delta.base.sites == delta.head.sites
+    )
 
 
 def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
-    """Return the knobs that differ with their change; None where a configuration was not read."""
+    """Return the knobs that differ with their change.
+
+    None where a configuration was not read.
+    """
     if (
         delta.base is None
         or delta.head is None
@@ -227,7 +268,10 @@ def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
 
 
 def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
-    """Return the knobs that differ; only those that are needed, where an experiment says so."""
+    """Return the knobs that differ.
+
+    Only those that are needed, where an experiment says so.
+    """
     changes, proof = changed_knobs(delta), delta.proof
     if changes is None:
         return ()
@@ -242,75 +286,81 @@ def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
 
 
 def _described(
-    cause: str, what: Any, traits: Counter[Any], parts: Mapping[str, int]
+    cause: str, subject: Any, traits: Counter[Any], parts: Mapping[str, int]
 ) -> str:
-    """What changed in all of a cluster's deltas; `traits`: trait → how many of them have it."""
-    if isinstance(what, _Passed) and what.experiment:
-        return (
-            f"{what.name} {FORMS_REGIONS}:"
-            f" {EXPERIMENT_WORDS.get(what.experiment, what.experiment)}"
-        )
-    if isinstance(
-        what, _Passed
-    ):  # `greedy: 448 VS4R_V more`, `cse: 64 to 1,440 arith.addi fewer`
-        amounts = sorted(
-            {abs(dict(changes).get(what.operation, 0)) for changes in traits}
-        )
-        count = (
-            f"{amounts[0]:,}"
-            if len(amounts) == 1
-            else f"{amounts[0]:,} to {amounts[-1]:,}"
-        )
-        words = f"{count} {what.operation} {'more' if what.more else 'fewer'}"
-        return f"{what.name}: {words if what.operation else OTHER_TYPES}"
-    if isinstance(what, _Phases):
-        if len(what.names) == 1:
-            return f"{PHASE_NAMES[what.names[0]]} changed"
+    """Say what changed in all of a cluster's deltas.
+
+    Args:
+        subject: what the cluster's deltas have in common.
+        traits: trait → how many of the deltas have it.
+        parts: phase → the bytes that it carries in all of them together.
+    """
+    if isinstance(subject, _Passed):
+        return _passed_words(subject, traits)
+    if isinstance(subject, _Phases):
+        if len(subject.names) == 1:
+            return f"{PHASE_NAMES[subject.names[0]]} changed"
         return f"{SEVERAL_PHASES}: {parts_words(parts)}"
     if cause == "strategy":
-        return _turned_words(what, traits)
+        return _turned_words(subject, traits)
     if cause == "codegen":
-        return f"other code; {what or NOT_TRACED}"
+        return f"other code; {subject or NOT_TRACED}"
     if cause not in EARLY_CAUSES:
-        return what or _WORDS.get(cause, "")
-    first, why = what
-    if cause == "input" and traits[SOURCE_CHANGED]:
-        return f"the source of {first} changed"
-    if cause == "input" and not traits[True]:
-        return f"{first} itself changed"
+        return subject or _WORDS.get(cause, "")
+    first, reason = subject
     if cause == "input":
-        words = f"the compiler reads the same text of {first} differently"
+        if traits[SOURCE_CHANGED]:
+            return f"the source of {first} changed"
+        if not traits[True]:
+            return f"{first} itself changed"
+        text = f"the compiler reads the same text of {first} differently"
     elif first:
-        words = "the same regions with different constants, shapes or offsets"
-    # `regions formed differently: matmul (12), conv (3)`: the most frequent kinds
-    # first; others are only counted
+        text = "the same regions with different constants, shapes or offsets"
     else:
-        kinds = Counter[str]()
-        for (kind, _), number in traits.items():
-            kinds[kind] += number
-        largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[
-            :_NAMED_LIMIT
-        ]
-        rest = kinds.total() - sum(count for _, count in largest)
-        named = [f"{name} ({count:,})" for name, count in largest] + (
-            [f"{rest:,} of other kinds"] if rest else []
-        )
-        # Where each has a partner of its kind and its place, only its IR is known to
-        # differ: an encoding, for example.
-        are_pairs = all(is_pair for _, is_pair in traits)
-        what_differs = (
-            "other IR in regions of the same kinds"
-            if are_pairs
-            else "regions formed differently"
-        )
-        words = f"{what_differs}: {', '.join(named)}"
-    return f"{words}; {why}" if why else words
+        text = _formed_words(traits)
+    return f"{text}; {reason}" if reason else text
+
+
+def _passed_words(passed: _Passed, traits: Counter[Any]) -> str:
+    """Return `greedy: 448 VS4R_V more`, or `cse: 64 to 1,440 arith.addi fewer`."""
+    if passed.experiment:
+        experiment = EXPERIMENT_WORDS.get(passed.experiment, passed.experiment)
+        return f"{passed.name} {FORMS_REGIONS}: {experiment}"
+    if not passed.operation:
+        return f"{passed.name}: {OTHER_TYPES}"
+    amounts = {abs(dict(changes).get(passed.operation, 0)) for changes in traits}
+    count = f"{min(amounts):,}"
+    if len(amounts) > 1:
+        count = f"{count} to {max(amounts):,}"
+    direction = "more" if passed.more else "fewer"
+    return f"{passed.name}: {count} {passed.operation} {direction}"
+
+
+def _formed_words(traits: Counter[Any]) -> str:
+    """Return `regions formed differently: matmul (12), conv (3), 2 of other kinds`.
+
+    The most frequent kinds come first; others are only counted.
+    """
+    kinds = Counter[str]()
+    for (kind, _), number in traits.items():
+        kinds[kind] += number
+    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    named = [f"{name} ({count:,})" for name, count in ranked[:_NAMED_LIMIT]]
+    remaining = sum(count for _, count in ranked[_NAMED_LIMIT:])
+    if remaining:
+        named.append(f"{remaining:,} of other kinds")
+    # Where each has a partner of its kind and its place, only its IR is known to
+    # differ: an encoding, for example.
+    difference = "regions formed differently"
+    if all(is_pair for _, is_pair in traits):
+        difference = "other IR in regions of the same kinds"
+    return f"{difference}: {', '.join(named)}"
 
 
 def _turned_words(
     change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]
 ) -> str:
-    """`vector_common_parallel 1 → 8`, and the other knobs that all of them turned.
+    """Return `vector_common_parallel 1 → 8`, and the other knobs that all of them turned.
 
     Traits: what each turned.
     """
@@ -319,13 +369,12 @@ def _turned_words(
     name, values = change
     if name == NOT_BY_VALUES:
         return name
-    every = [{name for name, _ in changes} for changes in traits]
-    also = sorted(
-        set.intersection(*every) - {name}, key=lambda name: (name != PIPELINE, name)
-    )
-    return f"{name} {values}" + (
-        f", with {', '.join(also[:_NAMED_LIMIT])}" if also else ""
-    )
+    knob_sets = [{knob for knob, _ in changes} for changes in traits]
+    common = set.intersection(*knob_sets) - {name}
+    also = sorted(common, key=lambda knob: (knob != PIPELINE, knob))
+    if not also:
+        return f"{name} {values}"
+    return f"{name} {values}, with {', '.join(also[:_NAMED_LIMIT])}"
 
 
 _WORDS = {
@@ -334,7 +383,10 @@ _WORDS = {
     "packaging": "the same code, laid out differently",
     UNKNOWN: "not known",
 }
-"""Cause of a dispatch → its words in a root cause; parts of artifacts are clustered by what they are called."""
+"""Cause of a dispatch → its words in a root cause.
+
+Parts of artifacts are clustered by what they are called.
+"""
 
 
 def root_causes(
@@ -343,39 +395,39 @@ def root_causes(
     changed_models: Collection[str] = (),
     backends: Mapping[str, str] | None = None,
 ) -> tuple[RootCause, ...]:
-    """The root causes of the changes of all cells, the largest absolute change first.
+    """Return the root causes of the changes of all cells, largest absolute change first.
 
     `changed_models`: models whose text differs between the sides; `backends`: target →
     its backend: a knob of one is not that of another.
     """
+    backends = backends or {}
     groups = dict[tuple[str, Any], list[_Member]]()
-    by_knobs = dict[
-        str, dict[Any, list[_Member]]
-    ]()  # backend → knobs that differ → what turned just these
+    # backend → knobs that differ → what turned just these
+    by_knobs = dict[str, dict[Any, list[_Member]]]()
     whole_bytes = 0
     for key in sorted(explanations):
+        same_model = key.model not in changed_models
         for cause, delta, change_bytes in _moved(explanations[key]):
-            what, trait = _clustered(
-                key,
-                cause=cause,
-                delta=delta,
-                same_model=key.model not in changed_models,
+            subject, trait = _clustered(
+                key, cause=cause, delta=delta, same_model=same_model
             )
             if cause == "strategy" and not isinstance(delta, PartDelta):
-                members = by_knobs.setdefault(
-                    (backends or {}).get(key.target, key.target), {}
-                ).setdefault(what, [])
+                backend = backends.get(key.target, key.target)
+                members = by_knobs.setdefault(backend, {}).setdefault(subject, [])
             else:
-                members = groups.setdefault((cause, what), [])
+                members = groups.setdefault((cause, subject), [])
             members.append(
                 _Member(key=key, delta=delta, change_bytes=change_bytes, trait=trait)
             )
             whole_bytes += abs(change_bytes)
-    clusters = [(cause, what, members) for (cause, what), members in groups.items()]
+    clusters = [
+        (cause, subject, members) for (cause, subject), members in groups.items()
+    ]
     for turned_by in by_knobs.values():
-        clusters += [("strategy", *one) for one in _by_knob(turned_by)]
+        for change, members in _by_knob(turned_by):
+            clusters.append(("strategy", change, members))
     cells = {delta.key: delta for delta in deltas}
-    roots = (_root_cause(*cluster, cells, whole_bytes) for cluster in clusters)
+    roots = [_root_cause(*cluster, cells, whole_bytes) for cluster in clusters]
     return tuple(
         sorted(
             roots,
@@ -384,18 +436,20 @@ def root_causes(
     )
 
 
-def _moved(one: Explanation) -> Iterator[tuple[str, Delta, int]]:
+def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
     """Cause, delta and its change in bytes."""
-    for delta in one.dispatches:
+    for delta in explanation.dispatches:
         yield delta.cause or UNKNOWN, delta, moved_bytes(delta) or 0
-    for part in one.parts:
+    for part in explanation.parts:
         yield part.cause, part, part.change_bytes
 
 
 def _by_knob(
     clusters: dict[Any, list[_Member]],
 ) -> Iterator[tuple[Hashable, list[_Member]]]:
-    """The change of a knob with most bytes takes all that has just this change, then the next one of what is left.
+    """Yield the change of a knob with what has it, most bytes first.
+
+    A change takes all that has just this change; the next one is of what is left.
 
     `clusters`: knobs that differ, with the change of each → what turned just these, on
     one backend.
@@ -410,32 +464,26 @@ def _by_knob(
             weights.update(dict.fromkeys(changes, sizes[changes]))
         if not weights:
             break
-        change = min(weights, key=lambda one: (one[0] != PIPELINE, -weights[one], one))
-        yield (
-            change,
-            [
-                one
-                for changes in [*clusters]
-                if change in changes
-                for one in clusters.pop(changes)
-            ],
+        change = min(
+            weights,
+            key=lambda change: (change[0] != PIPELINE, -weights[change], change),
         )
+        turning = [changes for changes in clusters if change in changes]
+        members = [member for changes in turning for member in clusters.pop(changes)]
+        yield change, members
     yield from ((None, members) for members in clusters.values())
 
 
 def _root_cause(
     cause: str,
-    what: Hashable,
+    subject: Hashable,
     members: Sequence[_Member],
     cells: Mapping[CellKey, CellDelta],
     whole_bytes: int,
 ) -> RootCause:
-    example = min(members, key=lambda one: one.rank)
-    delta = cells[example.key]
-    compiled = (
-        delta.head if delta.head is not None and delta.head.measured else delta.base
-    )
-    by_target, by_cell = dict[str, list[int]](), Counter[CellKey]()
+    example = min(members, key=lambda member: member.rank)
+    by_target = dict[str, list[int]]()
+    by_cell = Counter[CellKey]()
     for member in members:
         by_target.setdefault(member.key.target, []).append(member.change_bytes)
         by_cell[member.key] += abs(member.change_bytes)
@@ -445,17 +493,15 @@ def _root_cause(
         for member in members
         if isinstance(member.delta, DispatchDelta) and member.delta.passed
     ]
-    traced = [abs(one.change_bytes) for one, change in passed if not change.printed_for]
+    traced = [
+        abs(member.change_bytes) for member, change in passed if not change.printed_for
+    ]
     divided = _divided(members) if cause == "codegen" else []
     parts = _parts(divided)
+    traits = Counter(member.trait for member in members)
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
-        what=_described(
-            cause,
-            what=what,
-            traits=Counter(member.trait for member in members),
-            parts=parts,
-        ),
+        what=_described(cause, subject=subject, traits=traits, parts=parts),
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
@@ -465,23 +511,30 @@ def _root_cause(
         example=_example(example),
         by_cell=dict(by_cell),
         by_target={target: _tally(by_target[target]) for target in sorted(by_target)},
-        command=compiled.command if compiled else "",
-        passed=min(passed, key=lambda one: one[0].rank)[1] if passed else None,
+        command=_command(cells[example.key]),
+        passed=min(passed, key=lambda pair: pair[0].rank)[1] if passed else None,
         traced=(len(traced), sum(traced)),
-        proof=_proof(what, members),
+        proof=_proof(subject, members),
         parts=parts,
         divided=len(divided),
     )
 
 
+def _command(delta: CellDelta) -> str:
+    """Return the command that makes the artifact, of base where head has none."""
+    if delta.head is not None and delta.head.measured:
+        return delta.head.command
+    return delta.base.command if delta.base else ""
+
+
 def _divided(members: Sequence[_Member]) -> list[Carried]:
     """Return the phases that carry the change of each member with a whole ladder."""
-    found = [
+    carried_changes = [
         carried_by(member.delta)
         for member in members
         if isinstance(member.delta, DispatchDelta)
     ]
-    return [carried for carried in found if carried is not None]
+    return [carried for carried in carried_changes if carried is not None]
 
 
 def _parts(divided: Sequence[Carried]) -> dict[str, int]:
@@ -492,12 +545,12 @@ def _parts(divided: Sequence[Carried]) -> dict[str, int]:
     return {phase: size for phase, size in sums.items() if size}
 
 
-def _proof(what: Hashable, members: Sequence[_Member]) -> Proof:
+def _proof(subject: Hashable, members: Sequence[_Member]) -> Proof:
     """Return what the experiments on all members say together."""
-    if isinstance(what, _Passed) and what.experiment:
+    if isinstance(subject, _Passed) and subject.experiment:
         moved_bytes = sum(abs(member.change_bytes) for member in members)
         return Proof(
-            what.experiment,
+            subject.experiment,
             restored_bytes=None,
             moved_bytes=moved_bytes,
             members=len(members),
@@ -526,13 +579,12 @@ def _example(member: _Member) -> Example:
             change_bytes=change_bytes,
             note=delta.what,
         )
-    base, head = (row.code_bytes if row else None for row in (delta.base, delta.head))
     return Example(
         key=key,
         dispatch=delta.name,
         component=delta.component,
-        base_bytes=base,
-        head_bytes=head,
+        base_bytes=delta.base.code_bytes if delta.base else None,
+        head_bytes=delta.head.code_bytes if delta.head else None,
         change_bytes=change_bytes,
         note=delta.note,
     )

@@ -17,7 +17,10 @@ _OPERATION = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)+: ")
 
 
 def configured_parts(strategy: str) -> tuple[str, ...]:
-    """Return the pipeline and each configuration with its operation; several variants in a row."""
+    """Return the pipeline and each configuration with its operation.
+
+    Several variants in a row.
+    """
     parts, start = list[str](), 0
     for match in _SEPARATOR.finditer(strategy):
         if match[1]:
@@ -28,21 +31,23 @@ def configured_parts(strategy: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parts of both sides without the names of operations, as far as both lines have them.
+    """Return the parts of both sides without the names of operations.
+
+    As far as both lines have them.
 
     An operation that another release calls by another name is configured as it was.
     Where one side is an older snapshot's, each configuration counts once on both sides.
     """
     sides = configured_parts(base), configured_parts(head)
-    left, right = (
+    base_parts, head_parts = (
         tuple(
             _OPERATION.sub("", part, count=1) if _names(part) else part for part in side
         )
         for side in sides
     )
     if all(_is_whole(side) for side in sides):
-        return left, right
-    return tuple(dict.fromkeys(left)), tuple(dict.fromkeys(right))
+        return base_parts, head_parts
+    return tuple(dict.fromkeys(base_parts)), tuple(dict.fromkeys(head_parts))
 
 
 def _names(part: str) -> bool:
@@ -50,7 +55,7 @@ def _names(part: str) -> bool:
 
 
 def _is_whole(parts: tuple[str, ...]) -> bool:
-    """True where each configuration has its operation, and where there is a pipeline alone."""
+    """Return whether each configuration has its operation, or there is none."""
     return len(parts) == 1 or any(map(_names, parts))
 
 
@@ -58,5 +63,5 @@ def same_configuration(base: str, head: str) -> bool:
     """Return whether the compiler chose the same for a dispatch on both sides."""
     if base == head:
         return True
-    left, right = without_operations(base, head)
-    return left == right
+    base_parts, head_parts = without_operations(base, head)
+    return base_parts == head_parts

@@ -1,4 +1,6 @@
-"""From a root cause to the compiler's commits that touched the file of its pass, or of what chooses configurations.
+"""Find the compiler's commits that may have made a root cause.
+
+They touched the file of its pass, or of what chooses configurations.
 
 Such a commit is a *suspect*, never a cause: that it touched the file and speaks of what
 changed proves nothing.
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import zip_longest
@@ -35,8 +37,14 @@ from bot.system.processes import Cancel
 LLVM = "third_party/llvm-project"
 LLVM_ITSELF = "LLVM"
 UNFINISHED = "the search for compiler commits stopped early: "
-_MOST_REQUESTS, _MOST_CAUSES, _MOST_SUSPECTS, _DIFFS = 20, 10, 3, (3, 40)
-"""The last: the most diffs of one cause that are read by its first turn, the likeliest first, and by its second."""
+_MOST_REQUESTS = 20
+_MOST_CAUSES = 10
+_MOST_SUSPECTS = 3
+_DIFFS = (3, 40)
+"""The most diffs of one cause that are read by its first turn, and by its second.
+
+The likeliest come first.
+"""
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
     "LLVMCPU": ("LLVMCPU/KernelDispatch.cpp",),
@@ -48,7 +56,10 @@ _CHOICES = {
     ),
     "SPIRV": ("SPIRV/KernelConfig.cpp",),
 }
-"""Folder of code generation → the ends of the files that choose configurations there, from 3.5.0 to 3.13.0."""
+"""Folder of code generation → the files that choose configurations there.
+
+By the ends of their paths, from 3.5.0 to 3.13.0.
+"""
 _TARGETS = {
     "x86_64": "x86|avx",
     "aarch64": r"aarch64|neon|\bsve\b",
@@ -86,12 +97,16 @@ _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNO
 _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
 _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
 _OWN, _LARGEST, _TURN = 2, 6, 20
-"""What counts: a name that the root cause has, its largest operation, and the very change of the knob's value."""
+"""What counts how much.
+
+A name that the root cause has, its largest operation, and the very change of the knob's
+value.
+"""
 _FORMING = [
     (r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST),
     (r"\bdispatch(?:es)?\b|\bregions?\b", 1),
 ]
-"""Words of commits that change which operations share a dispatch region, and what each counts."""
+"""Words of commits that form other dispatch regions, and what each counts."""
 _PLACES = {"title": 3, "message": 2, "diff": 1}
 _PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
@@ -142,156 +157,159 @@ class Clue(NamedTuple):
     @property
     def turn(self) -> tuple[str, str]:
         """The knob, and how its value changed; two empty ones for a pass."""
-        knob, _, change = (
-            ("" if self.passed else self.knob).partition(", with ")[0].partition(" ")
-        )
+        if self.passed:
+            return "", ""
+        knob, _, change = self.knob.partition(", with ")[0].partition(" ")
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
-        """The files among `paths` that implement the pass or choose the configuration."""
+        """Return the files among `paths` that implement the pass or choose the configuration."""
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
-            if (
-                self.turn[0] == PIPELINE
-            ):  # a pass before the choice may have made it another one
+            # a pass before the choice may have made it another one
+            if self.turn[0] == PIPELINE:
                 ends += [f"/{folder}/Passes.cpp" for folder in folders]
             return tuple(sorted(path for path in paths if path.endswith(tuple(ends))))
         stem = self.passed.class_name.rpartition("::")[2].removesuffix("Pass")
-        named = sorted(
-            p
-            for p in paths
-            if stem and p.rpartition("/")[2] in (f"{stem}.cpp", f"{stem}Pass.cpp")
-        )
-        return tuple(
-            [path for path in named if any(f"/{folder}/" in path for folder in folders)]
-            or named
-        )
+        if not stem:
+            return ()
+        names = (f"{stem}.cpp", f"{stem}Pass.cpp")
+        named = sorted(path for path in paths if path.rpartition("/")[2] in names)
+        of_backend = [
+            path for path in named if any(f"/{name}/" in path for name in folders)
+        ]
+        return tuple(of_backend or named)
 
     def words(self) -> list[tuple[str, int]]:
         """Patterns of what a commit that did it may well speak of, and what each counts."""
-        words = [
+        patterns = [
             (pattern, 1)
             for name, pattern in _TARGETS.items()
             if any(name in target for target in self.targets)
         ]
-        words += [
-            (rf"\b{folder}\b", 1)
-            for folder in sorted(
-                {_FOLDERS.get(name, "SPIRV") for name in self.backends}
-            )
-        ]
-        kind, (knob, change) = self.dispatch.partition("dispatch_")[2], self.turn
-        words += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
+        folders = {_FOLDERS.get(name, "SPIRV") for name in self.backends}
+        patterns += [(rf"\b{folder}\b", 1) for folder in sorted(folders)]
+        kind = self.dispatch.partition("dispatch_")[2]
+        patterns += [(_KINDS[name], 1) for name in _KINDS if f"_{name}_" in kind]
         if self.passed is not None:
-            if self.passed.experiment or REGION in self.passed.operations:
-                words += _FORMING
-            named = dict.fromkeys(
-                name.partition(" ")[0]
-                for name in self.passed.operations
-                if name != REGION
-            )
-            for place, name in enumerate(named):
-                # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
-                # C++; nothing else has a long part.
-                dialect, _, own = name.partition(".")
-                first, *others = parts = [
-                    re.escape(part) for part in (own or dialect).split("_")
-                ]
-                spellings = "|".join(
-                    ["_?".join(parts), *(part for part in parts if len(part) > 8)]
-                )
-                pattern = (
-                    spellings
-                    if others
-                    else rf"\b{re.escape(dialect)}(?:\.|::\w*?){first}(?:Op)?\b"
-                )
-                words.append((pattern, _OWN if place else _LARGEST))
-                if not others:
-                    words.append((rf"\b{first}s?\b", 1))
-            return words
-        if knob != PIPELINE:
-            words.append(
-                (
-                    (
-                        knob.replace("_", "_?")
-                        if "_" in knob
-                        else rf'"{knob}"|\b{knob} ?='
-                    ),
-                    2 * _OWN,
-                )
-            )
-            words += [
-                (part, 1) for part in knob.split("_") if len(part) > 3 and "_" in knob
-            ]
-        return words + [
-            (name, 2 * _OWN)
-            for name in dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))
-        ]
+            return patterns + _pass_patterns(self.passed)
+        return patterns + _knob_patterns(*self.turn)
 
     def is_turned_by(self, diff: str) -> bool:
-        """Whether a replaced line of the diff, mostly of a test, has the very change of the knob's value."""
+        """Return whether a replaced line of the diff has the very change of the knob's value.
+
+        That is mostly a line of a test.
+        """
         knob, change = self.turn
-        changes = {one for one in change.split(" and ") if one.count(" → ") == 1}
-        blocks = (
-            [(old.split("\n"), new.split("\n")) for old, new in _BLOCK.findall(diff)]
-            if changes
-            else []
-        )
-        pairs = [
-            pair
-            for block in blocks
-            for pair in zip_longest(*block, fillvalue="")
-            if knob in pair[0]
-        ]
-        return any(
-            changes.intersection(turned(*pair).get(knob, "").split(" and "))
-            for pair in pairs
-        )
+        changes = {part for part in change.split(" and ") if part.count(" → ") == 1}
+        if not changes:
+            return False
+        for old, new in _BLOCK.findall(diff):
+            pairs = zip_longest(old.split("\n"), new.split("\n"), fillvalue="")
+            for old_line, new_line in pairs:
+                if knob not in old_line:
+                    continue
+                turns = turned(old_line, new_line).get(knob, "")
+                if changes.intersection(turns.split(" and ")):
+                    return True
+        return False
 
     def score(
         self, group: Sequence[Commit], diffs: Mapping[str, str]
     ) -> tuple[int, str, bool]:
-        """What commits that belong together speak of, in which words that is told, and whether of the clue's own."""
-        texts = [diffs.get(one.sha, "") for one in group]
+        """Score commits that belong together by what they speak of.
+
+        Returns:
+            The score, the words that it counts, and whether any of these is the clue's
+            own.
+        """
+        texts = [diffs.get(commit.sha, "") for commit in group]
         changed = [line for text in texts for line in _LINE.findall(text)]
-        by_place = [
-            "\n".join(lines)
-            for lines in ((c.title for c in group), (c.message for c in group), changed)
-        ]
-        score, is_own, words = 0, False, dict[str, list[str]]()
+        by_place = {
+            "title": "\n".join(commit.title for commit in group),
+            "message": "\n".join(commit.message for commit in group),
+            "diff": "\n".join(changed),
+        }
+        score = 0
+        is_own = False
+        matches = dict[str, list[str]]()
         for pattern, counts in self.words():
-            for (place, times), text in zip(_PLACES.items(), by_place, strict=True):
+            for place, text in by_place.items():
                 if match := re.search(pattern, text, re.IGNORECASE):
-                    score, is_own = score + times * counts, is_own or counts >= _OWN
-                    words.setdefault(place, []).append(match[0])
+                    score += _PLACES[place] * counts
+                    is_own = is_own or counts >= _OWN
+                    matches.setdefault(place, []).append(match[0])
                     break
         if any(map(self.is_turned_by, texts)):
-            score, is_own = score + _TURN, True
-            words["diff"] = [
-                *(word for word in words.get("diff", ()) if word not in self.knob),
-                " ".join(self.turn),
+            score += _TURN
+            is_own = True
+            in_diff = [
+                word for word in matches.get("diff", ()) if word not in self.knob
             ]
-        titled = {
-            name
-            for name, pattern in _TARGETS.items()
-            if re.search(pattern, group[0].title, re.IGNORECASE)
-        }
+            matches["diff"] = [*in_diff, " ".join(self.turn)]
+        titled = _titled_targets(group[0])
         # A commit for one target alone explains a change of this target alone, whatever
         # words it uses.
-        is_of_target = bool(titled) and all(
-            any(name in target for name in titled) for target in self.targets
-        )
-        is_own |= self.passed is not None and is_of_target
-        is_foreign = titled and not any(
-            name in target for name in titled for target in self.targets
-        )
+        if self.passed is not None and titled:
+            is_own = is_own or all(map(_names_any(titled), self.targets))
+        is_foreign = bool(titled) and not any(map(_names_any(titled), self.targets))
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
-        why = "; ".join(
-            f"its {place} has {', '.join(dict.fromkeys(each))}"
-            for place, each in words.items()
-        )
-        return score >> bool(is_foreign) + bool(is_fix), why, is_own
+        reasons = [
+            f"its {place} has {', '.join(dict.fromkeys(found_texts))}"
+            for place, found_texts in matches.items()
+        ]
+        return score >> is_foreign + bool(is_fix), "; ".join(reasons), is_own
+
+
+def _titled_targets(commit: Commit) -> set[str]:
+    """Return the targets that a commit's title names."""
+    return {
+        name
+        for name, pattern in _TARGETS.items()
+        if re.search(pattern, commit.title, re.IGNORECASE)
+    }
+
+
+def _names_any(names: Collection[str]) -> Callable[[str], bool]:
+    """Return a test whether a target has one of the names in its own."""
+    return lambda target: any(name in target for name in names)
+
+
+def _pass_patterns(passed: PassChange) -> list[tuple[str, int]]:
+    """Return what a commit says that touched the operations of a pass."""
+    patterns = list[tuple[str, int]]()
+    if passed.experiment or REGION in passed.operations:
+        patterns += _FORMING
+    operations = dict.fromkeys(
+        name.partition(" ")[0] for name in passed.operations if name != REGION
+    )
+    for place, name in enumerate(operations):
+        counts = _OWN if place else _LARGEST
+        # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
+        # C++; nothing else has a long part.
+        dialect, _, operation = name.partition(".")
+        parts = [re.escape(part) for part in (operation or dialect).split("_")]
+        if len(parts) > 1:
+            long_parts = [part for part in parts if len(part) > 8]
+            patterns.append(("|".join(["_?".join(parts), *long_parts]), counts))
+            continue
+        prefix = rf"\b{re.escape(dialect)}(?:\.|::\w*?)"
+        patterns.append((rf"{prefix}{parts[0]}(?:Op)?\b", counts))
+        patterns.append((rf"\b{parts[0]}s?\b", 1))
+    return patterns
+
+
+def _knob_patterns(knob: str, change: str) -> list[tuple[str, int]]:
+    """Return what a commit says that turned a knob of the configuration."""
+    patterns = list[tuple[str, int]]()
+    if knob != PIPELINE and "_" in knob:
+        patterns.append((knob.replace("_", "_?"), 2 * _OWN))
+        patterns += [(part, 1) for part in knob.split("_") if len(part) > 3]
+    elif knob != PIPELINE:
+        patterns.append((rf'"{knob}"|\b{knob} ?=', 2 * _OWN))
+    names = dict.fromkeys(re.findall(r"[A-Z][a-z]+[A-Z]\w+", change))
+    return patterns + [(name, 2 * _OWN) for name in names]
 
 
 Wanted = Callable[[RootCause], bool]
@@ -309,46 +327,46 @@ def with_suspects(
     *,
     is_wanted: Wanted = every_cause,
 ) -> Report:
-    """The report, its largest root causes with suspects.
+    """Return the report, its largest root causes with suspects.
 
     Args:
         touched: paths of the compiler that a pull request has.
         is_wanted: root causes that get suspects, such as proved ones alone.
     """
-    backends, clues = {**report.base.targets, **report.head.targets}, dict[int, Clue]()
+    backends = {**report.base.targets, **report.head.targets}
+    clues = dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
+        if len(clues) >= _MOST_CAUSES:
+            break
         passed = _pass_of(root)
-        if (
-            len(clues) < _MOST_CAUSES
-            and (passed or root.cause == "strategy")
-            and is_wanted(root)
-        ):
-            own = {backends.get(target, "") for target in root.targets}
+        if (passed or root.cause == "strategy") and is_wanted(root):
             clues[place] = Clue(
                 passed=passed,
                 knob=root.what,
                 targets=root.targets,
-                backends=own,
+                backends={backends.get(target, "") for target in root.targets},
                 dispatch=root.example.dispatch,
             )
-    answers, why = looked_up(
+    answers, reason = looked_up(
         [*clues.values()],
         sides=(report.base, report.head),
         source=source,
         touched=touched,
     )
     roots = list(report.root_causes)
-    for place, (known, suspects) in zip(clues, answers, strict=True):
-        roots[place] = replace(roots[place], looked_up=known, suspects=suspects)
-    return replace(
-        report,
-        root_causes=tuple(roots),
-        notes=(*report.notes, *([f"{UNFINISHED}{why}"] if why else [])),
-    )
+    for place, (answer, suspects) in zip(clues, answers, strict=True):
+        roots[place] = replace(roots[place], looked_up=answer, suspects=suspects)
+    notes = report.notes
+    if reason:
+        notes = (*notes, f"{UNFINISHED}{reason}")
+    return replace(report, root_causes=tuple(roots), notes=notes)
 
 
 def _pass_of(root: RootCause) -> PassChange | None:
-    """Return the pass that a root cause names: LLVM as a whole where the sides differ in it, and no pass is named."""
+    """Return the pass that a root cause names.
+
+    LLVM as a whole where the sides differ in it, and no pass is named.
+    """
     if root.passed is not None and (
         root.cause == "codegen" or root.cause in EARLY_CAUSES
     ):
@@ -357,93 +375,128 @@ def _pass_of(root: RootCause) -> PassChange | None:
     return PassChange(LLVM_ITSELF, {}) if is_in_llvm else None
 
 
+class _Looked(NamedTuple):
+    """What the compiler's history has for one clue."""
+
+    files: tuple[str, ...]
+    commits: Mapping[str, Commit]  # SHA → commit, of those that touched the files
+    note: str
+
+
 def looked_up(
     clues: Sequence[Clue],
     sides: tuple[Snapshot, Snapshot],
     source: CompilerHistory,
     touched: Collection[str] = (),
 ) -> tuple[list[Answer], str]:
-    """What is known of each clue, and why no more is.
+    """Return what is known of each clue, and why no more is.
 
     Nothing where both compilers are of one revision.
     """
     base, head = (side.compiler.revision for side in sides)
-    own = [clue.files(touched) for clue in clues]
+    touched_files = [clue.files(touched) for clue in clues]
     answers: list[Answer] = [
         (LookedUp(files, this_pull_request=files) if files else None, ())
-        for files in own
+        for files in touched_files
     ]
     if not clues or (base == head and base):
         return answers, ""
-    for side, one in (("base", base), ("head", head)):
-        if not _SHA.fullmatch(one):
-            return (
-                answers,
-                (
-                    f"the {side} compiler does not name its source commit (revision:"
-                    f" {one[:60]!r})"
-                ),
-            )
-    diffs, why, known = (
-        dict[str, str](),
-        "",
-        dict[int, tuple[tuple[str, ...], dict[str, Commit], str]](),
-    )
+    reason = _unnamed_revision(base, head)
+    if reason:
+        return answers, reason
+    diffs = dict[str, str]()
+    looked = dict[int, _Looked]()
     listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
         paths = source.paths(head)
-        for place, clue in [*enumerate(clues)] * len(_DIFFS):
-            most = _DIFFS[place in known]
-            if place not in known:
-                files = clue.files(paths)
-                touching = {one.sha: one for file in files for one in listed(file)}
-                known[place] = (
-                    files,
-                    touching,
-                    ""
-                    if files
-                    else _without_file(clue, source=source, paths=paths, base=base),
-                )
-            likely = sorted(
-                known[place][1].values(), key=lambda one: -clue.score([one], {})[0]
-            )
-            for commit in sorted(likely, key=lambda one: bool(_IDLE.search(one.title)))[
-                :most
-            ]:
-                diffs[commit.sha] = (
-                    diffs[commit.sha]
-                    if commit.sha in diffs
-                    else source.diff(commit.sha)
-                )
+        for limit in _DIFFS:
+            for place, clue in enumerate(clues):
+                if place not in looked:
+                    looked[place] = _looked(clue, source, paths, base, listed)
+                likely = _likely(clue, looked[place].commits.values())
+                for commit in likely[:limit]:
+                    if commit.sha not in diffs:
+                        diffs[commit.sha] = source.diff(commit.sha)
     except Interrupted:
         raise
     except BotError as error:
-        why = error.line
-    for place, (files, touching, note) in known.items():
-        if unread := len(touching.keys() - diffs.keys()):
-            note = f"only the messages of {unread} of these commits could be read"
-        answer = LookedUp(
-            files=files,
-            commits=len(touching) if files else None,
-            note=note,
-            this_pull_request=own[place],
+        reason = error.line
+    for place, history in looked.items():
+        answer = _answer(history, touched_files[place], diffs)
+        suspects = _suspects(
+            clues[place],
+            commits=[*history.commits.values()],
+            diffs=diffs,
+            address=source.address,
         )
-        answers[place] = (
-            answer,
-            _suspects(
-                clues[place],
-                commits=[*touching.values()],
-                diffs=diffs,
-                address=source.address,
-            ),
-        )
-    return answers, why
+        answers[place] = (answer, suspects)
+    return answers, reason
+
+
+def _unnamed_revision(base: str, head: str) -> str:
+    """Say which compiler does not name its source commit; empty where both do."""
+    for side, revision in (("base", base), ("head", head)):
+        if not _SHA.fullmatch(revision):
+            return (
+                f"the {side} compiler does not name its source commit (revision:"
+                f" {revision[:60]!r})"
+            )
+    return ""
+
+
+def _answer(
+    looked: _Looked, touched: tuple[str, ...], diffs: Mapping[str, str]
+) -> LookedUp:
+    """Return what a report shows of a clue's files.
+
+    Args:
+        looked: what the compiler's history has for the clue.
+        touched: the files that the pull request changes.
+        diffs: SHA → diff, of the commits whose diff was read.
+    """
+    note = looked.note
+    if unread := len(looked.commits.keys() - diffs.keys()):
+        note = f"only the messages of {unread} of these commits could be read"
+    return LookedUp(
+        files=looked.files,
+        commits=len(looked.commits) if looked.files else None,
+        note=note,
+        this_pull_request=touched,
+    )
+
+
+def _looked(
+    clue: Clue,
+    source: CompilerHistory,
+    paths: Mapping[str, str],
+    base: str,
+    listed: Callable[[str], Sequence[Commit]],
+) -> _Looked:
+    """Look up the files of a clue, and the commits that touched them."""
+    files = clue.files(paths)
+    commits = {commit.sha: commit for file in files for commit in listed(file)}
+    note = ""
+    if not files:
+        note = _without_file(clue, source=source, paths=paths, base=base)
+    return _Looked(files, commits, note)
+
+
+def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
+    """Return commits by what their messages speak of.
+
+    Those that change no code last.
+    """
+    ranked = sorted(commits, key=lambda commit: -clue.score([commit], {})[0])
+    return sorted(ranked, key=lambda commit: bool(_IDLE.search(commit.title)))
 
 
 def _without_file(
     clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str
 ) -> str:
-    """What is said of a pass that is not of the compiler's own repository, or not named as its file."""
+    """Say why no file was found for a pass or a knob.
+
+    A pass may not be of the compiler's own repository, or not be named as its file.
+    """
     if clue.passed is None or (
         clue.passed.class_name and clue.passed.name.startswith("iree-")
     ):
@@ -451,68 +504,72 @@ def _without_file(
             "the bot found no file with"
             f" {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
         )
-    left, right = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
-    what = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
-    if left and left == right:
-        return f"{what}, whose revision {left[:10]} is the same on both sides"
-    return f"{what}, {left[:10] or 'unknown'} → {right[:10] or 'unknown'}"
+    base_revision, head_revision = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
+    subject = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
+    if base_revision and base_revision == head_revision:
+        return (
+            f"{subject}, whose revision {base_revision[:10]} is the same on both sides"
+        )
+    return f"{subject}, {base_revision[:10] or 'unknown'} → {head_revision[:10] or 'unknown'}"
 
 
 def _suspects(
     clue: Clue, commits: Sequence[Commit], diffs: Mapping[str, str], address: str
 ) -> tuple[Suspect, ...]:
-    """The likeliest first: what speaks of most, then the newest.
+    """Return the likeliest commits: those that speak of most, then the newest.
 
-    What has no function last, what was taken back not.
+    A commit that changes no code comes last. One that was taken back is left out.
     """
     groups: dict[str, list[Commit]] = {}
     for commit in commits:
-        subject = commit.title
-        while again := _AGAIN.match(subject):
-            subject = again[2]
-        groups.setdefault(
-            re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold(), []
-        ).append(commit)
-    ranked = sorted(
-        [(*clue.score(group, diffs), group) for group in groups.values()],
-        key=lambda one: -one[0],
-    )
+        groups.setdefault(_subject(commit), []).append(commit)
+    scored = [(*clue.score(group, diffs), group) for group in groups.values()]
+    scored.sort(key=lambda row: -row[0])
+    scored.sort(key=lambda row: all(_IDLE.search(commit.title) for commit in row[3]))
     suspects = list[Suspect]()
-    for _, why, is_own, (newest, *older) in sorted(
-        ranked, key=lambda one: all(_IDLE.search(c.title) for c in one[3])
-    ):
+    for _, reason, is_own, (newest, *older) in scored:
         is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
-        if is_own and not is_undone and len(suspects) < _MOST_SUSPECTS:
-            others = (
-                f"; together with {', '.join(one.sha[:10] for one in older)}"
-                if older
-                else ""
+        if not is_own or is_undone or len(suspects) >= _MOST_SUSPECTS:
+            continue
+        if older:
+            shas = ", ".join(commit.sha[:10] for commit in older)
+            reason = f"{reason}; together with {shas}"
+        suspects.append(
+            Suspect(
+                commit=newest.sha,
+                title=newest.title,
+                date=newest.date[:10],
+                url=f"{address}/commit/{newest.sha}" if address else "",
+                why=reason,
             )
-            url = f"{address}/commit/{newest.sha}" if address else ""
-            suspects.append(
-                Suspect(
-                    commit=newest.sha,
-                    title=newest.title,
-                    date=newest.date[:10],
-                    url=url,
-                    why=f"{why}{others}",
-                )
-            )
+        )
     return tuple(suspects)
 
 
+def _subject(commit: Commit) -> str:
+    """Return a commit's title without a number, and without `Revert` or `Reland`."""
+    subject = commit.title
+    while again := _AGAIN.match(subject):
+        subject = again[2]
+    return re.sub(r"\s*\(#\d+\)", "", subject).strip().casefold()
+
+
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
-    """A clone, which is only read; the network is not asked."""
+    """Return a clone, which is only read; the network is not asked."""
     git = Git(directory, cancel)
-    alone = {"GIT_NO_LAZY_FETCH": "1"}  # a clone without all objects would fetch them
+    environment = {
+        "GIT_NO_LAZY_FETCH": "1"
+    }  # a clone without all objects would fetch them
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
 
     def text(revision: str, *arguments: str) -> str:
-        if not git("cat-file", "-e", f"{revision}^{{commit}}", environment=alone).ok:
+        if not git(
+            "cat-file", "-e", f"{revision}^{{commit}}", environment=environment
+        ).ok:
             raise InputError(
                 f"has no commit {revision[:10]}", where=f"the clone {directory.name}"
             )
-        return git.text(*arguments, environment=alone)
+        return git.text(*arguments, environment=environment)
 
     def paths(revision: str) -> Mapping[str, str]:
         entries = (
@@ -533,8 +590,10 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
             path,
         ).split("\0")
         return [
-            Commit(*one)
-            for one in zip(log[::3], log[1::3], map(str.strip, log[2::3]), strict=False)
+            Commit(*fields)
+            for fields in zip(
+                log[::3], log[1::3], map(str.strip, log[2::3]), strict=False
+            )
         ]
 
     show = ("show", *plain, "--format=", "--unified=0")
@@ -550,7 +609,7 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
 def github_source(
     api_url: str, server_url: str, token: str, repository: str, cache: Path
 ) -> CompilerHistory:
-    """The repository on GitHub, in a few requests, where nobody waits long.
+    """Return the repository on GitHub, in a few requests, where nobody waits long.
 
     `token` may be empty.
     """
@@ -564,23 +623,26 @@ def github_source(
     def ask(
         kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int
     ) -> _T:
-        """What `read` takes of an answer: from the cache, which keeps answers about full revisions, or GitHub."""
+        """Return what `read` takes of an answer.
+
+        From the cache, which keeps answers about full revisions, or GitHub.
+        """
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
         file = cache / "history" / f"{key}.json"
         with suppress(msgspec.DecodeError):
-            known = msgspec.json.decode(whole_or_nothing(file), type=kind)
+            stored = msgspec.json.decode(whole_or_nothing(file), type=kind)
             touch(file)
-            return known
+            return stored
         if len(requests) >= _MOST_REQUESTS:
             raise InputError(
                 f"the limit of {_MOST_REQUESTS} requests was reached", where=repository
             )
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
-            known = read(hub.call("GET", address))
-        add(cache, file, canonical(known))
-        return known
+            stored = read(hub.call("GET", address))
+        add(cache, file, canonical(stored))
+        return stored
 
     def tree(answer: Any) -> dict[str, str]:
         if answer["truncated"]:
@@ -591,8 +653,12 @@ def github_source(
 
     def listed(answer: Any) -> list[Commit]:
         rows = [
-            (one["sha"], one["commit"]["committer"]["date"], one["commit"]["message"])
-            for one in answer
+            (
+                entry["sha"],
+                entry["commit"]["committer"]["date"],
+                entry["commit"]["message"],
+            )
+            for entry in answer
         ]
         return [Commit(*map(str, row)) for row in rows]
 
@@ -603,23 +669,27 @@ def github_source(
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         sides = [
-            ask(list[Commit], listed, "commits", sha=one, path=path, per_page=_PAGE)
-            for one in (head, base)
+            ask(list[Commit], listed, "commits", sha=sha, path=path, per_page=_PAGE)
+            for sha in (head, base)
         ]
         # What both have is taken away. Of a full page the older ones are not known:
         # nothing as old as its last is said.
         since = max(
-            (min(one.date for one in side) for side in sides if len(side) == _PAGE),
+            (
+                min(commit.date for commit in side)
+                for side in sides
+                if len(side) == _PAGE
+            ),
             default="",
         )
-        apart = set(sides[0]) ^ set(sides[1])
-        if since and len(apart) == len(sides[0]) + len(sides[1]):
+        one_sided = set(sides[0]) ^ set(sides[1])
+        if since and len(one_sided) == len(sides[0]) + len(sides[1]):
             raise InputError(
                 f"more than {_PAGE} commits touched {path}", where=repository
             )
         return sorted(
-            (one for one in apart if one.date > since),
-            key=lambda one: (one.date, one.sha),
+            (commit for commit in one_sided if commit.date > since),
+            key=lambda commit: (commit.date, commit.sha),
             reverse=True,
         )
 

@@ -1,4 +1,4 @@
-"""The digests of a program's executables, and results that are kept for the objects they were worked out of."""
+"""Digest a program's executables, and keep results for the objects they are of."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ KEPT = (
 
 
 def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Keep the last results by the identity of the arguments: to compare programs takes longer than to read them.
+    """Keep the last results by the identity of the arguments.
+
+    To compare programs takes longer than to read them.
 
     Callers must not change what they get, nor the arguments afterwards.
     """
@@ -51,7 +53,7 @@ Texts = Callable[[str], "str | None"]
 
 
 def no_texts(_: str) -> str | None:
-    """The lookup of IR where no side brought any: None for every digest."""
+    """Return the lookup of IR where no side brought any: None for every digest."""
     return None
 
 
@@ -69,16 +71,16 @@ _CONSTANTS = frozenset({"arith.constant", "complex.constant", "flow.tensor.const
 
 
 def describe(facts: ProgramFacts) -> Program:
-    """The program as digests."""
+    """Return the program as digests."""
     entries: dict[str, list[ExecutableFacts]] = {}
     for entry in facts.entry_points:
         entries.setdefault(entry.executable, []).append(entry)
     sources = []
     for text in facts.sources:
-        own = entries.get(text.executable, [])
+        entry_points = entries.get(text.executable, [])
         bound = (
-            _digest_of(one.bound for one in own)
-            if own and all(one.bound for one in own)
+            _digest_of(entry.bound for entry in entry_points)
+            if entry_points and all(entry.bound for entry in entry_points)
             else None
         )
         sources.append(replace(fingerprint(text), bound=bound))
@@ -95,7 +97,10 @@ def describe(facts: ProgramFacts) -> Program:
 
 
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
-    """Source digest → the executable's IR for people; the first one where several are equal."""
+    """Return source digest → the executable's IR for people.
+
+    The first one where several are equal.
+    """
     texts: dict[str, str] = {}
     for text, source in zip(facts.sources, program.sources, strict=True):
         texts.setdefault(source.source, text.shown)
@@ -122,7 +127,7 @@ def _lines(generic: str) -> Iterator[_Line]:
     for line in filter(None, map(str.strip, generic.split("\n"))):
         names = tuple(filter(None, _NAMES.findall(line)))
         text = (
-            _NAMES.sub(lambda each: "%" if each[1] else each[0], line)
+            _NAMES.sub(lambda match: "%" if match[1] else match[0], line)
             if names
             else line
         )
@@ -133,7 +138,7 @@ def _lines(generic: str) -> Iterator[_Line]:
         elif text.startswith("}"):
             yield _Line(text=text, names=names, defined=0, results=0, operation="")
         else:
-            head, _, rest = text.partition('"')
+            head, _, tail = text.partition('"')
             pack = _PACK.match(head)
             results = int(pack[1]) if pack else head.count("%")
             yield _Line(
@@ -141,7 +146,7 @@ def _lines(generic: str) -> Iterator[_Line]:
                 names=names,
                 defined=1 if pack else results,
                 results=results,
-                operation=rest.partition('"')[0],
+                operation=tail.partition('"')[0],
             )
 
 
@@ -160,7 +165,9 @@ def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
 
 
 def _structure(lines: Iterable[_Line]) -> Iterator[str]:
-    """The executable without values of constants, static shapes and offsets, its names numbered in order.
+    """Yield the executable without values of constants, static shapes and offsets.
+
+    Its names are numbered in order.
 
     Constants are written where they are used: sharing one among uses of equal value,
     and their order, say nothing.
@@ -201,7 +208,7 @@ def _without_shapes(text: str) -> str:
 
 
 def fingerprint(text: SourceText) -> Source:
-    """The digests of an executable."""
+    """Return the digests of an executable."""
     lines = list(_lines(text.generic))
     return Source(
         text.executable, _digest_of(_normalised(lines)), _digest_of(_structure(lines))

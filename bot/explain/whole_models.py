@@ -1,4 +1,6 @@
-"""Which models were edited, and how: operations that came and went, and in which of the model's components.
+"""Find which models were edited, and how.
+
+That is which operations came and went, and in which of the model's components.
 
 Told by the programs that one compiler read out of both texts: another one may read the
 same text differently. They are those of one target, the same command on both sides
@@ -23,7 +25,9 @@ _UNKNOWN = ""  # The digest of a model that a side has, and says no more of
 def model_edits(
     base: Snapshot, head: Snapshot, sections: Sections = ()
 ) -> tuple[ModelEdit, ...]:
-    """The models whose text is known not to be the same on both sides, with those that one side alone has; sorted.
+    """Return the models whose text is known to differ, sorted.
+
+    Models that one side alone has are among them.
 
     `sections`: as the configuration names the parts of models.
     """
@@ -32,36 +36,65 @@ def model_edits(
         {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
         for side in (base, head)
     ]
-    by_model = _cells_by_model(base), _cells_by_model(head)
+    base_models = _cells_by_model(base)
+    head_models = _cells_by_model(head)
     edits = []
     for model in sorted(texts[0].keys() | texts[1].keys()):
-        left, right = (side.get(model) for side in texts)
-        if left == right or _UNKNOWN in (left, right):
+        base_digest = texts[0].get(model)
+        head_digest = texts[1].get(model)
+        if base_digest == head_digest or _UNKNOWN in (base_digest, head_digest):
             continue
-        ours, theirs = cells = [side.get(model, {}) for side in by_model]
-        known = [next((cell.program for cell in side.values()), None) for side in cells]
-        programs = (known[0] or _NOTHING, known[1] or _NOTHING) if any(known) else None
-        if left is not None and right is not None:
-            both = sorted(
-                ours.keys() & theirs.keys(),
-                key=lambda key: (ours[key].command != theirs[key].command, key),
-            )
-            pair = (
-                (ours[both[0]].program, theirs[both[0]].program)
-                if one_compiler and both
-                else (None, None)
-            )
-            programs = (pair[0], pair[1]) if pair[0] and pair[1] else None
-        edits.append(
-            ModelEdit(
-                model, left, right, *(_changes(*programs, sections) if programs else ())
-            )
-        )
+        base_cells = base_models.get(model, {})
+        head_cells = head_models.get(model, {})
+        if base_digest is None or head_digest is None:
+            programs = _programs_of_one_side(base_cells, head_cells)
+        elif one_compiler:
+            programs = _programs_of_both(base_cells, head_cells)
+        else:
+            programs = None
+        changes = _changes(*programs, sections) if programs else ()
+        edits.append(ModelEdit(model, base_digest, head_digest, *changes))
     return tuple(edits)
 
 
+def _programs_of_one_side(
+    base: Mapping[str, Cell], head: Mapping[str, Cell]
+) -> tuple[Program, Program] | None:
+    """Return the programs of a model that one side alone has.
+
+    None where none was read.
+    """
+    base_program = next((cell.program for cell in base.values()), None)
+    head_program = next((cell.program for cell in head.values()), None)
+    if base_program is None and head_program is None:
+        return None
+    return base_program or _NOTHING, head_program or _NOTHING
+
+
+def _programs_of_both(
+    base: Mapping[str, Cell], head: Mapping[str, Cell]
+) -> tuple[Program, Program] | None:
+    """Return both sides' programs of one target.
+
+    None where the sides have none in common.
+
+    Of a target with the same command on both sides, where there is one.
+    """
+    targets = sorted(
+        base.keys() & head.keys(),
+        key=lambda target: (base[target].command != head[target].command, target),
+    )
+    if not targets:
+        return None
+    base_program = base[targets[0]].program
+    head_program = head[targets[0]].program
+    if base_program is None or head_program is None:
+        return None
+    return base_program, head_program
+
+
 def _cells_by_model(side: Snapshot) -> dict[str, dict[str, Cell]]:
-    """Model → target → cell, those that say what the model consists of."""
+    """Return model → target → cell, those that say what the model consists of."""
     cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
         if (
@@ -81,10 +114,10 @@ def _changes(
         for site in program.sites
         if site.component
     )
-    every = launched.union(base.places, head.places) - {""}
+    all_places = launched.union(base.places, head.places) - {""}
     named = tuple(sections)
     # A place that a dispatch has is called what the cells' components call it.
-    names = {**name_places(every, named), **name_places(launched, named)}
+    names = {**name_places(all_places, named), **name_places(launched, named)}
     by_component = [Counter[str](), Counter[str]()]
     for program, counts in zip((base, head), by_component, strict=True):
         for place, count in program.places.items():
@@ -94,11 +127,11 @@ def _changes(
         known_counts(side.operations) or {} for side in (base, head)
     ]
     for old, new in (operations, by_component):
-        both = sorted(old.keys() | new.keys())
+        names_of_both = sorted(old.keys() | new.keys())
         changes.append(
             {
                 name: change
-                for name in both
+                for name in names_of_both
                 if (change := new.get(name, 0) - old.get(name, 0))
             }
         )

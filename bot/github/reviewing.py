@@ -223,7 +223,10 @@ def shards(services: Services) -> Matrix:
             nearest_costs(services, store_of(services, head.config), head),
         )
         return matrix(
-            cells, count=services.inputs.shards, known=costs, releases=head.moving()
+            cells,
+            count=services.inputs.shards,
+            last_costs=costs,
+            releases=head.moving(),
         )
 
 

@@ -1,1 +1,1 @@
-"""Baseline snapshots kept between runs: a local directory or a data branch, behind one Protocol."""
+"""Keep baseline snapshots between runs, in a local directory or on a data branch."""

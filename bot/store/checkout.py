@@ -1,4 +1,7 @@
-"""The data branch as a folder, checked out or copied by an earlier step: for a job that may not fetch it."""
+"""The data branch as a folder, for a job that may not fetch it.
+
+An earlier step checked it out or copied it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ class CheckedOut(DirectoryStore):
         self._git = git
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """By the list of a copy, or by the last commit that wrote each: all files are equally old."""
+        """By the list of a copy, or by the last commit that wrote each.
+
+        All files are equally old.
+        """
         listed = self.root / ORDER
         if listed.is_file():
             lines = listed.read_text(encoding="ascii", errors="replace").splitlines()

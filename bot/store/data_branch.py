@@ -1,4 +1,6 @@
-"""Snapshots on an orphan branch of the repository itself: the store on GitHub, which many jobs write at once.
+"""Store snapshots on an orphan branch of the repository itself.
+
+That is the store on GitHub, which many jobs write at once.
 
 A writer never overwrites another: where one was faster, it fetches again, puts its file
 on top and pushes anew. The first writer of a week rewrites the branch without what the
@@ -91,7 +93,10 @@ _NO_LOGIN = re.compile(
 
 
 class LoginRefused(NetworkError):
-    """The server does not know who asks: the token is wrong, or a private repository was asked without one."""
+    """The server does not know who asks.
+
+    The token is wrong, or a private repository was asked without one.
+    """
 
 
 class DataBranch:
@@ -125,7 +130,7 @@ class DataBranch:
         self._tip: str | None = None
 
     def __enter__(self) -> DataBranch:
-        """The store itself: nothing is fetched yet."""
+        """Return the store itself: nothing is fetched yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -191,7 +196,10 @@ class DataBranch:
         )
 
     def _fetched(self) -> str | None:
-        """The branch's tip now, which is one of ours; None where there is no such branch."""
+        """Return the branch's tip now, which is one of ours.
+
+        None where there is no such branch.
+        """
         if self._branch == self._default:
             raise self._foreign("is the default branch")
         tip = self._fetch(TIP, "--depth=1")
@@ -212,22 +220,25 @@ class DataBranch:
                     f"branch {self._branch} could not be searched for",
                     "read",
                 )
-            if other := re.search(r"\trefs/heads/(\S+)", outcome.output):
-                what = (
+            if branch_match := re.search(r"\trefs/heads/(\S+)", outcome.output):
+                message = (
                     f"branch {self._branch} cannot be created, because there is a"
-                    f" branch {other[1]}"
+                    f" branch {branch_match[1]}"
                 )
                 hint = (
                     "choose another name: git cannot have the branches a and a/b at the"
                     " same time"
                 )
-                raise ConfigError(what, where="baseline: branch", hint=hint)
+                raise ConfigError(message, where="baseline: branch", hint=hint)
         elif set(self._names(tip)) - {"README.md"} != {FOLDER}:
             raise self._foreign("has other files than baselines")
         return tip
 
     def _fetch(self, ref: str, depth: str) -> str | None:
-        """SHA of the branch's tip, from now on under `ref`; None where there is no such branch."""
+        """SHA of the branch's tip, from now on under `ref`.
+
+        None where there is no such branch.
+        """
         options = (
             "--quiet",
             "--no-tags",
@@ -246,7 +257,7 @@ class DataBranch:
             outcome.output, f"branch {self._branch} could not be fetched", "read"
         )
 
-    def _refused(self, output: str, what: str, access: str) -> NetworkError:
+    def _refused(self, output: str, action: str, access: str) -> NetworkError:
         """Return the error for a git command that was refused.
 
         `access` is what it needed, `read` or `write`.
@@ -256,7 +267,7 @@ class DataBranch:
             hint = f"give the job permissions: contents: {access}"
             if is_other:
                 hint = f"give `store-token` a token that may {access} {self._address}"
-            return NetworkError(f"{what}: the token may not {access}", hint=hint)
+            return NetworkError(f"{action}: the token may not {access}", hint=hint)
         if (
             _NO_LOGIN.search(output)
             and access == "read"
@@ -269,22 +280,22 @@ class DataBranch:
                     " others: input `baselines`"
                 )
             return LoginRefused(
-                f"{what}: it takes a token, and this job has none", hint=hint
+                f"{action}: it takes a token, and this job has none", hint=hint
             )
         if _NO_LOGIN.search(output):
             name = "store-token" if is_other else "github-token"
             return LoginRefused(
-                f"{what}: the token was refused", hint=f"check the input `{name}`"
+                f"{action}: the token was refused", hint=f"check the input `{name}`"
             )
-        return NetworkError(f"{what}: {first_line(output, 'remote:', '!')}")
+        return NetworkError(f"{action}: {first_line(output, 'remote:', '!')}")
 
-    def _foreign(self, what: str) -> ConfigError:
+    def _foreign(self, content: str) -> ConfigError:
         hint = (
             "name a branch of its own, such as code-size-data, or delete this one if it"
             " is not needed"
         )
         return ConfigError(
-            f"branch {self._branch} {what}, so the bot does not change it",
+            f"branch {self._branch} {content}, so the bot does not change it",
             where="baseline: branch",
             hint=hint,
         )
@@ -349,15 +360,15 @@ class DataBranch:
         paths = [path_of(entry) for entry in ordered]
         nearest_ir = [ir_path_of(entry) for entry in entries[:_MOST_IR_COPIED]]
         paths += [path for path in nearest_ir if path in blobs]
-        wanted = [blobs[path] for path in paths]
-        if wanted:
+        wanted_blobs = [blobs[path] for path in paths]
+        if wanted_blobs:
             self.repository(
                 "fetch",
                 "--quiet",
                 "--no-tags",
                 "--no-write-fetch-head",
                 "origin",
-                *wanted,
+                *wanted_blobs,
             )
         for path in paths:
             data = self.repository.data(
@@ -368,8 +379,13 @@ class DataBranch:
         write_atomically(folder / ORDER, "".join(lines).encode("ascii"))
 
     def _blobs(self) -> dict[str, str]:
-        """Path on the branch → the id of its file; empty where there is no such branch."""
-        return {} if self._tip is None else self._blobs_of(self._tip)
+        """Return path on the branch → the id of its file.
+
+        Empty where there is no such branch.
+        """
+        if self._tip is None:
+            return {}
+        return self._blobs_of(self._tip)
 
     def _blobs_of(self, commit: str) -> dict[str, str]:
         """Path in a commit → the id of its file."""
@@ -419,11 +435,11 @@ class DataBranch:
                 )
             longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 1.5**attempt)
             self._sleep(longest * random.uniform(0.2, 1))  # noqa: S311 - keeps two writers apart
-        what = (
+        problem = (
             f"branch {self._branch} could not be pushed: other jobs pushed first,"
             f" {ATTEMPTS} times"
         )
-        raise NetworkError(what, hint="run the job again")
+        raise NetworkError(problem, hint="run the job again")
 
     def _seconds_of(self, commit: str) -> int:
         return int(self.repository.text("show", "--no-patch", "--format=%ct", commit))
@@ -452,17 +468,17 @@ class DataBranch:
         if tip is None:
             return
         written = self._written()
-        kept = kept_entries(written, self._keep_days, self._now())
-        dropped = len(written) - len(kept)
+        remaining = kept_entries(written, self._keep_days, self._now())
+        dropped = len(written) - len(remaining)
         blobs = self._blobs_of(HISTORY)
         with_ir = entries_with_ir(written, self._now())
-        old_ir = {ir_path_of(entry) for entry in kept if entry not in with_ir}
+        old_ir = {ir_path_of(entry) for entry in remaining if entry not in with_ir}
         old_ir &= blobs.keys()
         if not dropped and not old_ir:
             return
         for path in old_ir:
             del blobs[path]
-        new = self._rewritten(written, kept, blobs)
+        new = self._rewritten(written, remaining, blobs)
         lease = f"--force-with-lease=refs/heads/{self._branch}:{tip}"
         outcome = self.repository(
             "push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}"
@@ -487,7 +503,7 @@ class DataBranch:
             )
 
     def _written(self) -> dict[Entry, int]:
-        """Entry on the branch → when it was last written, in seconds since the epoch."""
+        """Return entry on the branch → when it was last written, in seconds since the epoch."""
         present = set(self._names("-r", HISTORY, "--", FOLDER))
         options = ("--first-parent", "--no-renames", "--name-only", "--format=%x00%ct")
         written = dict[Entry, int]()
@@ -505,7 +521,7 @@ class DataBranch:
     def _rewritten(
         self,
         written: Mapping[Entry, int],
-        kept: Sequence[Entry],
+        remaining: Sequence[Entry],
         blobs: Mapping[str, str],
     ) -> str:
         """Make a branch of the kept entries, which begins anew and has a commit a day.
@@ -516,7 +532,7 @@ class DataBranch:
         that they are apart.
         """
         days: list[list[Entry]] = []
-        for entry in kept:
+        for entry in remaining:
             day = written[entry] // DAY_SECONDS
             is_new = not days or written[days[-1][0]] // DAY_SECONDS != day
             if is_new or any(earlier.sha == entry.sha for earlier in days[-1]):
@@ -587,8 +603,8 @@ def _section(key: str, value: str) -> str:
 
     `key` is `section.name` or `section.<anything>.name`.
     """
-    section, _, rest = key.partition(".")
-    subsection, _, name = rest.rpartition(".")
+    section, _, setting = key.partition(".")
+    subsection, _, name = setting.rpartition(".")
     escaped = [
         text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         for text in (subsection, value)

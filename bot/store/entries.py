@@ -39,35 +39,45 @@ class Store(Protocol):
         """Everything stored, of all reports; empty where nothing was stored yet."""
 
     def load(self, entry: Entry) -> Snapshot:
-        """One of `entries()`; raises InputError where it is not there or not a snapshot."""
+        """One of `entries()`.
+
+        Raises InputError where it is not there or not a snapshot.
+        """
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Several of `entries()`, what was stored last at the end."""
 
     def load_ir(self, entry: Entry) -> bytes:
-        """Return the file with the IR of one of `entries()`; raises InputError where it is not there."""
+        """Return the file with the IR of one of `entries()`.
+
+        Raises InputError where it is not there.
+        """
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Store for good; False where the entry was there already, and can be read: it then stays as it is.
+        """Store for good.
+
+        False where the entry was there already, and can be read: it then stays as it
+        is.
 
         Args:
             ir: the file with the IR that the snapshot names; empty where it names none.
+
         """
 
 
 def by_commit(
     store: Store, report_id: str, is_wanted: Callable[[Entry], bool] = lambda _: True
 ) -> dict[str, list[Entry]]:
-    """Commit → what is stored of it under this report id."""
-    at: dict[str, list[Entry]] = {}
+    """Return commit → what is stored of it under this report id."""
+    entries_at: dict[str, list[Entry]] = {}
     for entry in store.entries():
         if entry.report_id == report_id and is_wanted(entry):
-            at.setdefault(entry.sha, []).append(entry)
-    return at
+            entries_at.setdefault(entry.sha, []).append(entry)
+    return entries_at
 
 
 def is_whole(store: Store, entry: Entry) -> bool:
-    """True where the entry is stored and can be read; raises NetworkError."""
+    """Return whether the entry is stored and can be read; raises NetworkError."""
     try:
         store.load(entry)
     except InputError:
@@ -76,7 +86,10 @@ def is_whole(store: Store, entry: Entry) -> bool:
 
 
 def checked_report_id(report_id: str) -> str:
-    """The report id, which becomes part of file names; raises UsageError where it cannot."""
+    """Return the report id, which becomes part of file names.
+
+    Raises UsageError where it cannot.
+    """
     if not re.fullmatch(_REPORT_ID, report_id):
         raise UsageError(
             f"{report_id[:80]!r} is not a report id",
@@ -101,7 +114,7 @@ def ir_path_of(entry: Entry) -> str:
 
 
 def entry_of(path: str) -> Entry | None:
-    """The entry that is stored under this path; None for any other file."""
+    """Return the entry that is stored under this path; None for any other file."""
     match = _PATH.fullmatch(path)
     if match is None or not match["sha"].startswith(match["folder"]):
         return None
@@ -109,7 +122,10 @@ def entry_of(path: str) -> Entry | None:
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """What a baseline keeps, as `snapshot.json` under xz; equal snapshots give equal bytes."""
+    """Return what a baseline keeps, as `snapshot.json` under xz.
+
+    Equal snapshots give equal bytes.
+    """
     return compressed(b"".join(lines(rows_of(kept(snapshot)))))
 
 
@@ -119,9 +135,10 @@ def compressed(text: bytes) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> Snapshot:
-    """What `kept` keeps of the snapshot that `pack` was given.
+    """Return what `kept` keeps of the snapshot that `pack` was given.
 
-    Raises InputError naming `where` for bytes that are torn, foreign or unpack to over 64 MiB.
+    Raises InputError naming `where` for bytes that are torn, foreign or unpack to over
+    64 MiB.
     """
     try:
         return from_json(decompressed(data, where, UNPACKED_LIMIT_BYTES), where)
@@ -193,7 +210,10 @@ class DirectoryStore:
             ) from None
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Store whole or not at all, in place of one that cannot be read; raises OutputError."""
+        """Store whole or not at all, in place of one that cannot be read.
+
+        Raises OutputError.
+        """
         path = self.root / path_of(entry)
         if path.exists() and is_whole(self, entry):
             return False

@@ -1,4 +1,7 @@
-"""Which stored snapshots a data branch keeps: all of the last days, and one a week of the time before."""
+"""Choose the snapshots that a data branch keeps.
+
+All of the last days, and one a week of the time before.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ _MONDAY_DAYS = 3  # the epoch began on a Thursday
 
 
 def week_of(seconds: float) -> int:
-    """Return the number of the week, counted from the epoch; weeks begin on Monday, in UTC."""
+    """Return the number of the week, counted from the epoch.
+
+    Weeks begin on Monday, in UTC.
+    """
     return int(seconds // DAY_SECONDS + _MONDAY_DAYS) // 7
 
 

@@ -1,4 +1,6 @@
-"""A program that a repository names, in a folder at one fixed path, and with nothing else that can be taken from it.
+"""Run a program that a repository names, confined to one folder.
+
+The folder is at one fixed path. All else that can be taken from the program is taken.
 
 Paths go into what compilers write, so that the folder is at the same place in every
 run. Where the kernel lets us, the program has namespaces of its own: no network, no
@@ -58,7 +60,10 @@ except OSError as error:
 
 
 class _Bounded(Cancel):
-    """Asked while a program runs: raises where the run is to end, and where its folder has grown too large."""
+    """Asked while a program runs: raises where the run is to end.
+
+    Also where its folder has grown too large.
+    """
 
     def __init__(self, cancel: Cancel, folder: Path) -> None:
         super().__init__()
@@ -72,7 +77,10 @@ class _Bounded(Cancel):
 
 
 def require_small(folder: Path) -> None:
-    """Refuse a folder whose files have more bytes than a compile may write; raises InputError."""
+    """Refuse a folder whose files have more bytes than a compile may write.
+
+    Raises InputError.
+    """
     _require_small(folder, unlock=False)
 
 
@@ -93,7 +101,7 @@ def _require_small(folder: Path, *, unlock: bool) -> None:
 
 @cache
 def has_namespaces() -> bool:
-    """True where a program can have a network and a folder of its own, which is none."""
+    """Return whether a program can have a network and a folder of its own, which is none."""
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -106,15 +114,15 @@ def has_namespaces() -> bool:
 
 
 def isolation() -> str:
-    """What commands of compilers are kept from on this machine, in words that are true of it."""
+    """Return what commands of compilers are kept from on this machine, in words."""
     if has_namespaces():
         return "have no network and no variables of this environment"
-    why = (
+    reason = (
         "this machine allows no namespaces"
         if shutil.which(_UNSHARE[0])
         else f"{_UNSHARE[0]} is not on PATH"
     )
-    return f"have no variables of this environment, but the network is OPEN: {why}"
+    return f"have no variables of this environment, but the network is OPEN: {reason}"
 
 
 def confined(
@@ -127,10 +135,12 @@ def confined(
 ) -> Outcome:
     """Run one program in `folder`, which it sees at PLACE.
 
-    Afterwards this user can read and remove everything in the folder, whatever the program locked.
+    Afterwards this user can read and remove everything in the folder, whatever the
+    program locked.
 
     Raises:
-        InputError: the program wrote too much, nested folders too deeply, or removed its folder.
+        InputError: the program wrote too much, nested folders too deeply, or removed
+            its folder.
         OSError: the program cannot be started.
     """
     limited = [sys.executable, "-IS", "-c", _LIMITS, *argv]
@@ -149,10 +159,10 @@ def confined(
         with _place(is_moved_to=True):
             for path in sorted(folder.iterdir()):
                 shutil.move(path, PLACE / path.name)
-            alone = _Bounded(cancel, PLACE)
+            limits = _Bounded(cancel, PLACE)
             outcome = run(
                 limited,
-                cancel=alone,
+                cancel=limits,
                 cwd=PLACE,
                 environment=environment,
                 timeout_seconds=timeout_seconds,
@@ -180,9 +190,10 @@ def _place(*, is_moved_to: bool) -> Iterator[None]:
     """Provide the fixed path as a folder.
 
     Args:
-        is_moved_to: the program works in this very folder, so only one program may run. The folder is empty at first
-            and gone afterwards, because the next run may be another user's. Otherwise programs mount their folders
-            over it, and it may be anybody's.
+        is_moved_to: the program works in this very folder, so only one program may run.
+            The folder is empty at first and gone afterwards, because the next run may
+            be another user's. Otherwise programs mount their folders over it, and it
+            may be anybody's.
     """
     with _locked(LOCK_EX if is_moved_to else LOCK_SH):
         with suppress(FileExistsError):
@@ -207,7 +218,10 @@ def _place(*, is_moved_to: bool) -> Iterator[None]:
 
 @contextmanager
 def _locked(kind: int) -> Iterator[None]:
-    """Hold the lock of the fixed path: to work in it alone (LOCK_EX), or to mount over it beside others (LOCK_SH)."""
+    """Hold the lock of the fixed path.
+
+    To work in it alone (LOCK_EX), or to mount over it beside others (LOCK_SH).
+    """
     path = PLACE.with_suffix(".lock")
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)

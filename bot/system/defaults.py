@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 def default_cache() -> Path:
-    """Where cells and compilers are kept: CODE_SIZE_CACHE, else below the user's cache directory."""
+    """Where cells and compilers are kept.
+
+    CODE_SIZE_CACHE, else below the user's cache directory.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(
         os.environ.get("CODE_SIZE_CACHE") or f"{home}/code-size-bot"
@@ -15,12 +18,15 @@ def default_cache() -> Path:
 
 
 def default_limit() -> str:
-    """How large the cache may be, as it is written: CODE_SIZE_CACHE_LIMIT, else 5 GiB."""
+    """Return how large the cache may be, as it is written.
+
+    CODE_SIZE_CACHE_LIMIT, else 5 GiB.
+    """
     return os.environ.get("CODE_SIZE_CACHE_LIMIT") or "5GiB"
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return (
         len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and temporary directories that end with their process.
+"""Write files whole or not at all, in directories that end with their process.
 
 What is written is open to other users whatever the umask: a later step of a job
 archives the cache as another user. A temporary directory is locked by the process that
@@ -28,7 +28,10 @@ PART_PREFIX = (  # What is still being written begins with this, and is renamed 
     ".part-"
 )
 OWN_PREFIX = "code-size-bot-"
-"""The program's temporary directories in the system's place for them; all are locked, by `lock` or as it does it."""
+"""The program's temporary directories in the system's place for them.
+
+All are locked, by `lock` or as it does it.
+"""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 MOST_READ_BYTES = (
     1 << 30
@@ -38,7 +41,10 @@ _GRACE_SECONDS = 60  # Younger than this, a directory may not have been locked y
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and what is missing above it, open to other users; raises OSError."""
+    """Make a directory and what is missing above it, open to other users.
+
+    Raises OSError.
+    """
     missing = (
         []
         if path.is_dir()
@@ -60,7 +66,10 @@ def open_to_others(tree: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write `path` whole or not at all, from bytes or from pieces of them; raises OutputError."""
+    """Write `path` whole or not at all, from bytes or from pieces of them.
+
+    Raises OutputError.
+    """
     pieces = (data,) if isinstance(data, bytes) else data
     try:
         make_directory(path.parent)
@@ -83,7 +92,7 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def is_writable(root: Path) -> bool:
-    """Whether files can be kept below `root` and in the folders that it has.
+    """Return whether files can be kept below `root` and in the folders that it has.
 
     What does not exist can be made.
     """
@@ -96,14 +105,14 @@ def is_writable(root: Path) -> bool:
 
 
 def no_room(error: OSError, where: str) -> OutputError:
-    """The one line for temporary files that cannot be written."""
-    what = (
+    """Return the one line for temporary files that cannot be written."""
+    message = (
         "the disk has no space for temporary files"
         if error.errno in FULL
         else "temporary files cannot be written"
     )
     hint = "free some space there, or set TMPDIR to another directory"
-    return OutputError(f"{what}: {error.strerror or error}", where=where, hint=hint)
+    return OutputError(f"{message}: {error.strerror or error}", where=where, hint=hint)
 
 
 @contextmanager
@@ -149,7 +158,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def sweep(directory: Path, prefix: str) -> None:
-    """Remove what dead processes of this user left in `directory` under names with this beginning."""
+    """Remove what dead processes of this user left under names with this beginning."""
     with contextlib.suppress(OSError):
         for name in os.listdir(directory):
             if name.startswith(prefix):
@@ -173,27 +182,27 @@ def sweep_temporary() -> None:
     sweep(Path(tempfile.gettempdir()), OWN_PREFIX)
 
 
-def require_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> int:
-    """The size of a regular file.
+def require_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> int:
+    """Return the size of a regular file.
 
     Raises InputError, beginning with `what`, for another kind and a larger one.
     """
     stat = path.stat()
     if not S_ISREG(stat.st_mode):
-        raise InputError(f"{what} is not a regular file")
+        raise InputError(f"{noun} is not a regular file")
     if stat.st_size > most_bytes:
         raise InputError(
-            f"{what} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}"
+            f"{noun} has {stat.st_size:,} bytes, and the limit is {most_bytes:,}"
         )
     return stat.st_size
 
 
-def read_bounded(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
-    """The content of a regular file, as long as it was at first.
+def read_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
+    """Return the content of a regular file, as long as it was at first.
 
     Raises InputError as above, and OSError.
     """
-    size_bytes = require_bounded(path, what, most_bytes)
+    size_bytes = require_bounded(path, noun, most_bytes)
     with path.open("rb") as file:
         return file.read(size_bytes)
 
@@ -208,7 +217,7 @@ def hashed(path: Path) -> str:
 
 
 def whole_or_nothing(path: Path) -> bytes:
-    """What is in a file, to tell what it is.
+    """Return what is in a file, to tell what it is.
 
     Nothing where that cannot be read, or would be a long or endless read.
     """
@@ -236,7 +245,10 @@ Keeping = Callable[
 
 
 def whole_lines(output: str) -> str:
-    """Without the last line where the limit cut it off: its beginning alone would be other words."""
+    """Without the last line where the limit cut it off.
+
+    Its beginning alone would be other words.
+    """
     if len(output.encode()) < LIMIT_BYTES:
         return output
     return output.rpartition("\n")[0] or output

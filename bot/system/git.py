@@ -1,4 +1,4 @@
-"""Git as a program, and a token for it, which only git gets: never in an argument or a file."""
+"""Run git, with a token that only git gets: never in an argument or a file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Credentials:
 
 
 def safe_address(url: str) -> SplitResult | None:
-    """The parts of an https address, or of an http one on this machine, that names no user.
+    """Return the parts of an https address, or of an http one on this machine, that names no user.
 
     None for any other.
     """
@@ -56,7 +56,7 @@ def safe_address(url: str) -> SplitResult | None:
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:
-    """What sends the token to this server and to no other; None without a token.
+    """Return what sends the token to this server and to no other; None without a token.
 
     The first, empty header takes back those that the clone's own configuration has
     (actions/checkout leaves one): GitHub answers 400 to two. Raises UsageError for an
@@ -114,7 +114,10 @@ _ENVIRONMENT = {
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORTENED = re.compile(r"(?:.*-g)?[0-9a-f]{4,39}", re.IGNORECASE | re.ASCII)
-"""What git may take for the beginning of a commit's id: by itself, or at the end of what `git describe` prints."""
+"""What git may take for the beginning of a commit's id.
+
+By itself, or at the end of what `git describe` prints.
+"""
 _SHOWN_CHARS = 80
 _NO_SUCH_REF = 2  # exit code of `git ls-remote --exit-code`
 _SUFFIX = re.compile(r"[~^@:]")
@@ -132,7 +135,10 @@ _FIRST_STEP, _LARGEST_STEP = (
 
 
 def first_line(output: str, *marks: str) -> str:
-    """What a failed git says, as one line: its `fatal:` or `error:`, or what begins so, else whatever came first."""
+    """Return what a failed git says, as one line.
+
+    Its `fatal:` or `error:`, or what begins so, else whatever came first.
+    """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", *marks))]
     return (errors or lines or ["no message"])[0]
@@ -152,7 +158,7 @@ class Git:
 
     @property
     def has_credentials(self) -> bool:
-        """True where git sends a token that this program was given."""
+        """Return whether git sends a token that this program was given."""
         return self._auth is not None
 
     def at(self, directory: Path) -> Git:
@@ -165,7 +171,10 @@ class Git:
         stdout: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Outcome:
-        """Run one git command, whatever its outcome; raises InputError where there is no git."""
+        """Run one git command, whatever its outcome.
+
+        Raises InputError where there is no git.
+        """
         options = [word for setting in _SETTINGS for word in ("-c", setting)]
         secret = self._auth.environment if self._auth else {}
         try:
@@ -187,7 +196,10 @@ class Git:
         environment: Mapping[str, str] | None = None,
         limit: int = -1,
     ) -> bytes:
-        """Standard output, up to `limit` bytes (-1: all); raises InputError where git fails."""
+        """Standard output, up to `limit` bytes (-1: all).
+
+        Raises InputError where git fails.
+        """
         with temporary_directory("git-") as directory:
             file = directory / "out"
             outcome = self(*arguments, stdout=file, environment=environment)
@@ -213,7 +225,9 @@ class Git:
         )
 
     def resolve(self, ref: str) -> str | None:
-        """The full SHA of the commit that `ref` names here, else at origin (and then fetched).
+        """Return the full SHA of the commit that `ref` names here, else at origin.
+
+        A commit of origin is fetched.
 
         None for no such ref.
 
@@ -249,7 +263,10 @@ class Git:
         return is_text and self._local(ref) is not None
 
     def _is_shortened(self, ref: str) -> bool:
-        """True for what git would take for the beginning of a commit's id, as anybody can make one that begins so."""
+        """Return True for what git would take for the beginning of a commit's id.
+
+        As anybody can make one that begins so.
+        """
         name = _SUFFIX.split(ref)[0]
         if not _SHORTENED.fullmatch(name):
             return False
@@ -271,7 +288,10 @@ class Git:
         return sha if outcome.ok and _SHA.fullmatch(sha) else None
 
     def _advertised(self, ref: str) -> str | None:
-        """What origin's branch or tag of that name stands at; a tag object is peeled."""
+        """Return what origin's branch or tag of that name stands at.
+
+        A tag object is peeled.
+        """
         refs = [
             f"refs/tags/{ref}^{{}}",
             f"refs/tags/{ref}",
@@ -315,24 +335,26 @@ class Git:
             )
 
     def has_remote(self) -> bool:
-        """True where there is an `origin` to fetch from."""
+        """Return whether there is an `origin` to fetch from."""
         return self("config", "--get", "remote.origin.url").ok
 
     def address_beside_origin(self, repository: str) -> str:
-        """The address of `owner/name` on the server of `origin`, in the form of origin's own address.
+        """Return the address of `owner/name` on the server of `origin`.
+
+        In the form of origin's own address.
 
         Raises InputError where origin has no address of that form.
         """
         address = self("config", "--get", "remote.origin.url").output.strip()
-        found = _OWNER_AND_NAME.fullmatch(address)
-        if found is None:
+        match = _OWNER_AND_NAME.fullmatch(address)
+        if match is None:
             hint = "add a remote `origin` with the address of your repository"
             raise InputError(
                 f"the address of {repository} is not known",
                 where=str(self.directory),
                 hint=hint,
             )
-        return f"{found['server']}{repository}{found['ending']}"
+        return f"{match['server']}{repository}{match['ending']}"
 
     def _fetch(self, sha: str) -> bool:
         """Get one missing commit: alone where the clone is shallow.
@@ -351,7 +373,10 @@ class Git:
         return outcome.ok
 
     def ensure(self, sha: str) -> None:
-        """Have the commit here; raises InputError where it is neither here nor at origin."""
+        """Have the commit here.
+
+        Raises InputError where it is neither here nor at origin.
+        """
         if self.resolve(sha) is None:
             raise InputError(
                 f"commit {sha} is neither in this clone nor at origin",
@@ -359,15 +384,17 @@ class Git:
             )
 
     def default_branch(self) -> str:
-        """The branch that others take for the main one, as far as this clone knows.
+        """Return the branch that others take for the main one.
+
+        As far as this clone knows.
 
         Empty on a detached commit.
 
         That is what origin's HEAD names, else `main` or `master` where there is one,
         else the current branch.
         """
-        known = ("symbolic-ref", "--quiet", "--short")
-        head = self(*known, "refs/remotes/origin/HEAD")
+        command = ("symbolic-ref", "--quiet", "--short")
+        head = self(*command, "refs/remotes/origin/HEAD")
         if head.ok:
             return head.output.strip().removeprefix("origin/")
         places = (
@@ -375,16 +402,19 @@ class Git:
             for name in ("main", "master")
             for place in ("heads", "remotes/origin")
         )
-        there = (
+        existing = (
             name
             for place, name in places
             if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok
         )
-        current = self(*known, "HEAD")
-        return next(there, current.output.strip() if current.ok else "")
+        current = self(*command, "HEAD")
+        return next(existing, current.output.strip() if current.ok else "")
 
     def parents(self, sha: str) -> tuple[str, ...]:
-        """The parents that a commit names, which need not be here: a shallow clone may end before them."""
+        """Return the parents that a commit names, which need not be here.
+
+        A shallow clone may end before them.
+        """
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
         return tuple(
             line[len("parent ") :] for line in header if line.startswith("parent ")
@@ -411,17 +441,23 @@ class Git:
             step = min(2 * step, _LARGEST_STEP)
 
     def commit_times(self, sha: str, count: int) -> dict[str, int]:
-        """Commit → when it was committed, in seconds since the epoch, of so many first parents, itself the first."""
-        wanted = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
-        rows = self.text(*wanted, "--no-show-signature", sha, "--").splitlines()
+        """Return commit → when it was committed, of so many first parents.
+
+        In seconds since the epoch; the commit itself comes first.
+        """
+        command = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
+        rows = self.text(*command, "--no-show-signature", sha, "--").splitlines()
         return {
             commit: int(seconds) for commit, seconds in (row.split() for row in rows)
         }
 
     def tags(self) -> dict[str, str]:
-        """Commit → the name of a tag: those of this clone, or, if it has none, those of origin.
+        """Return commit → the name of a tag.
 
-        A checkout of GitHub Actions has no tags. If origin cannot be asked, there are none.
+        Those of this clone, or, if it has none, those of origin.
+
+        A checkout of GitHub Actions has no tags. If origin cannot be asked, there are
+        none.
         """
         fields = "%(objectname) %(*objectname) %(refname:strip=2)"
         rows = self.text(
@@ -443,7 +479,10 @@ class Git:
         }
 
     def touched(self, older: str, newer: str) -> list[str]:
-        """Paths of the files that are not the same at two commits; of a submodule its own path."""
+        """Paths of the files that are not the same at two commits.
+
+        Of a submodule its own path.
+        """
         self.ensure(older)
         self.ensure(newer)
         listed = self.text(
@@ -476,14 +515,20 @@ class Git:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where a configuration lives: the top of its work tree (None outside a repository) and its state."""
+    """Where a configuration lives: the top of its work tree and its state.
+
+    The top is None outside a repository.
+    """
 
     top: Path | None
     source: SourceInfo
 
 
 def repository_of(directory: Path, cancel: Cancel) -> Repository:
-    """The repository that holds `directory`; a missing git or repository gives an empty one."""
+    """Return the repository that holds `directory`.
+
+    A missing git or repository gives an empty one.
+    """
     git = Git(directory, cancel)
 
     def said(*arguments: str) -> str:

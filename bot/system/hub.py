@@ -1,4 +1,6 @@
-"""The connection to GitHub: PyGithub's own objects for one repository and one token, and its errors as one line each.
+"""Connect to GitHub: PyGithub's own objects for one repository and one token.
+
+Each of its errors is one line.
 
 PyGithub builds its objects without looking, so what comes back is looked at here,
 before it does. The token goes to the API's own address only; an archive is fetched from
@@ -52,7 +54,10 @@ from bot.errors import NetworkError
 from bot.system.git import safe_address
 
 ACTIONS_LOGIN = "github-actions[bot]"
-"""Author of what a workflow's own `GITHUB_TOKEN` writes; that token may not ask for its user."""
+"""Author of what a workflow's own `GITHUB_TOKEN` writes.
+
+That token may not ask for its user.
+"""
 
 PAGE_ITEMS = (
     100  # The most that GitHub gives a page ("Using pagination in the REST API")
@@ -119,7 +124,7 @@ _BROKE_OFF = (ChunkedEncodingError, ContentDecodingError, _CutOff)
 
 
 class BoundedRetry(GithubRetry):
-    """`GithubRetry` that repeats no write which may have been carried out, and that never waits for long.
+    """`GithubRetry` that repeats no write which may have been done, and never waits long.
 
     GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with
     Retry-After ("Rate limits for the REST API"): then every request is sent again, if
@@ -129,7 +134,7 @@ class BoundedRetry(GithubRetry):
     def is_retry(
         self, method: str, status_code: int, has_retry_after: bool = False
     ) -> bool:
-        """True where the request can be sent again.
+        """Return whether the request can be sent again.
 
         Of a 403 only its headers and its text tell (`increment`).
         """
@@ -145,11 +150,13 @@ class BoundedRetry(GithubRetry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> BoundedRetry:
-        """The state for the next try.
+        """Return the state for the next try.
 
         Raises:
-            MaxRetryError: no try is left, or the wait would be too long; urllib3 then returns the last answer.
-            GithubException: a 403 that is no rate limit, or one that cannot be waited for.
+            MaxRetryError: no try is left, or the wait would be too long; urllib3 then
+                returns the last answer.
+            GithubException: a 403 that is no rate limit, or one that cannot be waited
+                for.
         """
         if (
             error is not None
@@ -192,21 +199,28 @@ class BoundedRetry(GithubRetry):
 
 
 class _Requester(Requester):
-    """PyGithub's requests, each of which ends in an object or list of objects, in nothing, or in an error."""
+    """PyGithub's requests.
+
+    Each ends in an object or list of objects, in nothing, or in an error.
+    """
 
     def __init__(self, retry: BoundedRetry, **settings: Any) -> None:
         super().__init__(retry=retry, **settings)
         self.bounded_retry = retry
 
     def requestJson(  # noqa: N802
-        self, verb: str, url: str, *others: Any, **options: Any
+        self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
-        """Status, headers (with names in lower case) and text, which is JSON of the form above, or empty.
+        """Return status, headers and text of an answer.
+
+        Names of headers are in lower case; the text is JSON of the form above, or empty.
 
         Raises GithubException for an answer of 4xx or 5xx, Unexpected, and what
         `requests` and urllib3 raise.
         """
-        return self.repeated(verb, lambda: self._json_of(verb, url, *others, **options))
+        return self.repeated(
+            verb, lambda: self._json_of(verb, url, *arguments, **options)
+        )
 
     def repeated(self, verb: str, ask: Callable[[], _Value]) -> _Value:
         """Return what `ask` gives.
@@ -227,9 +241,9 @@ class _Requester(Requester):
         return ask()
 
     def _json_of(
-        self, verb: str, url: str, *others: Any, **options: Any
+        self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
-        status, headers, text = self.checked(verb, url, *others, **options)
+        status, headers, text = self.checked(verb, url, *arguments, **options)
         if status >= 300:
             raise Unexpected(f"is a redirect ({status})")
         try:
@@ -237,20 +251,20 @@ class _Requester(Requester):
         except ValueError:
             raise _CutOff("is not JSON") from None
         if not all(
-            isinstance(one, dict)
-            for one in (value if isinstance(value, list) else [value])
+            isinstance(entry, dict)
+            for entry in (value if isinstance(value, list) else [value])
         ):
             raise Unexpected("has unexpected data instead of objects")
         return status, headers, text
 
     def checked(
-        self, verb: str, url: str, *others: Any, **options: Any
+        self, verb: str, url: str, *arguments: Any, **options: Any
     ) -> tuple[int, dict[str, Any], str]:
         """Status, headers and text of any form, also of a redirect.
 
         Raises GithubException for 4xx and 5xx.
         """
-        status, headers, text = super().requestJson(verb, url, *others, **options)
+        status, headers, text = super().requestJson(verb, url, *arguments, **options)
         if status >= 400:
             try:
                 raise GithubException(status, parse_json(text), headers)
@@ -275,11 +289,14 @@ class Hub:
 
     @cached_property
     def repo(self) -> Repository:
-        """PyGithub's repository, of which nothing is requested, nor of what it gives, before a field is read."""
+        """PyGithub's repository.
+
+        Nothing of it, nor of what it gives, is requested before a field is read.
+        """
         return Repository(self.requester, url=f"/repos/{self.repository}")
 
     def issue(self, number: int) -> Issue:
-        """An issue or pull request, for its comments, labels and events."""
+        """Return an issue or pull request, for its comments, labels and events."""
         return self.repo.get_issue(number)
 
     def close(self) -> None:
@@ -287,7 +304,7 @@ class Hub:
         self.requester.close()
 
     def token_login(self) -> str:
-        """The login that what this token writes appears under.
+        """Return the login that what this token writes appears under.
 
         Asked for once; raises NetworkError.
         """
@@ -304,7 +321,9 @@ class Hub:
                 raise
 
     def call(self, verb: str, path: str, **query: Any) -> Any:
-        """One request that PyGithub has no method for; its answer is JSON, or nothing (None).
+        """One request that PyGithub has no method for.
+
+        Its answer is JSON, or nothing (None).
 
         `path`: from the root of the API with a slash, or from the repository without.
         """
@@ -313,7 +332,10 @@ class Hub:
         return json.loads(text, object_hook=_Answer) if text else None
 
     def download(self, path: str, max_bytes: int) -> bytes:
-        """The bytes that a path of the repository redirects to: at a storage, which is not sent the token."""
+        """Return the bytes that a path of the repository redirects to.
+
+        At a storage, which is not sent the token.
+        """
         status, headers, _ = self.requester.checked(
             "GET", f"/repos/{self.repository}/{path}"
         )
@@ -325,7 +347,7 @@ class Hub:
         return self.requester.repeated("GET", lambda: self._stored(location, max_bytes))
 
     def _stored(self, location: str, max_bytes: int) -> bytes:
-        """The bytes at an address of the storage."""
+        """Return the bytes at an address of the storage."""
         data = bytearray()
         with requests.Session() as session:
             for scheme in ("https://", "http://"):
@@ -367,7 +389,7 @@ def connect(
     backoff_seconds: float = 0.5,
     login: str = "",
 ) -> Hub:
-    """The repository behind an API; nothing is requested yet.
+    """Return the repository behind an API; nothing is requested yet.
 
     `api_url`: `https://api.github.com`, or a server's `https://HOST/api/v3`;
     `timeout_seconds`: for connecting, and for each silence of the server;
@@ -403,7 +425,7 @@ def connect(
 
 
 def required(value: _Value | None, name: str) -> _Value:
-    """A field that GitHub's documentation promises.
+    """Return a field that GitHub's documentation promises.
 
     Raises Unexpected where PyGithub has None for want of it.
     """
@@ -413,13 +435,13 @@ def required(value: _Value | None, name: str) -> _Value:
 
 
 def in_doubt(error: Exception) -> bool:
-    """True where the request may have been carried out although it looks failed."""
+    """Return whether the request may have been carried out although it looks failed."""
     is_broken = isinstance(error, GithubException) and error.status >= 500
     return is_broken or isinstance(error, _IN_DOUBT) or _is_misread(error)
 
 
 def _is_misread(error: Exception) -> bool:
-    """True where an answer could not be followed.
+    """Return whether an answer could not be followed.
 
     A key that is not PyGithub's is a fault of this program.
     """
@@ -441,7 +463,8 @@ def explain(action: str, permission: str) -> Iterator[None]:
     in a workflow: `pull-requests: write`.
 
     Raises:
-        NetworkError: with the missing permission, where that may be it. The token is in none.
+        NetworkError: with the missing permission, where that may be it. The token is in
+            none.
     """
     # `from None`: the errors of requests carry the request, and with it the token.
     try:
@@ -451,11 +474,11 @@ def explain(action: str, permission: str) -> Iterator[None]:
     except GithubException as error:
         raise _refused(action, permission, error) from None
     except (RequestException, HTTPError) as error:
-        what = (
+        message = (
             f"cannot {action}: GitHub did not answer:"
             f" {_one_line(str(error) or type(error).__name__)}"
         )
-        raise NetworkError(what, hint="run it again") from None
+        raise NetworkError(message, hint="run it again") from None
     except Unexpected as error:
         raise _misread(action, str(error)) from None
     except _MISREAD as error:
@@ -466,61 +489,74 @@ def explain(action: str, permission: str) -> Iterator[None]:
         ) from None
 
 
-def _misread(action: str, what: str) -> NetworkError:
+def _misread(action: str, problem: str) -> NetworkError:
     return NetworkError(
-        f"cannot {action}: GitHub's answer {_one_line(what)}",
+        f"cannot {action}: GitHub's answer {_one_line(problem)}",
         hint="run it again, or check the API URL",
     )
 
 
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
-    status, is_rate_limit = error.status, _is_rate_limit(error)
-    wrong = error.data.get("errors") if isinstance(error.data, dict) else None
-    details = []
-    for one in wrong if isinstance(wrong, list) else ():
-        fields = one if isinstance(one, dict) else {"message": one}
-        named = " ".join(
-            str(fields[key]) for key in ("resource", "field", "code") if key in fields
-        )
-        details.append(str(fields.get("message") or named))
-    # GitHub's message and what it names as wrong ("Troubleshooting the REST API",
-    # validation failed).
-    message = _one_line(
-        ": ".join(
-            filter(None, [_message(error) or "without a message", ", ".join(details)])
-        )
-    )
+    """Return the error of a refused request, in words that say what to do."""
+    status = error.status
+    message = _full_message(error)
     if status == 403 and _LOCKED.search(message):
         hint = "unlock it, or read the report in the job summary"
         return NetworkError(f"cannot {action}: the conversation is locked", hint=hint)
-    if not is_rate_limit and (
-        status == 404 or (status == 403 and "already running" not in message)
-    ):
-        what = (
-            f"403 {message}"
-            if status == 403
-            else "not found, or the token may not see it"
+    if _is_rate_limit(error):
+        after = (error.headers or {}).get("retry-after")
+        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
+        return NetworkError(
+            f"cannot {action}: GitHub limits the rate of requests{waiting}:"
+            f" {status} {message}",
+            hint="run it again later",
         )
-        return NetworkError(f"cannot {action}: {what}", permission=permission)
+    if status == 404:
+        return NetworkError(
+            f"cannot {action}: not found, or the token may not see it",
+            permission=permission,
+        )
+    if status == 403 and "already running" not in message:
+        return NetworkError(f"cannot {action}: 403 {message}", permission=permission)
+    if status >= 500:
+        return NetworkError(
+            f"cannot {action}: GitHub did not answer: {status} {message}",
+            hint="run it again",
+        )
     reasons = {
         401: ("the token was refused", "check the input `github-token`"),
         410: ("it has expired or was removed", "run the workflow again"),
     }
-    what, hint = reasons.get(status, (f"{status} {message}", ""))
-    if is_rate_limit:
-        after = (error.headers or {}).get("retry-after")
-        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
-        what, hint = (
-            f"GitHub limits the rate of requests{waiting}: {status} {message}",
-            "run it again later",
-        )
-    elif status >= 500:
-        what, hint = f"GitHub did not answer: {status} {message}", "run it again"
-    return NetworkError(f"cannot {action}: {what}", hint=hint)
+    reason, hint = reasons.get(status, (f"{status} {message}", ""))
+    return NetworkError(f"cannot {action}: {reason}", hint=hint)
+
+
+def _full_message(error: GithubException) -> str:
+    """Return GitHub's message and what it names as wrong, on one line.
+
+    Such as "Troubleshooting the REST API", or a failed validation.
+    """
+    details = ", ".join(map(_detail, _errors_of(error)))
+    parts = [_message(error) or "without a message", details]
+    return _one_line(": ".join(filter(None, parts)))
+
+
+def _errors_of(error: GithubException) -> list[Any]:
+    """Return the list of what GitHub names as wrong; empty where it has none."""
+    errors = error.data.get("errors") if isinstance(error.data, dict) else None
+    return errors if isinstance(errors, list) else []
+
+
+def _detail(entry: Any) -> str:
+    """Return one of the things that GitHub names as wrong, as text."""
+    fields = entry if isinstance(entry, dict) else {"message": entry}
+    keys = ("resource", "field", "code")
+    named = " ".join(str(fields[key]) for key in keys if key in fields)
+    return str(fields.get("message") or named)
 
 
 def _is_rate_limit(error: GithubException) -> bool:
-    """True where the request can succeed later, and lacks no permission."""
+    """Return whether the request can succeed later, and lacks no permission."""
     headers = error.headers or {}
     exhausted = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
     is_limit = isinstance(

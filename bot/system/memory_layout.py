@@ -1,4 +1,6 @@
-"""The addresses of a compiler's memory: its output may depend on them, and Linux chooses them anew for every process.
+"""Choose the addresses of a compiler's memory.
+
+Its output may depend on them, and Linux chooses them anew for every process.
 
 Compiles run without that randomness where the kernel allows it (a container's default
 seccomp profile does not), so that the same command gives the same artifact, run after
@@ -14,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 _ADDR_NO_RANDOMIZE = 0x0040000
-"""personality(2): switches off the randomisation of addresses for programs that this thread starts."""
+"""The personality(2) that gives programs of this thread addresses that are not random."""
 _ASK = 0xFFFFFFFF
 # Above 128 MiB the kernel places libraries below the room for the stack (mmap_base in
 # arch/x86/mm/mmap.c of Linux). An odd number of MiB: large libraries are aligned to 2
@@ -34,7 +36,10 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @contextlib.contextmanager
 def fixed_addresses() -> Iterator[bool]:
-    """What this thread starts inside has no random addresses; gives whether that is so."""
+    """What this thread starts inside has no random addresses.
+
+    Gives whether that is so.
+    """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     before = libc.personality(_ASK) if libc else -1
     if libc is None or before < 0 or libc.personality(before | _ADDR_NO_RANDOMIZE) < 0:
@@ -47,7 +52,7 @@ def fixed_addresses() -> Iterator[bool]:
 
 
 def placed(argv: Sequence[str], layout: int) -> list[str]:
-    """The command that runs `argv` with its memory at the addresses of one of LAYOUTS layouts.
+    """Return the command that runs `argv` with one of LAYOUTS memory layouts.
 
     0 is the usual one.
     """

@@ -1,4 +1,4 @@
-"""Files that root writes into somebody else's folder: they are given to the owner of the folder.
+"""Give files that root writes into somebody else's folder to its owner.
 
 The action's container runs as root. On a self-hosted runner the workspace belongs to
 another user, whose next job could neither change nor remove what root left there.
@@ -13,7 +13,9 @@ from pathlib import Path
 
 
 def give_to_owner(workspace: Path, paths: Iterable[Path]) -> None:
-    """Give what root owns at these paths to the owner of the workspace, without following a link.
+    """Give what root owns at these paths to the owner of the workspace.
+
+    Without following a link.
 
     Paths elsewhere are left alone, as is everything where this process is not root or
     root owns the workspace.

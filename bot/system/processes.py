@@ -1,4 +1,6 @@
-"""The only module that spawns processes: one at a time to its end, or a worker that answers line by line.
+"""Start processes; no other module does.
+
+A process runs to its end, or is a worker that answers line by line.
 
 Every child leads a process group of its own, sees a scrubbed environment, and is gone
 when its call returns, whatever happened: a timeout, Ctrl-C, or a diagnostic of 100 MB
@@ -88,7 +90,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """True for exit code 0."""
+        """Return True for exit code 0."""
         return self.exit_code == 0
 
 
@@ -125,10 +127,15 @@ class Meter:
 
 
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a child: where programs are, and `extra`; never a token of GitHub."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    """Return the environment of a child: where programs are, and `extra`.
+
+    Never a token of GitHub.
+    """
+    environment = {
+        name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
+    }
     added = {name: value for name, value in (extra or {}).items() if not is_token(name)}
-    return {**kept, "LC_ALL": "C", **added}
+    return {**environment, "LC_ALL": "C", **added}
 
 
 _Child = subprocess.Popen[bytes]
@@ -147,7 +154,7 @@ class Guard:
         self._patience_seconds = _PATIENCE_SECONDS
 
     def begin(self, start: Callable[[], _Child]) -> _Child:
-        """Start a child that leads a session of its own, which is ended with this process."""
+        """Start a child that leads its own session, which is ended with this process."""
         with self._lock:
             if sys.platform == "linux":
                 ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -157,7 +164,7 @@ class Guard:
             return child
 
     def ended(self, child: _Child) -> Ended | None:
-        """How the child ended; None while it runs."""
+        """Return how the child ended; None while it runs."""
         with self._lock:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if not pid:
@@ -176,22 +183,28 @@ class Guard:
         return ended
 
     def clear(self) -> None:
-        """End all strays, whatever they start meanwhile; raises StrayProcess where some live on."""
+        """End all strays, whatever they start meanwhile.
+
+        Raises StrayProcess where some live on.
+        """
         deadline = time.monotonic() + self._patience_seconds
         while strays := self._kill_strays():
             if time.monotonic() > deadline:
                 self._patience_seconds = 0.0
-                what = (
+                message = (
                     f"{', '.join(strays[:3])}: a compiler started this process, and the"
                     " bot cannot end it"
                 )
                 raise StrayProcess(
-                    what, hint="do not run this compiler; end the process yourself"
+                    message, hint="do not run this compiler; end the process yourself"
                 )
             time.sleep(_END_SECONDS)
 
     def end_all(self) -> None:
-        """End children and strays alike, when nothing else is to be run; raises StrayProcess."""
+        """End children and strays alike, when nothing else is to be run.
+
+        Raises StrayProcess.
+        """
         with self._lock:
             for child in self.alive:
                 _kill_group(child)
@@ -398,7 +411,7 @@ class Worker:
     def ask(
         self, line: str | None, cancel: Cancel, timeout_seconds: float = 120
     ) -> str | None:
-        """The answer to `line` (to nothing: its greeting).
+        """Return the answer to `line` (to nothing: its greeting).
 
         None where it died or did not answer in time.
         """

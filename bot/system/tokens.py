@@ -1,4 +1,7 @@
-"""Tokens in the environment: no child gets one, and a command that compiles on GitHub Actions refuses one."""
+"""Find tokens in the environment.
+
+No child gets one, and a command that compiles on GitHub Actions refuses one.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,18 @@ _INPUT_PREFIX = "INPUT_"
 
 
 def is_token(name: str) -> bool:
-    """Return True for a variable with a token of GitHub, or with what the runner gives to actions alone."""
+    """Return True for a variable with a token of GitHub, or a secret of the runner.
+
+    The runner gives some variables to actions alone.
+    """
     upper = name.upper()
     return upper in _TOKENS or upper.startswith(_RUNNER_PREFIX)
 
 
 def require_no_token(environ: Mapping[str, str]) -> None:
-    """Raise UsageError where GitHub Actions gave a token to a command that is about to run compilers.
+    """Raise UsageError where a command that will run compilers has a token.
+
+    GitHub Actions gave it.
 
     A compiler runs as the same user as this program, so that it could use the token. At
     a terminal the token is the user's own.

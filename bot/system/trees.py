@@ -1,4 +1,4 @@
-"""Folders that an untrusted program filled: followed and removed whatever it left in them.
+"""Follow and remove folders that an untrusted program filled, whatever it left.
 
 A program can nest folders deeper than Python can recurse, lock them, and name files in
 bytes that are not UTF-8.
@@ -32,7 +32,8 @@ def files_below(folder: Path, *, unlock: bool = False) -> Iterator[os.DirEntry[s
         unlock: give this user access to every folder and file before it is listed.
 
     Raises:
-        InputError: folders are nested more than MOST_LEVELS deep, or a path is longer than the system allows.
+        InputError: folders are nested more than MOST_LEVELS deep, or a path is longer
+            than the system allows.
     """
     waiting = [(os.fspath(folder), 0)]
     while waiting:
@@ -82,7 +83,9 @@ def printable(name: str) -> str:
 
 
 def remove_tree(tree: Path) -> None:
-    """Remove a folder with everything in it; a folder that is missing is no error. Raises OSError.
+    """Remove a folder with everything in it.
+
+    A folder that is missing is no error. Raises OSError.
 
     Each folder moves to the top before it is emptied, so that no path grows long
     however deep the folders are.
