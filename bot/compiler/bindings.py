@@ -39,7 +39,8 @@ class Bindings:
             str(script or IR_WORKER),
             str(root),
         ]
-        self._root, self._cancel = root, cancel
+        self._root = root
+        self._cancel = cancel
         self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
         self._worker: Worker | None = None
@@ -59,15 +60,11 @@ class Bindings:
                 greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
                 if greeting is None or greeting.strip() != '{"ready": true}':
                     self.close()
-                    self._root, self.reason = (
-                        None,
-                        here("this compiler's MLIR bindings cannot be loaded"),
-                    )
-            answer = (
-                self._worker.ask(request, self._cancel, self._timeout_seconds)
-                if self._worker
-                else None
-            )
+                    self._root = None
+                    self.reason = here("this compiler's MLIR bindings cannot be loaded")
+            answer = None
+            if self._worker:
+                answer = self._worker.ask(request, self._cancel, self._timeout_seconds)
             if answer is None:
                 self.close()
                 return json.dumps(

@@ -41,7 +41,8 @@ def digest_of(*parts: str | Sequence[str]) -> str:
 @cache
 def measured_by() -> str:
     """SHA-256 (hex) of the code that measures: another version of it may say something else of the same bytes."""
-    package, digest = Path(bot.__file__).parent, hashlib.sha256()
+    package = Path(bot.__file__).parent
+    digest = hashlib.sha256()
     for path in sorted(
         path for folder in MEASURING for path in (package / folder).rglob("*.py")
     ):
@@ -101,16 +102,14 @@ class CellCache:
         try:
             stored = decoded(body, _Kept, "cell")
             own_ids = {one.id for one in own}
-            return (
-                cell_of(
+            if stored.key == key:
+                return cell_of(
                     stored.cell,
                     programs=stored.programs,
                     where="cell",
                     declared=own_ids,
                 )
-                if stored.key == key
-                else None
-            )
+            return None
         except (ValueError, BotError):
             return None
 
@@ -118,7 +117,9 @@ class CellCache:
         """Keep a cell, unless something that it says is true of this machine only."""
         if not (key and self.keeps and lasts(cell)):
             return
-        programs = {key_of(cell.program): cell.program} if cell.program else {}
+        programs = {}
+        if cell.program:
+            programs = {key_of(cell.program): cell.program}
         body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))
         add(
             self.root,

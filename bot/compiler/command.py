@@ -66,9 +66,12 @@ from bot.system.files import (
 from bot.system.processes import Cancel, run
 from bot.system.trees import files_below, printable, require_utf8
 
-OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
+OUT = "out"
+FACTS = "facts.json"
+STACK_USAGE = "*.su"
 _PYTHON = "python"
-_MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
+_MOST_FILES = 10_000
+_MOST_FACTS_BYTES = 1 << 20
 _TIMES = (
     1_000_000_000,
     1_000_000_000,
@@ -124,11 +127,9 @@ class CommandCompiler:
         words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
         texts = ("", words), (cell.model.path, model), *self.sources.items()
         outside = outside_of(texts, self.environment)
-        return (
-            f"the command names {outside}, which is not a file in its folder"
-            if outside
-            else ""
-        )
+        if outside:
+            return f"the command names {outside}, which is not a file in its folder"
+        return ""
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {
@@ -147,7 +148,9 @@ class CommandCompiler:
     def path_of(self, model: str) -> str:
         """A model's path beside the configuration, or its name where it is not below it."""
         path = os.path.relpath(model, self.command.root)
-        return Path(model).name if path.startswith("..") else path
+        if path.startswith(".."):
+            return Path(model).name
+        return path
 
     def at_work(self, session: Session) -> AbstractContextManager[Compile]:
         """Ready for compiles; each has a folder of its own."""
@@ -184,7 +187,8 @@ class CommandCompiler:
                 (folder / _PYTHON).symlink_to(self.environment)
                 path = f"{PLACE / _PYTHON / 'bin'}:{path}"
             environment = {**_ENVIRONMENT, "PATH": path}  # nothing of the user's
-            cancel, limit_seconds = session.cancel, session.timeout_seconds
+            cancel = session.cancel
+            limit_seconds = session.timeout_seconds
             try:
                 outcome = confined(
                     cell.argv,
@@ -208,11 +212,9 @@ class CommandCompiler:
                 result = self._collected(
                     folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib
                 )
-                return (
-                    replace(result, sources_digest=_digest(files))
-                    if isinstance(result, Compiled)
-                    else result
-                )
+                if isinstance(result, Compiled):
+                    return replace(result, sources_digest=_digest(files))
+                return result
             except (InputError, OSError) as error:
                 return Failure(
                     "read",
@@ -263,9 +265,9 @@ class CommandCompiler:
             )
         files = {name: read_bounded(path, name) for name, path in measured.items()}
         has_facts = (out / FACTS).is_file()
-        text = (
-            read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
-        )
+        text = b"{}"
+        if has_facts:
+            text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES)
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
@@ -338,7 +340,11 @@ def command_compiler(
         spec = newest(moving, places, cancel)
     if not has_namespaces():
         say(f"commands {isolation()}")
-    environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
+    environment = None
+    key = ""
+    side = tuple[str, ...]()
+    version = spec
+    revision = ""
     root = Path(command.root)
     if names_commit(spec):
         if command.package or not commit:
@@ -401,7 +407,8 @@ def command_compiler(
         programs,
         [metric.id for metric in command.metrics],
     )
-    version = version if revision else f"{command.package or 'command'} {version}"
+    if not revision:
+        version = f"{command.package or 'command'} {version}"
     shown = version.replace(" ", "==") if environment else spec
     shown = f"{moving}{RESOLVED}{shown}" if moving else shown
     info = CompilerInfo(
@@ -457,7 +464,9 @@ def _installed(
     version = places.release(spec) or ""
     if not is_file and not version:
         meant = meant_spec(spec)
-        hint = f"did you mean {meant}?" if meant else "such as 3.9.0, or latest"
+        hint = "such as 3.9.0, or latest"
+        if meant:
+            hint = f"did you mean {meant}?"
         raise CompilerUnavailable(
             f"is neither a release of {package} nor a wheel",
             where=spec[:200],
@@ -497,10 +506,8 @@ def _install(
     Where places may hold other wheels tomorrow, `home` is the beginning of a name that
     ends with their digest.
     """
-    python, name = (
-        str(getattr(sys, "_base_executable", sys.executable)),
-        "python{}.{}".format(*sys.version_info),
-    )
+    python = str(getattr(sys, "_base_executable", sys.executable))
+    name = "python{}.{}".format(*sys.version_info)
     with temporary_directory("wheel-") as wheels:
         files = download(
             requirement,
@@ -542,11 +549,8 @@ def _install(
                 ],
                 cancel=cancel,
             )
-            outcome = (
-                pip("install", *words, cancel=cancel, scratch=wheels)
-                if outcome.ok
-                else outcome
-            )
+            if outcome.ok:
+                outcome = pip("install", *words, cancel=cancel, scratch=wheels)
             if not outcome.ok:
                 raise CompilerUnavailable(
                     f"could not be installed: {reason(outcome)}", where=requirement

@@ -39,9 +39,13 @@ from bot.system.files import (
 from bot.system.processes import Outcome, run
 from bot.system.trees import require_utf8
 
-ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
+ARTIFACT = "out.vmfb"
+STACK_USAGE = "stack-usage.txt"
+STATISTICS = "statistics.json"
 STATIC_LIBRARY = "static-library.o"
-PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
+PROGRAM = "program.json"
+ALLOCAS = "allocas.json"
+STRATEGIES = "strategies.json"
 """The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
 _PHASES = "phases"
 _TIMING = ("--mlir-timing", "--mlir-timing-display=list")
@@ -146,7 +150,9 @@ def compile_to(
 ) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
     data = _made(setup, argv=argv, source=source, what="the IR")
-    return data if isinstance(data, Failure) else data.decode("utf-8", "replace")
+    if isinstance(data, Failure):
+        return data
+    return data.decode("utf-8", "replace")
 
 
 def artifact_of(
@@ -168,10 +174,14 @@ def _made(
             outcome = _invoke(
                 setup, argv=argv, source=source, cwd=directory, measuring=False
             )
-            data = _file(directory / ARTIFACT, what) if outcome.ok else None
+            data = None
+            if outcome.ok:
+                data = _file(directory / ARTIFACT, what)
         except InputError as error:
             return Failure("read", error.what)
-        return failure(outcome, setup.session.timeout_seconds) if data is None else data
+        if data is None:
+            return failure(outcome, setup.session.timeout_seconds)
+        return data
 
 
 def timed(
@@ -243,11 +253,14 @@ def _collect(
             answer = setup.bindings.ask(
                 question, **{name: str(path) for name, path in paths.items()}
             )
-            files[f"{question}.json"] = answer.encode() if answer is not None else None
+            if answer is not None:
+                files[f"{question}.json"] = answer.encode()
+            else:
+                files[f"{question}.json"] = None
     # Asked last, as the bindings may give up over any of the questions.
-    reasons = (
-        dict.fromkeys(QUESTIONS, setup.bindings.reason) if setup.bindings.reason else {}
-    )
+    reasons = {}
+    if setup.bindings.reason:
+        reasons = dict.fromkeys(QUESTIONS, setup.bindings.reason)
     if not any(option.startswith("--stack-usage-file") for option in setup.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     present = {name: data for name, data in files.items() if data is not None}
@@ -280,7 +293,9 @@ def _compile_once(
             failed.figure_bytes is not None
             and failed.figure_bytes == stack_figure_bytes(output)
         )
-        return structs.replace(failed, stage=_GATE) if is_gate else failed
+        if is_gate:
+            return structs.replace(failed, stage=_GATE)
+        return failed
 
 
 def compile_directly(

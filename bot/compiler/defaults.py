@@ -55,7 +55,8 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
     if library is None:
         return Failure("option", f"there is no {LIBRARY} beside this compiler")
     with temporary_directory("options-") as directory:
-        answer, names = directory / "answer.json", directory / "help.txt"
+        answer = directory / "answer.json"
+        names = directory / "help.txt"
         asked = run(
             [sys.executable, "-I", "-S", *NO_BYTE_CODE, str(_WORKER), str(library)],
             cancel=cancel,
@@ -98,4 +99,6 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
 
 def _last_line(output: str) -> str:
     lines = output.strip().splitlines()
-    return lines[-1][:200] if lines else "the process ended without a word"
+    if lines:
+        return lines[-1][:200]
+    return "the process ended without a word"

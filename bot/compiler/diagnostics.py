@@ -49,7 +49,9 @@ _SHARED = re.compile(r"uses (\d+) bytes of shared memory; exceeded the limit of 
 def unknown_option(output: str) -> str | None:
     """The option that the compiler does not know, if that is what it says."""
     match = _UNKNOWN_OPTION.search(output)
-    return match[1] if match else None
+    if match:
+        return match[1]
+    return None
 
 
 def reason(message: str) -> str:
@@ -152,10 +154,12 @@ def without_places(text: str) -> str:
 
     One cut off ends the text.
     """
-    parts, at = [], 0
+    parts = []
+    at = 0
     while (start := text.find(_PLACE, at)) >= 0:
         parts.append(text[at:start])
-        depth, at = 0, len(text)
+        depth = 0
+        at = len(text)
         for match in _PARENTHESES.finditer(text, start + len(_PLACE) - 1):
             depth += {"(": 1, ")": -1}.get(match[0], 0)
             if depth == 0:
@@ -242,7 +246,9 @@ def blamed(message: str, ending: Outcome) -> str:
     """
     if words := _memory_words(ending):
         return here(f"{words}: {message}")
-    return here(message) if _OTHERS.search(ending.output) else message
+    if _OTHERS.search(ending.output):
+        return here(message)
+    return message
 
 
 def _memory_words(ending: Outcome) -> str:
@@ -251,19 +257,22 @@ def _memory_words(ending: Outcome) -> str:
     The kernel ends the largest process of a machine that is out of memory with SIGKILL,
     and tells it nothing.
     """
-    has_said, total_kib = bool(NO_MEMORY.search(ending.output)), memory_kib()
+    has_said = bool(NO_MEMORY.search(ending.output))
+    total_kib = memory_kib()
     is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (
         total_kib or 0
     )
     if not (is_full if has_said else ending.signal == "SIGKILL"):
         return ""
     certain = RAN_OUT if has_said else RAN_OUT_LIKELY
-    held = (
-        f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
-    )
+    held = ""
+    if ending.peak_rss_kib:
+        held = f"the compiler held {_size(ending.peak_rss_kib)}"
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
     amounts = ", ".join(part for part in (held, has) if part)
-    return f"{certain} ({amounts})" if amounts else certain
+    if amounts:
+        return f"{certain} ({amounts})"
+    return certain
 
 
 def memory_kib() -> int | None:
@@ -280,4 +289,6 @@ def memory_kib() -> int | None:
 
 
 def _size(kib: int) -> str:
-    return f"{kib / (1 << 20):.1f} GiB" if kib >= 1 << 20 else f"{kib / 1024:.0f} MiB"
+    if kib >= 1 << 20:
+        return f"{kib / (1 << 20):.1f} GiB"
+    return f"{kib / 1024:.0f} MiB"

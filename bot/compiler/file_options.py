@@ -121,14 +121,20 @@ def kind_of(flag: str) -> Kind:
         return "paths"
     is_off = value in _OFF
     if option == _EMBEDDED:
-        return "unknown" if is_off else "nothing"
+        if is_off:
+            return "unknown"
+        return "nothing"
     if option == _TRIPLE and value.startswith("wasm"):
         return "unknown"
     if option in _TOOL_OPTIONS:
-        return "nothing" if is_off else "unknown"
+        if is_off:
+            return "nothing"
+        return "unknown"
     if option in _PLAIN_OPTIONS or not equals or value in _TRUTHS:
         return "nothing"
-    return "nothing" if _NUMBER.fullmatch(value) else "unknown"
+    if _NUMBER.fullmatch(value):
+        return "nothing"
+    return "unknown"
 
 
 def paths_in(flag: str) -> tuple[str, ...]:

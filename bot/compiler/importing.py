@@ -57,7 +57,8 @@ class Importer:
     """Sources of one side's models, and its temporary files."""
 
     def __init__(self, toolchain: Toolchain, session: Session) -> None:
-        self._toolchain, self._session = toolchain, session
+        self._toolchain = toolchain
+        self._session = session
         self._imported: dict[str, Path | Failure] = {}
         self._lock = threading.Lock()
 
@@ -116,7 +117,8 @@ class Importer:
         ):  # the importer's last word is the one that counts
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")
-            message = here(message) if _MACHINES.match(last) else message
+            if _MACHINES.match(last):
+                message = here(message)
             return Failure(
                 stage="import",
                 message=message,

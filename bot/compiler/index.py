@@ -40,9 +40,9 @@ def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
             *places.argv,
         )
         pip(*argv, cancel=cancel, timeout_seconds=_PATIENCE_SECONDS)
-        text = (
-            log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-        )
+        text = ""
+        if log.is_file():
+            text = log.read_text(encoding="utf-8", errors="replace")
     if any(
         not _is_empty_index(match, places.project)
         for match in _UNANSWERED.finditer(text)

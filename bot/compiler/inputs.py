@@ -21,7 +21,8 @@ from bot.core.planned import Model, PlannedCell
 from bot.errors import InputError
 from bot.system.files import hashed, read_bounded
 
-_MOST_FILES, _MOST_BYTES = 10_000, 2 << 30
+_MOST_FILES = 10_000
+_MOST_BYTES = 2 << 30
 _PLUGINS = "IREE_LOAD_PLUGINS"
 _TOOLS = tuple(
     f"IREE_LLVM_{kind}_LINKER_PATH" for kind in ("EMBEDDED", "SYSTEM", "WASM")

@@ -189,9 +189,9 @@ def other_name(flag: str) -> str:
     The flag itself where they do not differ.
     """
     old, new = RENAMED
-    return (
-        flag.replace(old, new, 1) if flag.startswith(old) else flag.replace(new, old, 1)
-    )
+    if flag.startswith(old):
+        return flag.replace(old, new, 1)
+    return flag.replace(new, old, 1)
 
 
 def unknown_option_of(
@@ -202,7 +202,9 @@ def unknown_option_of(
     Raises CompilerUnavailable.
     """
     outcome = _compile_input(toolchain, argv=flags, scratch=scratch, cancel=cancel)
-    return None if outcome.ok else unknown_option(outcome.output)
+    if outcome.ok:
+        return None
+    return unknown_option(outcome.output)
 
 
 def known_measuring_options(
@@ -284,7 +286,9 @@ def in_its_words(
 
         def named(flag: str) -> str:  # one that is known under no name stays as it is
             other = other_name(flag)
-            return flag if other == flag or known(flag) or not known(other) else other
+            if other == flag or known(flag) or not known(other):
+                return flag
+            return other
 
         result = []
         for cell in cells:

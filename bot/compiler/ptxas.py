@@ -33,7 +33,8 @@ BACKEND = NVIDIA
 LEVEL = "-O3"
 MOST_SAID_BYTES = 1 << 24  # A function takes about 400 bytes
 MOST_CUBIN_BYTES = 1 << 28
-_MODULE, _CUBIN = "module.ptx", "module.cubin"
+_MODULE = "module.ptx"
+_CUBIN = "module.cubin"
 _REFUSAL_CHARS = 240
 
 
@@ -69,7 +70,9 @@ def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
 def installed() -> Ptxas | None:
     """The assembler of this environment; None where it has none."""
     program = program_of(PACKAGE, "*/bin/ptxas")
-    return Ptxas(*program) if program else None
+    if program:
+        return Ptxas(*program)
+    return None
 
 
 def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
@@ -77,7 +80,9 @@ def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
 
     Empty where it has no PTX text, or without an assembler.
     """
-    return ptxas.name if ptxas and backend == BACKEND else ""
+    if ptxas and backend == BACKEND:
+        return ptxas.name
+    return ""
 
 
 class Assembler:
@@ -86,7 +91,9 @@ class Assembler:
     def __init__(
         self, cancel: Cancel, timeout_seconds: float, ptxas: Ptxas | None
     ) -> None:
-        self._cancel, self._timeout_seconds, self.ptxas = cancel, timeout_seconds, ptxas
+        self._cancel = cancel
+        self._timeout_seconds = timeout_seconds
+        self.ptxas = ptxas
         self._known: dict[tuple[str, bytes], Assembled] = {}
         self._lock = threading.Lock()
 
@@ -141,7 +148,8 @@ class Assembler:
             except OSError as error:
                 return here(f"ptxas cannot be started: {error.strerror or error}")
             require_room(outcome, directory)
-            cubin, text = directory / _CUBIN, output.decode("utf-8", "replace")
+            cubin = directory / _CUBIN
+            text = output.decode("utf-8", "replace")
             if not outcome.ok or not cubin.is_file():
                 return self._refusal(outcome, text)
             if cubin.stat().st_size > MOST_CUBIN_BYTES:

@@ -42,7 +42,9 @@ def run_all(
     threads, and is raised again.
     """
     rest = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
-    running, changed, errors = set[int](), SimpleQueue[None](), list[BaseException]()
+    running = set[int]()
+    changed = SimpleQueue[None]()
+    errors = list[BaseException]()
 
     def work(number: int) -> None:
         running.add(number)

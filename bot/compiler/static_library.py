@@ -23,7 +23,9 @@ def library_path(argv: Sequence[str], directory: Path) -> Path | None:
         return None
     written = [value for option, _, value in options if option == LIBRARY_PATH_OPTION]
     name = written[-1] if written else ""
-    return (directory / name).with_suffix(".o") if name else directory / ".o"
+    if name:
+        return (directory / name).with_suffix(".o")
+    return directory / ".o"
 
 
 def make_room_for_library(argv: Sequence[str], directory: Path) -> None:

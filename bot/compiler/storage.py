@@ -177,14 +177,10 @@ def evict(
             else [Path(directory) for directory, _, _ in os.walk(folder)]
         ):
             sweep(place, PART_PREFIX)
-    oldest, gone = (
-        sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)),
-        [],
-    )
-    rest_bytes, not_in_use_ns = (
-        sum(entry.size_bytes for entry in oldest),
-        time.time_ns() - _IN_USE_NS,
-    )
+    oldest = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path))
+    gone = []
+    rest_bytes = sum(entry.size_bytes for entry in oldest)
+    not_in_use_ns = time.time_ns() - _IN_USE_NS
     for entry in oldest:
         if rest_bytes <= limit_bytes or (
             since_ns is not None and entry.used_ns >= since_ns

@@ -132,12 +132,11 @@ def resolve(
     )
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
-        bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
+        bindings = None
+        no_bindings = "no MLIR Python bindings beside this compiler"
     elif not python:
-        bindings, no_bindings = (
-            None,
-            here("no Python on PATH can load this compiler's MLIR bindings"),
-        )
+        bindings = None
+        no_bindings = here("no Python on PATH can load this compiler's MLIR bindings")
     return Toolchain(
         binary=binary,
         info=info,
@@ -276,11 +275,9 @@ def _from_directory(
     ]
     if native := next((path for path in binaries if not _is_script(path)), None):
         return *_from_binary(native, where)[:2], directory.name
-    what = (
-        "holds an iree-compile that is a script"
-        if binaries
-        else "holds no iree-compile"
-    )
+    what = "holds no iree-compile"
+    if binaries:
+        what = "holds an iree-compile that is a script"
     raise CompilerUnavailable(
         f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT
     )

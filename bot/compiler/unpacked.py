@@ -178,10 +178,15 @@ def _change(name: str, listed: _Listed, found: _Found) -> str:
     if name not in found.files and name not in found.links:
         return "is missing"
     if name in listed.links or name in found.links:
-        return "" if listed.links.get(name) == found.links.get(name) else "was changed"
-    file, path = listed.files[name], found.files[name]
+        if listed.links.get(name) == found.links.get(name):
+            return ""
+        return "was changed"
+    file = listed.files[name]
+    path = found.files[name]
     is_same = path.stat().st_size == file.size_bytes and hashed(path) == file.sha256
-    return "" if is_same else "was changed"
+    if is_same:
+        return ""
+    return "was changed"
 
 
 def _found(folder: Path, *, byte_code: bool) -> _Found:

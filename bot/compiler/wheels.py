@@ -65,11 +65,11 @@ def release_home(
 
 
 def _abi() -> str:
-    python, machine = (
-        str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag),
-        platform.machine(),
-    )
-    return python if machine in python else f"{python}-{machine}"
+    python = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag)
+    machine = platform.machine()
+    if machine in python:
+        return python
+    return f"{python}-{machine}"
 
 
 def this_python() -> str:
@@ -96,20 +96,16 @@ def fetch_release(
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
         is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
-        more = (
-            f"; {NIGHTLIES_HINT}"
-            if Version(version).is_prerelease and not is_told
-            else ""
-        )
+        more = ""
+        if Version(version).is_prerelease and not is_told:
+            more = f"; {NIGHTLIES_HINT}"
         wheel = download(
             f"{project}=={version}", places, cancel, scratch, more, "--no-deps"
         )[0]
         require_hash(wheel, hashes)
-        return (
-            unpack(wheel, cache=cache, project=project, say=say)
-            if places.changeable
-            else _unpack_into(wheel, home, project)
-        )
+        if places.changeable:
+            return unpack(wheel, cache=cache, project=project, say=say)
+        return _unpack_into(wheel, home, project)
 
 
 def require_hash(wheel: Path, hashes: tuple[str, ...]) -> None:
@@ -155,15 +151,11 @@ def download(
         r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output
     )  # not what it needs itself
     if listed is not None and listed[1] not in ("", "none"):
-        what, hint = (
-            "no such release for this machine and Python",
-            f"newest: {', '.join(listed[1].split(', ')[-4:])}",
-        )
+        what = "no such release for this machine and Python"
+        hint = f"newest: {', '.join(listed[1].split(', ')[-4:])}"
     else:
-        what, hint = (
-            f"could not be fetched: {reason(outcome)}",
-            "check the network and the index",
-        )
+        what = f"could not be fetched: {reason(outcome)}"
+        hint = "check the network and the index"
     raise CompilerUnavailable(what, where=requirement, hint=hint + more)
 
 
@@ -207,9 +199,9 @@ def reason(outcome: Outcome) -> str:
     """Why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-    message = (
-        errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
-    )
+    message = "pip ended without a message"
+    if errors:
+        message = errors[0].removeprefix("ERROR: ")
     return without_secrets(message)[:200]
 
 
@@ -248,7 +240,9 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
-    what = "several wheels fit this machine" if exact else "no wheel fits this platform"
+    what = "no wheel fits this platform"
+    if exact:
+        what = "several wheels fit this machine"
     raise CompilerUnavailable(
         f"{what}: {names}", where=directory.name, hint="name one wheel"
     )
@@ -275,7 +269,9 @@ def unpack(
             hint="use one for this machine",
         )
     home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
-    return home if held(home, say) else _unpack_into(wheel, home, project)
+    if held(home, say):
+        return home
+    return _unpack_into(wheel, home, project)
 
 
 def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
@@ -332,10 +328,8 @@ def offered(
     patience = (
         (f"--timeout={_ANSWER_SECONDS}", "--retries=0") if briefly else ("--retries=2",)
     )
-    argv, limit_seconds = (
-        ("index", "versions", places.project, "--pre"),
-        (2 * _ANSWER_SECONDS if briefly else 120),
-    )
+    argv = ("index", "versions", places.project, "--pre")
+    limit_seconds = 2 * _ANSWER_SECONDS if briefly else 120
     outcome = pip(
         *argv, *patience, *places.argv, cancel=cancel, timeout_seconds=limit_seconds
     )

@@ -15,9 +15,12 @@ from typing import NamedTuple
 from bot.errors import MalformedBinary
 from bot.readers.binary import span_inside
 
-MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
+MAGIC = b"!<arch>\n"
+THIN_MAGIC = b"!<thin>\n"
 _HEADER_BYTES = 60
-_NAME, _SIZE, _END = slice(0, 16), slice(48, 58), slice(58, 60)
+_NAME = slice(0, 16)
+_SIZE = slice(48, 58)
+_END = slice(58, 60)
 _END_OF_HEADER = b"`\n"
 _BSD_NAME = b"#1/"
 _INDEXES = frozenset(
@@ -115,7 +118,9 @@ def _name(field: bytes, long_names: bytes) -> str:
             )
         return long_names[start:end].removesuffix(b"/").decode("utf-8", "replace")
     text = field.decode("utf-8", "replace")
-    return text if text in _INDEXES else text.removesuffix("/")
+    if text in _INDEXES:
+        return text
+    return text.removesuffix("/")
 
 
 def _number(field: bytes) -> int:

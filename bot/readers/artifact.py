@@ -83,7 +83,9 @@ class FlatBufferTable:
     def scalar(self, name: str, flags: Any) -> int:
         """The number in the field, 0 where the table does not have it."""
         at = self._field(name, flags.bytewidth)
-        return 0 if at is None else self._number(at, flags)
+        if at is None:
+            return 0
+        return self._number(at, flags)
 
     def span(self, name: str, item_bytes: int = 1) -> ByteSpan | None:
         """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
@@ -109,15 +111,13 @@ class FlatBufferTable:
     def table(self, name: str, fields: str) -> FlatBufferTable | None:
         """The table in the field, which has these fields itself."""
         at = self._field(name, OFFSET_BYTES)
-        return (
-            None
-            if at is None
-            else FlatBufferTable(
-                data=self.data,
-                position=at + self._number(at, UINT32),
-                where=self.where,
-                fields=fields,
-            )
+        if at is None:
+            return None
+        return FlatBufferTable(
+            data=self.data,
+            position=at + self._number(at, UINT32),
+            where=self.where,
+            fields=fields,
         )
 
     def tables(self, name: str, fields: str) -> Iterator[FlatBufferTable]:
@@ -137,21 +137,17 @@ class FlatBufferTable:
 
     def _field(self, name: str, size_bytes: int) -> int | None:
         """Offset of the field's value, None where the vtable does not have it."""
-        vtable, slot = (
-            self.position - self._number(self.position, INT32),
-            _slot(self.fields, name),
-        )
+        vtable = self.position - self._number(self.position, INT32)
+        slot = _slot(self.fields, name)
         if slot is None or slot * 2 + 4 >= self._number(vtable, UINT16):
             return None
         offset = self._number(vtable + slot * 2 + 4, UINT16)
         start = self.position + offset
-        return (
-            span_inside(
+        if offset:
+            return span_inside(
                 start, size=size_bytes, whole_bytes=len(self.data), where=self.where
             ).start
-            if offset
-            else None
-        )
+        return None
 
     def _number(self, at: int, flags: Any) -> int:
         span_inside(
@@ -163,7 +159,9 @@ class FlatBufferTable:
 @cache
 def _slot(fields: str, name: str) -> int | None:
     names = fields.split()
-    return names.index(name) if name in names else None
+    if name in names:
+        return names.index(name)
+    return None
 
 
 def root_table(
@@ -195,7 +193,8 @@ def identifier(data: bytes, start: int) -> bytes:
 # VM modules.
 
 
-VM_IDENTIFIER, WHERE = b"IREE", "VM module"
+VM_IDENTIFIER = b"IREE"
+WHERE = "VM module"
 SEGMENT_ALIGNMENT = 64
 MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
     rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
@@ -256,10 +255,8 @@ def parse_module(data: bytes) -> VmModule:
     for table in root.tables("rodata_segments", SEGMENT):
         span = table.span("embedded_data")
         if span is None:
-            offset, length = (
-                table.scalar("external_data_offset", UINT64),
-                table.scalar("external_data_length", UINT64),
-            )
+            offset = table.scalar("external_data_offset", UINT64)
+            length = table.scalar("external_data_length", UINT64)
             span = span_inside(
                 external_at + offset if length else 0,
                 size=length,
@@ -297,16 +294,14 @@ def exported_functions(data: bytes) -> tuple[str, ...]:
 
 
 def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
-    data, descriptors = (
-        module.root.data,
-        module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(0, 0),
+    data = module.root.data
+    descriptors = module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(
+        0, 0
     )
     budget = WorkLimit(len(data), WHERE)
     for export in module.root.tables("exported_functions", VM_EXPORT):
-        name, ordinal = (
-            export.text("local_name"),
-            export.scalar("internal_ordinal", INT32),
-        )
+        name = export.text("local_name")
+        ordinal = export.scalar("internal_ordinal", INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
             raise MalformedBinary(
                 f"export {name[:80]!r} names function {ordinal}", where=WHERE
@@ -356,7 +351,9 @@ class Layout(NamedTuple):
         """
         if self.format == "msl":
             source = module.table("source", "version code")
-            return source.span("code") if source else None
+            if source:
+                return source.span("code")
+            return None
         return module.span(self.module, WORD_BYTES if self.format == "spirv" else 1)
 
 
@@ -451,7 +448,8 @@ def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
     Raises `MalformedBinary`, also for content that is shorter than the header says.
     """
     start = HEADER.size if _has_header(data) else 0
-    magic, version = identifier(data, start), 0
+    magic = identifier(data, start)
+    version = 0
     if start:
         _, version, content_bytes, _ = HEADER.unpack_from(data)
         span_inside(
@@ -476,7 +474,8 @@ def _entry_points(
         for reading in modules
     ]
     for export in root.tables("exports", layout.export):
-        kernel, ordinal = export.text("kernel"), export.scalar("ordinal", UINT32)
+        kernel = export.text("kernel")
+        ordinal = export.scalar("ordinal", UINT32)
         if ordinal >= len(modules):
             raise MalformedBinary(
                 f"export {kernel[:80]!r} names module {ordinal}", where=layout.format
@@ -535,7 +534,8 @@ def read_artifact(data: bytes) -> ArtifactReading:
     hidden = not executables and any(
         EXECUTABLE_CALL.match(each.text("full_name")) for each in imports
     )
-    readings, unread = list[Reading](), list[str]()
+    readings = list[Reading]()
+    unread = list[str]()
     for segment in sorted(executables):
         try:
             readings.append(read_executable(segment.of(data)))

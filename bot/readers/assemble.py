@@ -180,11 +180,9 @@ class _Parsed:
     def __init__(
         self, products: Products, artifact_reader: Callable[[bytes], ArtifactReading]
     ) -> None:
-        self.products, self.program, self.reasons = (
-            products,
-            products.program,
-            dict(products.reasons),
-        )
+        self.products = products
+        self.program = products.program
+        self.reasons = dict(products.reasons)
         self.artifact = self._attempt("artifact", artifact_reader, products.artifact)
         if self.artifact and products.library is not None:
             self.artifact = with_library(self.artifact, products.library)
@@ -207,7 +205,8 @@ class _Parsed:
             lambda all_: tuple(map(read_assembled, all_)),
             products.assembled,
         )
-        self.listed, self.hidden = self._listed(), ""
+        self.listed = self._listed()
+        self.hidden = ""
         if self.program is not None:
             expected = len(self.program.entry_points)
         else:  # an executable has one entry point or more
@@ -224,7 +223,9 @@ class _Parsed:
         self, name: str, read: Callable[[Product], T], product: Product | None
     ) -> T | None:
         try:
-            return None if product is None else read(product)
+            if product is None:
+                return None
+            return read(product)
         except MalformedBinary as error:
             self.reasons[name] = error.line
             return None
@@ -243,7 +244,9 @@ class _Parsed:
         if any(reading.format == ELF_FORMAT for reading in self.artifact.executables):
             return None  # its symbols, where it has any, are those of all functions
         listed = [len(reading.entry_points) for reading in self.artifact.executables]
-        return sum(listed) if all(listed) else None
+        if all(listed):
+            return sum(listed)
+        return None
 
     def reason(self, product: str) -> str:
         """Why a product is None."""
@@ -298,9 +301,10 @@ class _Parsed:
         for place, row in enumerate(rows):
             # Without a program names may repeat: each entry point is its own.
             entry = described.get(row.name) if self.program else in_artifact[place]
-            values: dict[str, Any] = (
-                {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
-            )
+            values: dict[str, Any]
+            values = {}
+            if entry:
+                values = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
             if is_cpu and (function := self.functions.get(row.name)):
                 values |= {"code_bytes": function.code_bytes, "code": function.code}
             if is_cpu and self.frames and row.name in self.frames:
@@ -311,9 +315,12 @@ class _Parsed:
                     for what in ("registers", "spill_bytes", "sass_bytes")
                 }
             # Empty where no function allocates: then each has 0.
-            values["alloca_bytes"] = (
-                None if allocas is None else allocas.get(row.name) if allocas else 0
-            )
+            if allocas is None:
+                values["alloca_bytes"] = None
+            elif allocas:
+                values["alloca_bytes"] = allocas.get(row.name)
+            else:
+                values["alloca_bytes"] = 0
             merged.append(replace(row, strategy=strategies.get(row.name), **values))
         return tuple(merged)
 
@@ -397,16 +404,16 @@ class _Parsed:
 
     def entry_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
         """The memory and the registers that entry points take: of code objects, and of what ptxas makes."""
-        backend, allocas = backend_of(self.products.backend), self.products.allocas
+        backend = backend_of(self.products.backend)
+        allocas = self.products.allocas
         unread = self.reasons.get("unread", "")
         artifact = unread if self.artifact else self.reason("artifact")
-        frames = (
-            artifact
-            if backend.name != CPU
-            else self.reason("stack_usage")
-            if self.frames is None
-            else unread
-        )
+        if backend.name != CPU:
+            frames = artifact
+        elif self.frames is None:
+            frames = self.reason("stack_usage")
+        else:
+            frames = unread
         rows = [("stack_max_bytes", backend.no_frames, frames)]
         rows += [("workgroup_memory_max_bytes", backend.no_workgroup_memory, artifact)]
         rows += [
@@ -419,16 +426,15 @@ class _Parsed:
             known = {"stack_alloca_bytes": Known(most, self.reason("allocas"))}
         for name, absent, why in rows:
             metric = METRIC_BY_ID[name]
-            silent = (
-                f"the code objects do not have {metric.of_entry}"
-                if name in OF_CODE_OBJECTS
-                else ""
-            )
-            known[name] = (
-                Known(None, absent)
-                if absent
-                else of_entries(dispatches, metric=metric, why=why, silent=silent)
-            )
+            silent = ""
+            if name in OF_CODE_OBJECTS:
+                silent = f"the code objects do not have {metric.of_entry}"
+            if absent:
+                known[name] = Known(None, absent)
+            else:
+                known[name] = of_entries(
+                    dispatches, metric=metric, why=why, silent=silent
+                )
         has_code = self.program is None or self.program.executables > 0
         if (
             backend.name != NVIDIA
@@ -487,11 +493,9 @@ def of_entries(
     ]
     if values and not unknown:
         value = (max if metric.over == "largest" else sum)(values)
-        return (
-            Known(value)
-            if is_count(value)
-            else Known(None, f"the sum of {len(values):,} values is out of range")
-        )
+        if is_count(value):
+            return Known(value)
+        return Known(None, f"the sum of {len(values):,} values is out of range")
     if why or not values:
         return Known(None, why or NO_ENTRY)
     return Known(

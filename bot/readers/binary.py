@@ -66,7 +66,8 @@ class WorkLimit:
     """Work that is left, in bytes read: a file takes linear time, whatever bytes its tables name over and over."""
 
     def __init__(self, file_bytes: int, where: str) -> None:
-        self._left, self._where = WORK_PER_BYTE * file_bytes, where
+        self._left = WORK_PER_BYTE * file_bytes
+        self._where = where
 
     def spend(self, work_bytes: int) -> None:
         """Raises `MalformedBinary` where that is more than is left."""

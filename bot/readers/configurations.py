@@ -43,7 +43,8 @@ _FAMILIES = {
 }
 """Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an attribute."""
 _FORMER = re.compile(r"(CPU|LLVMGPU|SPIRV)([A-Z]\w*)")
-_FORMER_VMVX, _VMVX = "VMVXDefault", "#iree_codegen.vmvx_pipeline"
+_FORMER_VMVX = "VMVXDefault"
+_VMVX = "#iree_codegen.vmvx_pipeline"
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 _OF_NO_LOOPS = frozenset({"promote_operands", "promotion_types", "native_vector_size"})
 """Lists that do not have an element for each loop of the operation."""
@@ -90,11 +91,9 @@ class Configuration:
         ]
         if not self.is_translation:
             body = ", ".join(words)
-            return (
-                f"{self.attribute}<{{{body}}}>"
-                if self.is_braced
-                else f"{self.attribute}<{body}>"
-            )
+            if self.is_braced:
+                return f"{self.attribute}<{{{body}}}>"
+            return f"{self.attribute}<{body}>"
         options = [
             f"{name} = {value}" if value else name
             for name, value in values.items()
@@ -115,10 +114,12 @@ def configurations(text: str) -> tuple[Configuration, ...]:
     """Return every configuration of the text, in its order; raises MalformedBinary."""
     aliases = dict(_ALIAS.findall(text))
     found = list[Configuration]()
-    open_at, opener_of = list[int](), dict[int, int]()
+    open_at = list[int]()
+    opener_of = dict[int, int]()
     position = 0
     while token := _TOKEN.search(text, position):
-        word, position = token[0], token.end()
+        word = token[0]
+        position = token.end()
         if word in _CLOSER:
             open_at.append(token.start())
             if len(open_at) > _MOST_NESTED:
@@ -190,7 +191,9 @@ def _attribute_end(text: str, start: int) -> int:
     if name is None:
         raise MalformedBinary("a configuration is no attribute", where=_WHERE)
     end = name.end()
-    return _closed(text, end) if text[end : end + 1] == "<" else end
+    if text[end : end + 1] == "<":
+        return _closed(text, end)
+    return end
 
 
 def _closed(text: str, start: int) -> int:
@@ -211,7 +214,9 @@ def _closed(text: str, start: int) -> int:
 
 def _parts(body: str) -> list[str]:
     """What commas outside of all brackets separate."""
-    parts, depth, start = list[str](), 0, 0
+    parts = list[str]()
+    depth = 0
+    start = 0
     for piece in _PIECE.finditer(body):
         if piece[0] in _CLOSER:
             depth += 1
@@ -220,7 +225,9 @@ def _parts(body: str) -> list[str]:
         elif piece[0] == "," and depth == 0:
             parts.append(body[start : piece.start()].strip())
             start = piece.end()
-    return [*parts, last] if (last := body[start:].strip()) else parts
+    if last := body[start:].strip():
+        return [*parts, last]
+    return parts
 
 
 def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
@@ -289,7 +296,8 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
     """The values of a `translation_info`, and which of them are in its dictionary."""
-    values, options = dict[str, str](), dict[str, str]()
+    values = dict[str, str]()
+    options = dict[str, str]()
     for part in _parts(body):
         if part.startswith("{") and _closed(part, 0) == len(part):
             options.update(_entries(_parts(part[1:-1])))
@@ -302,7 +310,8 @@ def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
 
 def _fields(part: str) -> dict[str, str]:
     """The values of `pipeline = X workgroup_size = [64, 1, 1]`: no comma separates them."""
-    starts, depth = list[re.Match[str]](), 0
+    starts = list[re.Match[str]]()
+    depth = 0
     for piece in _FIELD_OR_PIECE.finditer(part):
         if piece[0] in _CLOSER:
             depth += 1
@@ -333,18 +342,24 @@ def _spelled(value: str, like: str) -> str:
     """A pipeline in the spelling of the release that wrote `like`."""
     family, name = _pipeline(value)
     if like.startswith("#"):
-        return f"{family}<{name}>" if name else family
+        if name:
+            return f"{family}<{name}>"
+        return family
     if family == _VMVX:
         return _FORMER_VMVX
     former = {new: old for old, new in _FAMILIES.items()}
-    return f"{former[family]}{name}" if family in former else value
+    if family in former:
+        return f"{former[family]}{name}"
+    return value
 
 
 def _meaning(knob: str, value: str | None) -> object:
     """What of a value is compared: neither the spelling of a pipeline nor the names of dialects."""
     if value is None:
         return None
-    return _pipeline(value) if knob == PIPELINE else _DIALECT.sub("", value)
+    if knob == PIPELINE:
+        return _pipeline(value)
+    return _DIALECT.sub("", value)
 
 
 def _ranks(configuration: Configuration) -> dict[str, int]:
@@ -370,7 +385,8 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
 
 def _other_loops(base: Configuration, head: Configuration) -> str:
     """Say which tile vector is for other loops; empty where all fit."""
-    left, right = _ranks(base), _ranks(head)
+    left = _ranks(base)
+    right = _ranks(head)
     for knob, rank in left.items():
         fits = (
             rank == right[knob]
@@ -463,7 +479,8 @@ def transplanted(
     pairs = _pairs(configurations(base), configurations(head))
     if isinstance(pairs, NotTransplantable):
         return pairs
-    pieces, written_to = list[str](), 0
+    pieces = list[str]()
+    written_to = 0
     for left, right in pairs:
         values = _with_values(left, right, knobs)
         if values == dict(right.values):
@@ -486,7 +503,8 @@ def _with_values(
 ) -> dict[str, str]:
     values = dict[str, str]()
     for knob in _merged(base.values, head.values):
-        left, right = base.values.get(knob), head.values.get(knob)
+        left = base.values.get(knob)
+        right = head.values.get(knob)
         is_taken = knob in knobs and _meaning(knob, left) != _meaning(knob, right)
         value = left if is_taken else right
         if value is None:

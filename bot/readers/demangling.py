@@ -18,7 +18,8 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
 PREFIX = "_Z"
-ANONYMOUS, LAMBDA = "{anonymous}", "{lambda"
+ANONYMOUS = "{anonymous}"
+LAMBDA = "{lambda"
 _WORKER = Path(__file__).with_name("demangle_worker.py")
 _TIMEOUT_SECONDS = 120
 _LARGEST_BYTES = 1 << 26
@@ -33,7 +34,8 @@ _SYMBOL_OPERATOR = re.compile(
     r"\boperator ?(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|<=?|>=?|\"\" ?\w+|[^\w\s()<>\[\]]+)"
 )
 _WORD_OPERATOR = re.compile(r"\boperator [A-Za-z_][^()]*")
-_OPENING, _CLOSING = "(<[", ")>]"
+_OPENING = "(<["
+_CLOSING = ")>]"
 _HIDDEN = str.maketrans("()<>[] ", "\ue000\ue001\ue002\ue003\ue004\ue005\ue006")
 _SHOWN = str.maketrans("\ue000\ue001\ue002\ue003\ue004\ue005\ue006", "()<>[] ")
 _QUALIFIERS = frozenset({"const", "volatile", "&", "&&", "noexcept"})
@@ -57,7 +59,8 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 def _answers(names: list[str]) -> Mapping[str, str]:
     """Ask the demangler in a process of its own; nothing where that ends without an answer."""
     with temporary_directory("names-") as directory:
-        question, answer = directory / "names.json", directory / "answer.json"
+        question = directory / "names.json"
+        answer = directory / "answer.json"
         question.write_text(json.dumps(names), encoding="ascii")
         outcome = run(
             [sys.executable, "-I", str(_WORKER)],
@@ -79,10 +82,14 @@ def stem_of(name: str, text: str | None = None) -> str:
     `text`: the demangled name; None for a name of C. Suffixes of specialised copies are
     left out.
     """
-    suffix = _CLONE.sub("", name[name.find(".") :]) if "." in name else ""
+    suffix = ""
+    if "." in name:
+        suffix = _CLONE.sub("", name[name.find(".") :])
     suffix = _PART_NUMBER.sub("", suffix)
     plain = name.partition(".")[0] if "." in name else name
-    return (qualified_name(text) if text else plain) + suffix if plain else name
+    if plain:
+        return (qualified_name(text) if text else plain) + suffix
+    return name
 
 
 @lru_cache(maxsize=4096)
@@ -102,7 +109,9 @@ def qualified_name(text: str) -> str:
         return text
     name = words[-1].lstrip("*&").translate(_SHOWN)
     name = _RUST_HASH.sub("", name)
-    return f"thunk to {name}" if thunk else name
+    if thunk:
+        return f"thunk to {name}"
+    return name
 
 
 def parameters(text: str) -> str | None:
@@ -139,11 +148,9 @@ def _pointed_to(hidden: str) -> str | None:
     for place in range(found.end(), len(hidden)):
         depth += (hidden[place] == "(") - (hidden[place] == ")")
         if not depth:
-            return (
-                hidden[found.end() : place]
-                if hidden[place + 1 : place + 2] == "("
-                else None
-            )
+            if hidden[place + 1 : place + 2] == "(":
+                return hidden[found.end() : place]
+            return None
     return None
 
 
@@ -160,4 +167,6 @@ def _outside(hidden: str) -> str | None:
                 return None
         elif not depth:
             outside.append(character)
-    return None if depth else "".join(outside)
+    if depth:
+        return None
+    return "".join(outside)

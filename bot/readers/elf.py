@@ -58,16 +58,17 @@ MACHINE = slice(18, 20)  # where both layouts have `e_machine`
 EM_X86_64, EM_CUDA, EM_AMDGPU = (
     (number).to_bytes(2, "little") for number in (62, 190, 224)
 )
-SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_INFO_LINK = (
-    1,
-    2,
-    4,
-    0x10,
-    0x20,
-    0x40,
-)
-STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
+SHN_UNDEF = 0
+SHN_LORESERVE = 0xFF00
+SHF_WRITE = 1
+SHF_ALLOC = 2
+SHF_EXECINSTR = 4
+SHF_MERGE = 0x10
+SHF_STRINGS = 0x20
+SHF_INFO_LINK = 0x40
+STT_OBJECT = 1
+STT_FUNC = 2
+STT_SECTION = 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
 # symbols may share one long name; longer ones are refused rather than copied for each
@@ -109,16 +110,16 @@ class Section:
         if self.type in LABELS:
             return LABELS[self.type]
         if self.type == "SHT_STRTAB":
-            return "dynamic" if allocated else "symbols"
+            if allocated:
+                return "dynamic"
+            return "symbols"
         if not allocated:
             return "metadata"
-        return (
-            "text"
-            if self.flags & SHF_EXECINSTR
-            else "data"
-            if self.flags & SHF_WRITE
-            else "rodata"
-        )
+        if self.flags & SHF_EXECINSTR:
+            return "text"
+        if self.flags & SHF_WRITE:
+            return "data"
+        return "rodata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ class Elf:
                 f"a symbol table of {table.span.size} bytes", where="elf"
             )
         strings = self.sections.get(table.link)
-        names, symbols = strings.span.of(self.data) if strings else b"", []
+        names = strings.span.of(self.data) if strings else b""
+        symbols = []
         for row in layout.iter_unpack(table.span.of(self.data)):
             start, value, size, info, section = (row[place] for place in places)
             if kind is None or (
@@ -191,11 +193,9 @@ class Elf:
         """Raise `MalformedBinary` for a function that has bytes outside of its section."""
         if symbol.size_bytes and self.contents(symbol) is None:
             section = self.sections.get(symbol.section)
-            room = (
-                f"a section of {section.span.size:,} bytes"
-                if section
-                else "a section without bytes in the file"
-            )
+            room = "a section without bytes in the file"
+            if section:
+                room = f"a section of {section.span.size:,} bytes"
             what = (
                 f"function {symbol.name[:80]!r} has {symbol.size_bytes:,} bytes in"
                 f" {room}"
@@ -299,7 +299,8 @@ ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
 """What the compiler counts up in the name of a dispatch, `main_dispatch_12_matmul_4x8_f32`."""
 RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
 """ELF class → the fields of a relocation, and by how many bits `r_info` has the symbol above the type."""
-X86_RELATIVE, X86_FIELD_BYTES = (2, 4), 4
+X86_RELATIVE = (2, 4)
+X86_FIELD_BYTES = 4
 """x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
 RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
 MAX_DEPTH = (
@@ -312,7 +313,8 @@ def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
 
     Local functions may share a name; they then count together.
     """
-    whole, by_name = _Object(object_bytes), dict[str, list[Symbol]]()
+    whole = _Object(object_bytes)
+    by_name = dict[str, list[Symbol]]()
     for symbol in whole.functions:
         by_name.setdefault(symbol.name, []).append(symbol)
     return {name: whole.code_of(namesakes) for name, namesakes in by_name.items()}
@@ -337,7 +339,8 @@ class _Object:
 
     def __init__(self, data: bytes) -> None:
         self.elf = parse_elf(data)
-        self.sections, self.budget = self.elf.sections, WorkLimit(len(data), "elf")
+        self.sections = self.elf.sections
+        self.budget = WorkLimit(len(data), "elf")
         self.known = dict[
             tuple[object, ...], bytes
         ]()  # constants by place; by function where they refer to something
@@ -383,10 +386,13 @@ class _Object:
             return
         is_x86 = self.elf.data[MACHINE] == EM_X86_64
         for offset, info, addend in layout.iter_unpack(section.span.of(self.elf.data)):
-            symbol, type_ = info >> shift, info & ((1 << shift) - 1)
+            symbol = info >> shift
+            type_ = info & ((1 << shift) - 1)
             if symbol >= len(self.symbols):
                 raise MalformedBinary(f"no symbol {symbol}", where="elf")
-            bias = X86_FIELD_BYTES if is_x86 and type_ in X86_RELATIVE else 0
+            bias = 0
+            if is_x86 and type_ in X86_RELATIVE:
+                bias = X86_FIELD_BYTES
             yield _Relocation(
                 offset=offset,
                 type=type_,
@@ -397,10 +403,8 @@ class _Object:
 
     def code_of(self, namesakes: list[Symbol]) -> EntryPoint:
         """Size and digest of the functions of one name."""
-        name, size_bytes = (
-            namesakes[0].name,
-            sum(symbol.size_bytes for symbol in namesakes),
-        )
+        name = namesakes[0].name
+        size_bytes = sum(symbol.size_bytes for symbol in namesakes)
         for symbol in namesakes:
             self.elf.require_inside(symbol)
             if symbol.section not in self.sections or symbol.section in self.unknown:
@@ -423,10 +427,8 @@ class _Object:
         self, function: Symbol, index: int, start: int, size: int, depth: int
     ) -> tuple[bytes, bytes]:
         """A part of a section, as the function refers to it: its bytes, and its relocations as text."""
-        first, inside = (
-            self.sections[index].span.start + start,
-            self._inside(index, start, size),
-        )
+        first = self.sections[index].span.start + start
+        inside = self._inside(index, start, size)
         self.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
         lines = (
             f"{each.offset - start} {each.type} {self._target(function, each, depth)}\n"
@@ -443,10 +445,8 @@ class _Object:
         return relocations[slice(*ends)]
 
     def _target(self, function: Symbol, relocation: _Relocation, depth: int) -> str:
-        symbol, section = (
-            relocation.symbol,
-            self.sections.get(relocation.symbol.section),
-        )
+        symbol = relocation.symbol
+        section = self.sections.get(relocation.symbol.section)
         place = symbol.value + relocation.addend
         if symbol.section == function.section and not (
             symbol.kind == STT_FUNC and symbol.name != function.name
@@ -464,10 +464,15 @@ class _Object:
         self, function: Symbol, section: Section, relocation: _Relocation, depth: int
     ) -> str:
         """Digest of the constant data a relocation refers to, made once for all that do, and where in it."""
-        symbol, bias = relocation.symbol, relocation.bias
-        start, size, offset = symbol.value, symbol.size_bytes, relocation.addend
+        symbol = relocation.symbol
+        bias = relocation.bias
+        start = symbol.value
+        size = symbol.size_bytes
+        offset = relocation.addend
         if symbol.kind == STT_SECTION:
-            start, size, offset = relocation.addend + bias, 0, -bias
+            start = relocation.addend + bias
+            size = 0
+            offset = -bias
         if not size and section.flags & SHF_MERGE and not section.flags & SHF_STRINGS:
             size = section.item_bytes
         elif not size:  # nothing tells: all up to the next start
@@ -496,7 +501,8 @@ class _Object:
 # Code objects of AMD GPUs.
 
 
-NOTE_OWNER, NT_AMDGPU_METADATA = b"AMDGPU\0", 32
+NOTE_OWNER = b"AMDGPU\0"
+NT_AMDGPU_METADATA = 32
 NOTE_HEADER = struct.Struct("<III")
 MAX_METADATA_BYTES = 1 << 22
 """A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
@@ -539,10 +545,8 @@ def _entry_point(
     symbols: Mapping[str, Symbol],
     budget: WorkLimit,
 ) -> EntryPoint:
-    name, values = (
-        kernel.get(".name"),
-        {field: kernel.get(key) for field, key in FIELDS.items()},
-    )
+    name = kernel.get(".name")
+    values = {field: kernel.get(key) for field, key in FIELDS.items()}
     if not isinstance(name, str):
         raise MalformedBinary("a kernel without a name", where="hsaco")
     for field, value in values.items():
@@ -550,7 +554,8 @@ def _entry_point(
             raise MalformedBinary(
                 f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco"
             )
-    function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
+    function = symbols.get(name)
+    descriptor = symbols.get(f"{name}.kd")
     if function is not None:
         elf.require_inside(function)
     machine_code, start_state = (
@@ -572,7 +577,10 @@ def _entry_point(
 def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
     """What the first note of metadata says of each kernel."""
     for section in elf.sections.values():
-        data, at = section.span.of(elf.data) if section.type == "SHT_NOTE" else b"", 0
+        data = b""
+        if section.type == "SHT_NOTE":
+            data = section.span.of(elf.data)
+        at = 0
         while at + NOTE_HEADER.size <= len(data):
             owner_bytes, content_bytes, kind = NOTE_HEADER.unpack_from(data, at)
             owner_at = at + NOTE_HEADER.size
@@ -602,9 +610,9 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
                 raise MalformedBinary(
                     f"metadata is not msgpack: {error}", where="hsaco"
                 ) from error
-            kernels = (
-                metadata.get("amdhsa.kernels") if isinstance(metadata, dict) else None
-            )
+            kernels = None
+            if isinstance(metadata, dict):
+                kernels = metadata.get("amdhsa.kernels")
             if not isinstance(kernels, list) or not all(
                 isinstance(kernel, dict) for kernel in kernels
             ):
@@ -619,8 +627,11 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
 
 
 NV_INFO = ("SHT_LOPROC", str(0x70000000))
-ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
-EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
+ATTRIBUTE = struct.Struct("<BBH")
+OF_FUNCTION = struct.Struct("<II")
+EIFMT_SVAL = 0x04
+EIATTR_FRAME_SIZE = 0x11
+EIATTR_REGCOUNT = 0x2F
 """Names of `cuobjdump -elf` in `.nv.info`: the format of a sized value; frame and registers of a function."""
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
@@ -637,7 +648,8 @@ def read_cubin(data: bytes) -> Reading:
     """
     if not CUBIN.accepts(data):
         raise MalformedBinary("not an ELF file for CUDA", where="cubin")
-    elf, by_section = parse_elf(data), dict[int, list[str]]()
+    elf = parse_elf(data)
+    by_section = dict[int, list[str]]()
     for symbol in elf.symbols(STT_FUNC):
         section = elf.sections.get(symbol.section)
         # A function's section begins with it: what stands behind it there are its own
@@ -682,7 +694,9 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
         ),
         None,
     )
-    data, symbols, at = info.span.of(elf.data) if info else b"", elf.symbols(), 0
+    data = info.span.of(elf.data) if info else b""
+    symbols = elf.symbols()
+    at = 0
     values: dict[tuple[str, int], int] = {}
     while at + ATTRIBUTE.size <= len(data):
         form, kind, size = ATTRIBUTE.unpack_from(data, at)
@@ -704,7 +718,8 @@ def read_assembled(assembled: Assembled) -> Reading:
 
     Raises `MalformedBinary`, also where cubin and print tell of different functions.
     """
-    reading, functions = read_cubin(assembled.cubin), dict[str, EntryPoint]()
+    reading = read_cubin(assembled.cubin)
+    functions = dict[str, EntryPoint]()
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
     rows = PROPERTIES.findall(assembled.said)
     if len(rows) != assembled.said.count("Function properties for "):
@@ -713,7 +728,8 @@ def read_assembled(assembled: Assembled) -> Reading:
             where="ptxas",
         )
     for name, stores, loads, used in rows:
-        registers, spill_bytes = int(used) if used else None, int(stores) + int(loads)
+        registers = int(used) if used else None
+        spill_bytes = int(stores) + int(loads)
         functions[name] = EntryPoint(
             name,
             registers=registers,

@@ -98,7 +98,8 @@ def measure_files(
         entry.name for reading in readings.values() for entry in reading.entry_points
     )
     usages, no_frames = _usages(files)
-    dispatches, sizes = list[Dispatch](), Counter[str]()
+    dispatches = list[Dispatch]()
+    sizes = Counter[str]()
     for piece in pieces:
         reading = readings.get(piece.name)
         if reading is None:
@@ -107,9 +108,9 @@ def measure_files(
             {EXECUTABLES + label: size for label, size in reading.parts.items()}
         )
         sizes[OTHER] += reading.unattributed_bytes
-        frames = (
-            _frames(piece, usages, texts) if usages and reading.format == "elf" else {}
-        )
+        frames = {}
+        if usages and reading.format == "elf":
+            frames = _frames(piece, usages, texts)
         for entry in reading.entry_points:
             known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
             if entry.name in frames:
@@ -150,9 +151,10 @@ def measure_files(
             values[metric.id], why = of_entries(
                 dispatches, metric=metric, why=none_at_all, silent=NO_ARTIFACT_SAYS_IT
             )
-            reasons[metric.id] = (
-                no_frames if no_frames and metric.of_entry == "stack_bytes" else why
-            )
+            if no_frames and metric.of_entry == "stack_bytes":
+                reasons[metric.id] = no_frames
+            else:
+                reasons[metric.id] = why
     _check(facts, values)
     values |= facts
     if len(dispatches) == 1:
@@ -184,7 +186,8 @@ def _pieces(
 
     Raises InputError for a thin archive: what ships is in other files.
     """
-    pieces, unread = list[_Piece](), dict[str, str]()
+    pieces = list[_Piece]()
+    unread = dict[str, str]()
     for name in artifacts:
         data = files[name]
         if data.startswith(THIN_MAGIC):
@@ -287,20 +290,20 @@ def stages_of(
 
     None where there are no such files.
     """
-    steps, before = list[PassStep](), ("", Counter[str]())
+    steps = list[PassStep]()
+    before = ("", Counter[str]())
     for stage in stages:
         texts = [
             data for name, data in sorted(files.items()) if name.endswith(f".{stage}")
         ]
         if not texts:
             continue
-        level = (
-            LLVM
-            if _LLVM_IR.search(texts[0])
-            else MLIR
-            if _MLIR.search(texts[0])
-            else MACHINE
-        )
+        if _LLVM_IR.search(texts[0]):
+            level = LLVM
+        elif _MLIR.search(texts[0]):
+            level = MLIR
+        else:
+            level = MACHINE
         typed = Counter(item for text in texts for item in _items(text, level))
         changes = Counter(typed)
         changes.subtract(before[1] if before[0] == level else {})
@@ -317,7 +320,9 @@ def stages_of(
             )
         )
         before = level, typed
-    return DispatchTrace(tuple(steps), same_code=True) if steps else None
+    if steps:
+        return DispatchTrace(tuple(steps), same_code=True)
+    return None
 
 
 def _items(text: bytes, level: str) -> list[str]:

@@ -195,7 +195,9 @@ def _key_of_symbol(name: str, texts: Mapping[str, str]) -> str:
     if name.startswith(_INITIALIZER):
         return _INITIALIZER
     text = texts.get(name)
-    return _key(qualified_name(text)) if text else name.partition(".")[0]
+    if text:
+        return _key(qualified_name(text))
+    return name.partition(".")[0]
 
 
 def _key_of_row(name: str) -> str:

@@ -129,7 +129,8 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
 
 def _wrong(facts: ProgramFacts) -> Iterator[str]:
     """What no program can be, a line each."""
-    entries, families = facts.entry_points, facts.families or ()
+    entries = facts.entry_points
+    families = facts.families or ()
     names = [(entry.executable, entry.entry_point) for entry in entries]
     sources = {source.executable for source in facts.sources}
     members = [name for family in families for name in family.members]
@@ -208,7 +209,9 @@ class Tensor(NamedTuple):
         if bits is None or self.is_dynamic:
             return None
         count = math.prod(size or 0 for size in self.sizes)
-        return count if bits == 1 else -(-count * bits // 8)
+        if bits == 1:
+            return count
+        return -(-count * bits // 8)
 
     @property
     def is_float(self) -> bool:
@@ -221,7 +224,9 @@ class Tensor(NamedTuple):
         if self.element == "index":
             return 64
         match = _INTEGER.fullmatch(self.element) or _FLOAT.fullmatch(self.element)
-        return int(match[1]) if match else None
+        if match:
+            return int(match[1])
+        return None
 
 
 def parsed(text: str) -> Tensor | None:
@@ -234,4 +239,6 @@ def parsed(text: str) -> Tensor | None:
         return Tensor(
             tuple(None if size == "?" else int(size) for size in sizes), tensor[2]
         )
-    return Tensor((), text, is_scalar=True) if _SCALAR.fullmatch(text) else None
+    if _SCALAR.fullmatch(text):
+        return Tensor((), text, is_scalar=True)
+    return None

@@ -256,7 +256,9 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
     """
     for statement in declarations.split(b";"):
         head = OWN_VARIABLE.search(statement)
-        names = IDENTIFIER.findall(EXTENT.sub(b"", head[0])) if head else []
+        names = []
+        if head:
+            names = IDENTIFIER.findall(EXTENT.sub(b"", head[0]))
         if head and names:
             yield names[-1], statement[head.start() :]
 
@@ -264,11 +266,9 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
     """The text without its own name and ordinals, and with the contents of all else that it names."""
     own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
-    return (
-        IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own)
-        if _used(own, known)
-        else own
-    )
+    if _used(own, known):
+        return IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own)
+    return own
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
@@ -276,7 +276,9 @@ def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
 
     Both sets may be large, their intersection takes the smaller one's time.
     """
-    return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
+    if names:
+        return set(IDENTIFIER.findall(body)) & names.keys()
+    return set()
 
 
 def _variables(text: bytes) -> Iterator[Variable]:
@@ -362,10 +364,8 @@ def read_metal(data: bytes) -> Reading:
     if not METAL.accepts(data):
         raise MalformedBinary("no Metal source", where="msl")
     outermost = list(blocks(data, METAL_HEADER, "msl"))
-    kernels, sizes = (
-        [block for block in outermost if block.kind != "struct"],
-        TypeSizes(),
-    )
+    kernels = [block for block in outermost if block.kind != "struct"]
+    sizes = TypeSizes()
     for block in outermost:
         if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
             sizes.define_struct(
@@ -374,7 +374,8 @@ def read_metal(data: bytes) -> Reading:
             )
     # Types, constants and helpers: the compiler makes a module per kernel, so they are
     # the kernel's own.
-    shared, entries = fingerprint(without_comments(outside(data, kernels))), []
+    shared = fingerprint(without_comments(outside(data, kernels)))
+    entries = []
     for kernel in kernels:
         text = kernel.span.of(data)
         code = code_digest(without_name(text, kernel.name.encode()), shared)
@@ -418,7 +419,9 @@ class Size(NamedTuple):
     def times(self, count: int) -> Size | None:
         """An array of `count` of them; None where it is absurdly large."""
         whole = _aligned(self.size_bytes, self.alignment_bytes) * count
-        return Size(whole, self.alignment_bytes) if whole <= MAX_BYTES else None
+        if whole <= MAX_BYTES:
+            return Size(whole, self.alignment_bytes)
+        return None
 
 
 class TypeSizes:
@@ -429,7 +432,8 @@ class TypeSizes:
 
     def define_struct(self, name: str, body: str) -> None:
         """Take in a struct's members; its size is None where one of them has no known size."""
-        end, alignment = 0, 1
+        end = 0
+        alignment = 1
         for member in filter(None, (part.strip() for part in body.split(";"))):
             size = self.declared(member)
             if size is None:
@@ -442,9 +446,9 @@ class TypeSizes:
     def declared(self, declaration: str) -> Size | None:
         """Size of what `type name[n]…` declares; None for anything else."""
         text = declaration.strip()
-        match = (
-            METAL_DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
-        )
+        match = None
+        if len(text) <= MAX_DECLARATION:
+            match = METAL_DECLARATION.fullmatch(text)
         size = self.of(match["type"]) if match else None
         for extent in re.findall(r"\d+", match["extents"]) if match else ():
             size = size and size.times(int(extent))

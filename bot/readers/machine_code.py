@@ -29,7 +29,8 @@ def machine_instructions(text: str, function: str) -> Counter[str] | None:
     wanted = UNSPEAKABLE.sub("_", function)
     bodies = []
     for document in _DOCUMENT.split(text):
-        name, body = _NAME.search(document), _BODY.search(document)
+        name = _NAME.search(document)
+        body = _BODY.search(document)
         if name and body and UNSPEAKABLE.sub("_", name[1]) == wanted:
             bodies.append(document[body.end() :])
     if len(bodies) != 1:

@@ -125,7 +125,8 @@ class PassReader:
         self._function = function.encode()
         self._rest = b""
         self._pass = ("", "")
-        self._level, self._end = "", b""
+        self._level = ""
+        self._end = b""
         self._typed: Counter[str] = Counter()
         self._before: tuple[str, Counter[str]] = ("", Counter())
 
@@ -149,7 +150,8 @@ class PassReader:
             for level, form in _FUNCTIONS.items():
                 if (function := form.match(line)) and function[1] == self._function:
                     indent = line[: len(line) - len(line.lstrip())]
-                    self._level, self._end = level, _ENDS.get(level, indent + b"}")
+                    self._level = level
+                    self._end = _ENDS.get(level, indent + b"}")
 
     def _ended(self) -> None:
         """Keep what was counted of the function, where that is something else than before."""
@@ -162,4 +164,5 @@ class PassReader:
             }:
                 self.steps.append(PassStep(*self._pass, self._level, changed))
                 self._before = self._level, self._typed
-        self._typed, self._level = Counter(), ""
+        self._typed = Counter()
+        self._level = ""

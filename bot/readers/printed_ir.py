@@ -25,10 +25,8 @@ _ON = r" \('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\) //----- //"
 _WITH_OPTIONS = re.compile(rf"{_AFTER}: (?P<name>[\w-]+)(?P<options>\{{.*\}})?{_ON}")
 _WITHOUT_OPTIONS = re.compile(rf"{_AFTER} \((?P<name>[\w-]+)\){_ON}")
 _LONGEST_HEADER_BYTES = 1 << 16
-_CONFIGURED, _TRANSLATED = (
-    "iree-hal-configure-executables",
-    "iree-hal-translate-all-executables",
-)
+_CONFIGURED = "iree-hal-configure-executables"
+_TRANSLATED = "iree-hal-translate-all-executables"
 _WRAPPERS = re.compile(
     r"iree-op-pipeline-adaptor|iree-hal-translate-target-executable-variants|iree-\w+-lower-executable-target(?:-pass)?"
 )
@@ -86,7 +84,8 @@ def printed_translation(directory: Path) -> Translation | str:
     names = [printed_pass.name for printed_pass in printed]
     if _CONFIGURED not in names or _TRANSLATED not in names:
         return "the compiler printed no passes of the translation"
-    first, last = names.index(_CONFIGURED), names.index(_TRANSLATED)
+    first = names.index(_CONFIGURED)
+    last = names.index(_TRANSLATED)
     inside = printed[first + 1 : last]
     functions = {
         printed_pass.symbol

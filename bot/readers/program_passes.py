@@ -71,7 +71,8 @@ class ProgramReader:
                     break
                 read = _Dump(file)
             if is_whole:
-                self._functions, self._executables = read.functions, read.executables
+                self._functions = read.functions
+                self._executables = read.executables
             else:
                 self._functions |= read.functions
                 self._executables = read.executables | self._executables
@@ -193,15 +194,17 @@ class _Dump:
             self._line(line[:LONGEST_LINE_BYTES].strip())
 
     def _line(self, line: bytes) -> None:
-        opens, closes = line.endswith(b"{"), line.startswith(b"}")
+        opens = line.endswith(b"{")
+        closes = line.startswith(b"}")
         if self._counted is None:
             if opens and (executable := _EXECUTABLE.match(line)):
                 self._executable = executable[1].decode()
             elif opens and (function := _FUNCTION.match(line)):
                 name = function[2].decode()
-                self.executables[name] = (
-                    self._executable if function[1] == b"func" else ""
-                )
+                if function[1] == b"func":
+                    self.executables[name] = self._executable
+                else:
+                    self.executables[name] = ""
                 self._counted = self.functions[name] = Counted()
                 self._frames = [[REGION] if self.executables[name] else []]
             return
@@ -244,7 +247,9 @@ def _work(line: bytes) -> Iterator[str]:
             and not _HOST.match(operation)
             and not operation.endswith(_NO_WORK)
         ):
-            at = line.find(b" ins(") if operation.startswith("linalg.") else -1
+            at = -1
+            if operation.startswith("linalg."):
+                at = line.find(b" ins(")
             yield (
                 name
                 if at < 0

@@ -22,25 +22,25 @@ from bot.errors import MalformedBinary
 from bot.readers.binary import WorkLimit, code_digest, fingerprint
 
 MAGIC = b"\x03\x02\x23\x07"
-WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
-OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = (
-    11,
-    12,
-    15,
-    54,
-    56,
-    59,
-)
-OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_ARRAY, OP_STRUCT, OP_POINTER = (
-    20,
-    21,
-    22,
-    23,
-    28,
-    30,
-    32,
-)
-OP_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 71, 72
+WORD_BYTES = 4
+HEADER_WORDS = 5
+VERSION_AT = 1
+OP_IMPORT = 11
+OP_EXTENDED = 12
+OP_ENTRY_POINT = 15
+OP_FUNCTION = 54
+OP_FUNCTION_END = 56
+OP_VARIABLE = 59
+OP_BOOL = 20
+OP_INT = 21
+OP_FLOAT = 22
+OP_VECTOR = 23
+OP_ARRAY = 28
+OP_STRUCT = 30
+OP_POINTER = 32
+OP_CONSTANT = 43
+OP_DECORATE = 71
+OP_MEMBER_DECORATE = 72
 DEBUG_OPCODES = (
     2,
     3,
@@ -53,13 +53,12 @@ DEBUG_OPCODES = (
     330,
 )  # names, sources, lines: nothing that runs
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
-STORAGE_WORKGROUP, STORAGE_FUNCTION = 4, 7
-DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = (
-    6,
-    20,
-    35,
-    41,
-)
+STORAGE_WORKGROUP = 4
+STORAGE_FUNCTION = 7
+DECORATION_ARRAY_STRIDE = 6
+DECORATION_ALIASED = 20
+DECORATION_OFFSET = 35
+DECORATION_LINKAGE = 41
 MAX_BYTES = (
     1 << 48
 )  # nested arrays multiply; a larger claim is refused rather than computed
@@ -108,24 +107,21 @@ class Module:
     """
 
     def __init__(self, words: array[int]) -> None:
-        self.words, self.at = words, HEADER_WORDS
+        self.words = words
+        self.at = HEADER_WORDS
         self.current: SpirvFunction | None = None
-        self.entries, self.nameless = (
-            list[tuple[int, str, frozenset[int]]](),
-            list[tuple[int, int]](),
-        )
-        self.functions, self.workgroup = (
-            dict[int, SpirvFunction](),
-            dict[int, int | None](),
-        )
-        self.aliased, self.debug_sets = set[int](), set[int]()
+        self.entries = list[tuple[int, str, frozenset[int]]]()
+        self.nameless = list[tuple[int, int]]()
+        self.functions = dict[int, SpirvFunction]()
+        self.workgroup = dict[int, int | None]()
+        self.aliased = set[int]()
+        self.debug_sets = set[int]()
         self.parts = Counter(header=HEADER_WORDS, text=0)
-        self.sizes, self.offsets = dict[int, Size](), dict[int, dict[int, int]]()
-        self.pointees, self.constants, self.strides = (
-            dict[int, int](),
-            dict[int, int](),
-            dict[int, int](),
-        )
+        self.sizes = dict[int, Size]()
+        self.offsets = dict[int, dict[int, int]]()
+        self.pointees = dict[int, int]()
+        self.constants = dict[int, int]()
+        self.strides = dict[int, int]()
 
     def visit(self, opcode: int, words: array[int]) -> None:
         """Take in one instruction.
@@ -186,9 +182,10 @@ class Module:
                 self.workgroup[words[2]] = size
             elif words[3] == STORAGE_FUNCTION and self.current is not None:
                 stack = self.current.stack_bytes
-                self.current.stack_bytes = (
-                    None if stack is None or size is None else stack + size
-                )
+                if stack is None or size is None:
+                    self.current.stack_bytes = None
+                else:
+                    self.current.stack_bytes = stack + size
         elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
             self.aliased.add(words[1])
         elif (
@@ -208,7 +205,9 @@ class Module:
         if opcode in (OP_INT, OP_FLOAT):
             return -(-words[2] // 8), -(-words[2] // 8)
         if opcode == OP_STRUCT:
-            offsets, end, alignment = self.offsets.get(words[1], {}), 0, 1
+            offsets = self.offsets.get(words[1], {})
+            end = 0
+            alignment = 1
             for member, type_id in enumerate(words[2:]):
                 size = self.sizes.get(type_id)
                 if size is None:
@@ -256,7 +255,8 @@ def read_spirv(data: bytes) -> Reading:
         words.byteswap()
     module = Module(words)
     while module.at < len(words):
-        count, opcode = words[module.at] >> 16, words[module.at] & 0xFFFF
+        count = words[module.at] >> 16
+        opcode = words[module.at] & 0xFFFF
         if count == 0 or module.at + count > len(words):
             what = (
                 f"an instruction of {count} words at word {module.at} of {len(words)}"
@@ -323,7 +323,8 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
 
 def _without_names(module: Module, start: int, end: int) -> bytes:
     """These words without those that are only names."""
-    words, at = array("I"), start
+    words = array("I")
+    at = start
     first, last = (bisect_left(module.nameless, (each,)) for each in (start, end))
     for cut, cut_words in module.nameless[first:last]:
         words += module.words[at:cut]
@@ -333,16 +334,16 @@ def _without_names(module: Module, start: int, end: int) -> bytes:
 
 def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
     """The sum of the variables, where those that alias each other share the largest one's memory."""
-    own, shared = 0, 0
+    own = 0
+    shared = 0
     for variable in variables:
         size = module.workgroup.get(variable, 0)
         if size is None:
             return None
-        own, shared = (
-            (own, max(shared, size))
-            if variable in module.aliased
-            else (own + size, shared)
-        )
+        if variable in module.aliased:
+            shared = max(shared, size)
+        else:
+            own += size
     return own + shared
 
 

@@ -51,7 +51,9 @@ def float_type(element: str) -> Any:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, _SMALL_FLOATS[element]))
-    return np.dtype(_FLOATS[element]) if element in _FLOATS else None
+    if element in _FLOATS:
+        return np.dtype(_FLOATS[element])
+    return None
 
 
 def integer_bits(element: str) -> int | None:
@@ -59,11 +61,9 @@ def integer_bits(element: str) -> int | None:
     digits = element.lstrip("siu")
     if element == "index":
         return 64
-    return (
-        int(digits)
-        if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui")
-        else None
-    )
+    if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui"):
+        return int(digits)
+    return None
 
 
 def pieces(tensor: Any) -> Iterator[bytes]:
@@ -83,7 +83,8 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     small ones: without it, what a deep program computes may fall to zero layer by
     layer.
     """
-    bits, below = integer_bits(tensor["element"]), tensor["below"]
+    bits = integer_bits(tensor["element"])
+    below = tensor["below"]
     if bits is None:
         if (kind := float_type(tensor["element"])) is None:
             raise TypeError(f"the bot makes no random {tensor['element']}")
@@ -98,11 +99,9 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
         )
     size = -(-count * bits // 8)
     if below is not None:
-        return (
-            rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
-            if bits >= 8
-            else bytes(size)
-        )
+        if bits >= 8:
+            return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
+        return bytes(size)
     if bits < 32:
         return rng.bytes(size)
     drawn = np.frombuffer(rng.bytes(size), f"<i{bits // 8}")
@@ -116,13 +115,12 @@ def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
     positive: around 1. Of more: normal, scaled so that what a rectifier leaves of a sum
     of products is as large as what went in.
     """
-    sizes, normal = tensor["sizes"], rng.standard_normal(count, dtype=np.float32)
+    sizes = tensor["sizes"]
+    normal = rng.standard_normal(count, dtype=np.float32)
     if tensor["role"] in ("input", "wide"):
-        doubled = (
-            rng.uniform(-_DOUBLINGS, _DOUBLINGS, count)
-            if tensor["role"] == "wide"
-            else 0.0
-        )
+        doubled: Any = 0.0
+        if tensor["role"] == "wide":
+            doubled = rng.uniform(-_DOUBLINGS, _DOUBLINGS, count)
         return normal * np.float32(_INPUT_SCALE) * np.exp2(doubled, dtype=np.float32)
     if len(sizes) < 2:
         return rng.random(count, dtype=np.float32) + np.float32(0.5)
@@ -199,7 +197,9 @@ class OutputComparison:
 
     def look(self, before: Any) -> int:
         """Keep up to two of the values that are finite; how many these are."""
-        finite = before[np.isfinite(before)] if self.float is not None else before
+        finite = before
+        if self.float is not None:
+            finite = before[np.isfinite(before)]
         if finite.size:
             self.seen.add(finite[:1].tobytes())
             other = np.flatnonzero(finite != finite[0])
@@ -215,10 +215,8 @@ class OutputComparison:
             return different, 1.0 if different else 0.0
         nans = np.isnan(before) & np.isnan(after)
         places &= ~nans
-        left, right = (
-            before[places].astype(np.float64),
-            after[places].astype(np.float64),
-        )
+        left = before[places].astype(np.float64)
+        right = after[places].astype(np.float64)
         if not (np.isfinite(left).all() and np.isfinite(right).all()):
             return int(places.sum()), None
         return int(places.sum()), self.relative(before, np.abs(left - right))
@@ -229,8 +227,15 @@ class OutputComparison:
         largest = float(
             np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0)
         )
-        part = most / largest if largest else math.inf if most else 0.0
-        return part if math.isfinite(part) else None
+        if largest:
+            part = most / largest
+        elif most:
+            part = math.inf
+        else:
+            part = 0.0
+        if math.isfinite(part):
+            return part
+        return None
 
 
 def main() -> int:

@@ -63,7 +63,9 @@ class _Filled(Record, frozen=True):
 def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
     """Write files as `array_worker` describes them; the reason where that fails."""
     answer = _ask({"fill": files}, kind=_Filled, parent=directory, cancel=cancel)
-    return answer if isinstance(answer, str) else None
+    if isinstance(answer, str):
+        return answer
+    return None
 
 
 def compare(
@@ -71,27 +73,29 @@ def compare(
 ) -> tuple[Output, ...] | str:
     """What can be said of each output, or the reason why nothing can."""
     answer = _ask({"compare": outputs}, kind=_Compared, parent=directory, cancel=cancel)
-    return answer if isinstance(answer, str) else answer.outputs
+    if isinstance(answer, str):
+        return answer
+    return answer.outputs
 
 
 def _ask(
     request: Any, kind: type[_Answer], parent: Path, cancel: Cancel
 ) -> _Answer | str:
     with temporary_directory("arrays-", parent) as directory:
-        question, answer = directory / "question.json", directory / "answer.json"
+        question = directory / "question.json"
+        answer = directory / "answer.json"
         question.write_bytes(canonical(request))
         argv = [sys.executable, "-E", str(Path(__file__).with_name("array_worker.py"))]
         ended = run(
             argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=1800
         )
         if not ended.ok:
-            how = (
-                "did not end"
-                if ended.timed_out
-                else f"was ended by {ended.signal}"
-                if ended.signal
-                else "failed"
-            )
+            if ended.timed_out:
+                how = "did not end"
+            elif ended.signal:
+                how = f"was ended by {ended.signal}"
+            else:
+                how = "failed"
             last = ended.output.strip().rpartition("\n")[2][:200]
             return here(f"the process for random data {how}{last and f': {last}'}")
         try:
@@ -109,7 +113,8 @@ _FEW, _LONG_BITS = (
     2,
     32,
 )  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
-_QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
+_QUANTISED = ("i8", "si8", "ui8")
+_SUM = "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""
 # what initializers make of parameters may be as large as these are, and stays beside
 # them
@@ -193,7 +198,8 @@ def feed(
     has_inputs = any(text != _ANY for text in function.arguments)
     runs = [(draw, narrow) for draw in range(draws if has_inputs else 1)]
     runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
-    files, calls = dict[str, _File](), list[tuple[str, ...]]()
+    files = dict[str, _File]()
+    calls = list[tuple[str, ...]]()
     for draw, of_run in runs:
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
         files |= {
@@ -248,7 +254,8 @@ def _arguments(
         if tensor is None:
             arguments.append(("1xi8=0", None))
             continue
-        sized, role = tensor.sized(dynamic), "wide" if draw else "input"
+        sized = tensor.sized(dynamic)
+        role = "wide" if draw else "input"
         described = _described(
             sized,
             seed=f"input {number}, draw {draw}",
@@ -256,16 +263,15 @@ def _arguments(
             below=_below(tensor, draw, picks=picks),
         )
         shape = "x".join([*map(str, sized.sizes), sized.element])
-        file = (
-            None
-            if tensor.is_scalar
-            else _File(
+        if tensor.is_scalar:
+            file = None
+        else:
+            file = _File(
                 kind="input",
                 head="",
                 tensors=(described,),
                 size_bytes=sized.size_bytes or 0,
             )
-        )
         arguments.append((f"{shape}=" if file else _scalar(tensor, described), file))
     return arguments
 
@@ -273,18 +279,17 @@ def _arguments(
 def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
     """What integers are below: long ones few in some of the draws, and in all of a program that picks by them."""
     is_long = not tensor.is_float and (tensor.bits or 0) >= _LONG_BITS
-    return (
-        _FEW
-        if is_long and (picks or tensor.element == "index" or draw % 2 == 0)
-        else None
-    )
+    if is_long and (picks or tensor.element == "index" or draw % 2 == 0):
+        return _FEW
+    return None
 
 
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
     rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
     if tensor.is_float:
         return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
-    bits, below = tensor.bits or 1, described["below"]
+    bits = tensor.bits or 1
+    below = described["below"]
     return str(
         rng.randrange(below)
         if below
@@ -338,7 +343,9 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
         for tensors in scopes.values()
         for tensor in tensors.values()
     )
-    how = ("bias" if is_quantised else "wide") if is_wide else ""
+    how = ""
+    if is_wide:
+        how = "bias" if is_quantised else "wide"
     return {
         scope: _parameter_file(scope, tensors, how, picks=interface.picks)
         for scope, tensors in scopes.items()
@@ -352,7 +359,9 @@ def _parameter_file(
 
     It looks at nothing but the offsets, so that every type may pass for bytes.
     """
-    header, offset, described = {}, 0, []
+    header = {}
+    offset = 0
+    described = []
     for key, tensor in tensors.items():
         size = tensor.size_bytes or 0
         header[key] = {
@@ -361,11 +370,9 @@ def _parameter_file(
             "data_offsets": [offset, offset + size],
         }
         offset += size
-        role = (
-            "bias"
-            if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1
-            else "parameter"
-        )
+        role = "parameter"
+        if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1:
+            role = "bias"
         below = _below(tensor, 1 if how == "wide" else 2, picks=picks)
         described.append(
             _described(tensor, seed=f"parameter {scope}::{key}", role=role, below=below)
@@ -390,19 +397,15 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
         }
     except OSError as error:
         raise no_room(error, str(directory)) from None
-    need, free = (
-        sum(each.size_bytes for each in missing.values()),
-        shutil.disk_usage(directory).free,
-    )
+    need = sum(each.size_bytes for each in missing.values())
+    free = shutil.disk_usage(directory).free
     if need + _SPARE_BYTES > free:
         return here(
             f"the random data need {need >> 20:,} MiB, but only {free >> 20:,} MiB are"
             " free"
         )
-    held, memory = (
-        _HELD_TWICE * sum(file.size_bytes for file in files.values()),
-        memory_kib(),
-    )
+    held = _HELD_TWICE * sum(file.size_bytes for file in files.values())
+    memory = memory_kib()
     if memory and held >> 10 > memory:
         return here(
             f"a run needs about {held >> 20:,} MiB of memory, but the machine has"

@@ -83,7 +83,9 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
     dynamic = [number for number in range(kind.rank) if kind.is_dynamic_dim(number)]
     if not dynamic:
         return 0
-    index, sizes, readers = ir.IndexType.get(), [], []
+    index = ir.IndexType.get()
+    sizes = []
+    readers = []
     for number in dynamic:
         value = ir.IntegerAttr.get(index, number)
         place = ir.Operation.create(
@@ -114,11 +116,13 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
 def _torch_shape(
     ir: Any, argument: Any, sizes: list[str], assumption: Assumption, number: int
 ) -> int:
-    integer, symbol_type = ir.IntegerType.get_signless(64), ir.Type.parse("!torch.int")
+    integer = ir.IntegerType.get_signless(64)
+    symbol_type = ir.Type.parse("!torch.int")
     last = assumption.last
     if last is None:
         last = _TORCH_LARGEST // assumption.divisor
-    symbols, terms = list[Any](), list[str]()
+    symbols = list[Any]()
+    terms = list[str]()
     for size in sizes:
         if size != "?":
             terms.append(size)

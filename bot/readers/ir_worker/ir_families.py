@@ -36,13 +36,11 @@ FAMILY_KINDS = (
 )
 """`bot.core.program.FAMILY_KINDS`."""
 IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
-_VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = (
-    8,
-    4,
-    160,
-    40,
-    6,
-)
+_VALUES_SHOWN = 8
+_LINES_SHOWN = 4
+_LINE_CHARACTERS = 160
+_VALUE_CHARACTERS = 40
+_NAMES_SHOWN = 6
 _FOLLOWING = ("static_sizes", "static_output_shape")
 """Arrays that the types of operands and results say, too."""
 _CONSTANT_OPERATIONS = frozenset(
@@ -75,26 +73,29 @@ def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
     """Each family as `{kind, members, varying}`, by kind, larger ones first."""
     drafts = [
         _of_one_structure(group)
-        for group in partition(members, lambda one: one.structure)
+        for group in partition(members, lambda member: member.structure)
     ]
-    rest = _outside(members, drafts)
+    remaining = _outside(members, drafts)
     forms: dict[Hashable, int] = {}
-    graphs = {member.name: _Graph(ir, member, forms) for member in rest}
+    graphs = {member.name: _Graph(ir, member, forms) for member in remaining}
     for search in (_operand_orders, _extra_operations, _different_fusions):
-        rest = _outside(rest, drafts)
-        drafts += search(rest, graphs)
+        remaining = _outside(remaining, drafts)
+        drafts += search(remaining, graphs)
     places = {member.name: place for place, member in enumerate(members)}
     drafts.sort(
-        key=lambda one: (
-            FAMILY_KINDS.index(one[0]),
-            -len(one[1]),
-            places[one[1][0].name],
+        key=lambda draft: (
+            FAMILY_KINDS.index(draft[0]),
+            -len(draft[1]),
+            places[draft[1][0].name],
         )
     )
     rows = []
     for kind, group, lines in drafts:
-        more = len(lines) - _LINES_SHOWN
-        varying = [*lines[:_LINES_SHOWN], *([f"… and {more} more"] if more > 0 else [])]
+        hidden = len(lines) - _LINES_SHOWN
+        varying = [
+            *lines[:_LINES_SHOWN],
+            *([f"… and {hidden} more"] if hidden > 0 else []),
+        ]
         rows.append(
             {
                 "kind": kind,
@@ -106,8 +107,8 @@ def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
 
 
 def _outside(members: Collection[Member], drafts: Sequence[Draft]) -> list[Member]:
-    taken = {member.name for _, group, _ in drafts for member in group}
-    return [member for member in members if member.name not in taken]
+    names = {member.name for _, group, _ in drafts for member in group}
+    return [member for member in members if member.name not in names]
 
 
 # Executables of one structure: what varies of constants, offsets and static shapes.
@@ -128,24 +129,26 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     # argument's, is left out
     shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
     for slots in columns:
-        first, values = slots[0], tuple(map(_text_of, slots))
+        first = slots[0]
+        values = tuple(map(_text_of, slots))
         if (
             first.constant is not None and first.kind != "type"
         ):  # the constant's value says its type
             type_ = str(first.constant.results[0].type)
-            lines = shapes if is_shaped and type_ == "index" else constants
+            lines = constants
+            if is_shaped and type_ == "index":
+                lines = shapes
             lines.setdefault(values, f"{type_} constant of {first.op.name}")
         elif first.constant is None and not isinstance(first.place[0], str):
             shapes.setdefault(values, _owner(first))
         elif first.constant is None and first.place[0] not in _FOLLOWING:
             arrays.setdefault(values, _owner(first))
-    kind = (
-        "static-shapes"
-        if is_shaped
-        else "offsets"
-        if "offset" in kinds
-        else "constants"
-    )
+    if is_shaped:
+        kind = "static-shapes"
+    elif "offset" in kinds:
+        kind = "offsets"
+    else:
+        kind = "constants"
     by_kind = [
         [
             _line(
@@ -184,11 +187,9 @@ def _owner(slot: Slot) -> str:
     number = getattr(slot.place[0], "arg_number", None)
     if number is None:
         return f"result of {slot.op.name}"
-    return (
-        f"argument {number}"
-        if slot.op.name == FUNCTION
-        else f"block argument {number} of {slot.op.name}"
-    )
+    if slot.op.name == FUNCTION:
+        return f"argument {number}"
+    return f"block argument {number} of {slot.op.name}"
 
 
 # The others: functions as what they store, and of what that is made.
@@ -206,7 +207,9 @@ class _Graph:
     """
 
     def __init__(self, ir: Any, member: Member, forms: dict[Hashable, int]) -> None:
-        self.ir, self.member, self._forms = ir, member, forms
+        self.ir = ir
+        self.member = member
+        self._forms = forms
         self.sources: list[tuple[int, tuple[int, ...]]] = []
         self.units: list[tuple[int, Any, tuple[int, ...], Words]] = []
         self._places: dict[Any, int] = {}
@@ -223,7 +226,8 @@ class _Graph:
 
     def _block(self, block: Any) -> tuple[list[int], Words]:
         """Sources of the operations without results, and what all operations compute."""
-        effects, words = list[int](), Words()
+        effects = list[int]()
+        computed_by_all = Words()
         for op in (view.operation for view in block.operations):
             if op.name in _CONSTANT_OPERATIONS:
                 self._places[op.results[0]] = self._add(
@@ -232,12 +236,13 @@ class _Graph:
                 continue
             operands = tuple(self._places[value] for value in op.operands)
             maps, below = self._enter(op, operands)
-            inside, own = list[int](), Words()
-            for one in below:
-                stores, computed = self._block(one)
+            inside = list[int]()
+            op_computes = Words()
+            for inner_block in below:
+                stores, computed = self._block(inner_block)
                 inside += stores
-                own += computed
-            own += Words(_word(op))
+                op_computes += computed
+            op_computes += Words(_word(op))
             names = sorted(set(attributes_of(op)) - _ORDERED)
             attributes = tuple((name, str(op.attributes[name])) for name in names)
             form = (
@@ -247,14 +252,14 @@ class _Graph:
                 *(str(result.type) for result in op.results),
             )
             made_of = (*(() if maps else operands), *inside)
-            for at, result in enumerate(op.results):
-                self._places[result] = self._add((*form, at), made_of)
+            for index, result in enumerate(op.results):
+                self._places[result] = self._add((*form, index), made_of)
             if not op.results:
                 effects.append(self._add(form, made_of))
-            elif own and len(op.results) == 1:
-                self.units.append((len(self.sources) - 1, op, operands, own))
-            words += own
-        return effects, words
+            elif op_computes and len(op.results) == 1:
+                self.units.append((len(self.sources) - 1, op, operands, op_computes))
+            computed_by_all += op_computes
+        return effects, computed_by_all
 
     def _enter(
         self, op: Any, operands: tuple[int, ...]
@@ -273,9 +278,9 @@ class _Graph:
             if has_maps
             else [""] * len(operands)
         )
-        for at, argument in enumerate(arguments):
-            form = ("in", maps[at] if is_structured else at, str(argument.type))
-            used = (operands[at],) if is_structured else ()
+        for index, argument in enumerate(arguments):
+            form = ("in", maps[index] if is_structured else index, str(argument.type))
+            used = (operands[index],) if is_structured else ()
             self._places[argument] = self._add(form, used)
         return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
 
@@ -287,7 +292,8 @@ class _Graph:
         Equal ones are the same graph but for the order of operands; `alias`: source →
         that which takes its place.
         """
-        alias, terms = alias or {}, list[int]()
+        alias = alias or {}
+        terms = list[int]()
         for form, operands in self.sources:
             terms.append(
                 self._form(
@@ -299,18 +305,16 @@ class _Graph:
                     )
                 )
             )
-        order, row, stack = (
-            dict[int, int](),
-            list[Any](),
-            sorted(self.effects, key=terms.__getitem__),
-        )
+        order = dict[int, int]()
+        row = list[Any]()
+        stack = sorted(self.effects, key=terms.__getitem__)
         while stack:
-            at = stack.pop()
-            if at in order:
-                row.append(order[at])
+            source = stack.pop()
+            if source in order:
+                row.append(order[source])
                 continue
-            order[at] = len(order)
-            form, operands = self.sources[at]
+            order[source] = len(order)
+            form, operands = self.sources[source]
             row.append((form, len(operands)))
             stack += sorted(
                 (alias.get(operand, operand) for operand in operands),
@@ -332,11 +336,9 @@ def _word(op: Any) -> list[tuple[str, str]]:
         op.name.startswith(("arith.", "math.", "complex."))
         and op.name not in _ADDRESSING
     )
-    return (
-        [(op.name, types[0] if types else "?")]
-        if is_named or (is_scalar and types[:1] != ["index"])
-        else []
-    )
+    if is_named or (is_scalar and types[:1] != ["index"]):
+        return [(op.name, types[0] if types else "?")]
+    return []
 
 
 def _operand_orders(
@@ -344,30 +346,33 @@ def _operand_orders(
 ) -> Iterator[Draft]:
     """Families of the same graph."""
     serials = {member.name: graphs[member.name].serial() for member in members}
-    for group in partition(members, lambda one: serials[one.name][0]):
-        first, order = group[0], serials[group[0].name][1]
+    for group in partition(members, lambda member: serials[member.name][0]):
+        first = group[0]
+        order = serials[group[0].name][1]
         lines = [
-            _order_line(one, order=serials[one.name][1], first=first, expected=order)
-            for one in group[1:]
+            _order_line(
+                member, order=serials[member.name][1], first=first, expected=order
+            )
+            for member in group[1:]
         ]
         yield "operand-order", group, lines
 
 
 def _order_line(
-    one: Member, order: list[int], first: Member, expected: list[int]
+    member: Member, order: list[int], first: Member, expected: list[int]
 ) -> str:
     """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
     arguments = len(first.arguments)
     places = sorted(
-        (theirs, mine)
-        for theirs, mine in zip(expected, order, strict=True)
-        if theirs < arguments
+        (first_place, place)
+        for first_place, place in zip(expected, order, strict=True)
+        if first_place < arguments
     )
-    if all(theirs == mine for theirs, mine in places):
-        return _line(f"@{one.name}", ["operands or operations in another order"])
+    if all(first_place == place for first_place, place in places):
+        return _line(f"@{member.name}", ["operands or operations in another order"])
     return _line(
-        f"@{one.name}",
-        [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"],
+        f"@{member.name}",
+        [f"arguments in another order: {' '.join(str(place) for _, place in places)}"],
     )
 
 
@@ -375,18 +380,16 @@ def _extra_operations(
     members: Sequence[Member], graphs: Mapping[str, _Graph]
 ) -> Iterator[Draft]:
     """Families of one executable and those that are the same without one operation, fed by one of its operands."""
-    alike, larger = (
-        defaultdict[Hashable, list[Member]](list),
-        defaultdict[str, dict[str, str]](dict),
-    )
+    by_words = defaultdict[Hashable, list[Member]](list)
+    larger = defaultdict[str, dict[str, str]](dict)
     for member in members:
-        alike[frozenset(graphs[member.name].words.items())].append(member)
+        by_words[frozenset(graphs[member.name].words.items())].append(member)
     for member in members:
         graph = graphs[member.name]
         candidates = (
             (smaller, source, op, operand)
-            for source, op, operands, words in graph.units
-            for smaller in alike.get(frozenset((graph.words - words).items()), ())
+            for source, op, operands, computed in graph.units
+            for smaller in by_words.get(frozenset((graph.words - computed).items()), ())
             for operand in operands
         )
         for smaller, source, op, operand in islice(candidates, _ATTEMPTS):
@@ -399,11 +402,15 @@ def _extra_operations(
                 larger[smaller.name].setdefault(
                     member.name, _short(line, _LINE_CHARACTERS)
                 )
-    taken = set[str]()
+    placed = set[str]()
     for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
-        free = {one: line for one, line in lines.items() if one not in taken}
-        if name not in taken and free:
-            taken |= {name, *free}
+        free = {
+            member_name: line
+            for member_name, line in lines.items()
+            if member_name not in placed
+        }
+        if name not in placed and free:
+            placed |= {name, *free}
             yield (
                 "extra-operation",
                 [member for member in members if member.name in (name, *free)],
@@ -424,27 +431,29 @@ def _different_fusions(
         [member for member in members if member.name in roots],
         lambda member: roots[member.name][0],
     ):
-        others = [
+        extras = [
             Counter(
                 name
-                for name, _ in (graphs[one.name].words - roots[one.name][1]).elements()
+                for name, _ in (
+                    graphs[member.name].words - roots[member.name][1]
+                ).elements()
             )
-            for one in group
+            for member in group
         ]
-        common = others[0].copy()
-        for one in others[1:]:
-            common &= one
+        common = extras[0].copy()
+        for extra in extras[1:]:
+            common &= extra
         by_text: dict[str, list[str]] = {}
-        for member, one in zip(group, others, strict=True):
+        for member, extra in zip(group, extras, strict=True):
             ranked = sorted(
-                (one - common).items(), key=lambda item: (-item[1], item[0])
+                (extra - common).items(), key=lambda item: (-item[1], item[0])
             )
             parts = [
                 f"{count} {name}" if count > 1 else name
                 for name, count in ranked[:_NAMES_SHOWN]
             ]
             parts += (
-                [f"… ({(one - common).total()} operations)"]
+                [f"… ({(extra - common).total()} operations)"]
                 if len(ranked) > _NAMES_SHOWN
                 else []
             )
@@ -472,7 +481,7 @@ def _root(graph: _Graph) -> tuple[str, Words] | None:
     None where all is elementwise.
     """
     best: tuple[tuple[int, int, int], Any, Words] | None = None
-    for source, op, _, words in graph.units:
+    for source, op, _, computed in graph.units:
         kinds = (
             kinds_of(graph.ir, op)
             if op.name.startswith(("linalg.", "iree_linalg_ext."))
@@ -487,7 +496,7 @@ def _root(graph: _Graph) -> tuple[str, Words] | None:
             )
             key = (min(ranks), -elements, source)
             if best is None or key < best[0]:
-                best = key, op, words
+                best = key, op, computed
     if best is None:
         return None
     numbers: dict[str, int] = {}
@@ -503,7 +512,9 @@ def _short(text: str, characters: int) -> str:
     clean = "".join(
         letter if letter.isprintable() else "?" for letter in text[: characters + 1]
     )
-    return clean if len(clean) <= characters else clean[: characters - 1] + "…"
+    if len(clean) <= characters:
+        return clean
+    return clean[: characters - 1] + "…"
 
 
 def _line(label: str, values: Sequence[str], total: int = 0) -> str:
@@ -514,10 +525,10 @@ def _line(label: str, values: Sequence[str], total: int = 0) -> str:
     distinct = list(dict.fromkeys(values))
     total = max(total, len(distinct))
     text = label
-    for shown in range(min(len(distinct), _VALUES_SHOWN), 0, -1):
+    for count in range(min(len(distinct), _VALUES_SHOWN), 0, -1):
         text = (
             f"{label}:"
-            f" {', '.join(distinct[:shown])}{f', … ({total} values)' if shown < total else ''}"
+            f" {', '.join(distinct[:count])}{f', … ({total} values)' if count < total else ''}"
         )
         if len(text) <= _LINE_CHARACTERS:
             break

@@ -16,8 +16,11 @@ _PARAMETER = re.compile(
 _TARGET = re.compile(r'#hal\.executable\.target<"([^"]*)", "([^"]*)"')
 _FEATURES = re.compile(r'\bcpu_features = "([^"]*)"')
 _DECLARED = re.compile(r"%\w+: (tensor<[^>]*>|[a-z]\w*)")
-_VIEW, _EXPORT, _RETURN = "!hal.buffer_view", "hal.tensor.export", "util.return"
-_ARGUMENT, _RESULT = 0, 1
+_VIEW = "!hal.buffer_view"
+_EXPORT = "hal.tensor.export"
+_RETURN = "util.return"
+_ARGUMENT = 0
+_RESULT = 1
 _BY_PLACE = ("iree_linalg_ext.gather", "iree_linalg_ext.scatter")
 _CASTS = ("arith.index_cast", "arith.index_castui")
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
@@ -34,24 +37,24 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
         for call in function.calls
     }
     public = {
-        name: each
-        for name, each in functions.items()
-        if each.is_public and name not in called
+        name: function
+        for name, function in functions.items()
+        if function.is_public and name not in called
     }
     return {
         "functions": [
             {
                 "name": name,
                 "arguments": [
-                    _type(functions, name=name, side=_ARGUMENT, index=at)
-                    for at in range(len(each.values[_ARGUMENT]))
+                    _type(functions, name=name, side=_ARGUMENT, index=index)
+                    for index in range(len(function.values[_ARGUMENT]))
                 ],
                 "results": [
-                    _type(functions, name=name, side=_RESULT, index=at)
-                    for at in range(len(each.values[_RESULT]))
+                    _type(functions, name=name, side=_RESULT, index=index)
+                    for index in range(len(function.values[_RESULT]))
                 ],
             }
-            for name, each in public.items()
+            for name, function in public.items()
         ],
         "parameters": [
             {"scope": scope, "key": key, "type": kind}
@@ -79,29 +82,36 @@ class _Function:
         )
         self.is_public = is_public(op)
         returned = [
-            value for each in inner if each.name == _RETURN for value in each.operands
+            value
+            for inner_op in inner
+            if inner_op.name == _RETURN
+            for value in inner_op.operands
         ]
         self.values = (list(op.regions[0].blocks[0].arguments), returned)
         self.borders = (
             {
-                each.operands[0]: each
-                for each in inner
-                if each.name == "hal.tensor.import"
+                inner_op.operands[0]: inner_op
+                for inner_op in inner
+                if inner_op.name == "hal.tensor.import"
             },
-            {each.results[0]: each for each in inner if each.name == _EXPORT},
+            {
+                inner_op.results[0]: inner_op
+                for inner_op in inner
+                if inner_op.name == _EXPORT
+            },
         )
-        self.calls = [each for each in inner if each.name == "util.call"]
-        self.remembers = any(each.name == "util.global.store" for each in inner)
+        self.calls = [inner_op for inner_op in inner if inner_op.name == "util.call"]
+        self.remembers = any(inner_op.name == "util.global.store" for inner_op in inner)
         self.declared: tuple[list[str], list[str]] = ([], [])
         declaration = "iree.abi.declaration"
         if (
             "iree.reflection" in op.attributes
             and declaration in op.attributes["iree.reflection"]
         ):
-            taken, _, given = op.attributes["iree.reflection"][
+            arguments, _, results = op.attributes["iree.reflection"][
                 declaration
             ].value.partition(" -> ")
-            self.declared = (_DECLARED.findall(taken), _DECLARED.findall(given))
+            self.declared = (_DECLARED.findall(arguments), _DECLARED.findall(results))
 
 
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:
@@ -115,10 +125,8 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
     function = functions[name]
     value = function.values[side][index]
     if value in function.borders[side]:
-        op, encoding = (
-            function.borders[side][value],
-            ("target_encoding", "source_encoding")[side],
-        )
+        op = function.borders[side][value]
+        encoding = ("target_encoding", "source_encoding")[side]
         if encoding in op.attributes:
             return str(op.attributes[encoding].value)
         return str((op.results, op.operands)[side][0].type)
@@ -127,8 +135,11 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
         for number, passed in enumerate((call.operands, call.results)[side]):
             if passed == value and callee in functions and callee != name:
                 return _type(functions, name=callee, side=side, index=number)
-    own, declared = str(value.type), function.declared[side]
-    return declared[index] if own == _VIEW and index < len(declared) else own
+    type_name = str(value.type)
+    declared = function.declared[side]
+    if type_name == _VIEW and index < len(declared):
+        return declared[index]
+    return type_name
 
 
 def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:

@@ -176,11 +176,13 @@ class _Generic:
 
     def __init__(self, ir: Any, op: Any) -> None:
         *body, self.terminator, _ = collect(ir, op, lambda _: True)
-        self.ir, self.body = ir, body
-        self.makers = {result: each for each in body for result in each.results}
+        self.ir = ir
+        self.body = body
+        self.makers = {result: op for op in body for result in op.results}
         maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
         count = op.attributes["operandSegmentSizes"][0]
-        self.input_maps, self.output_map = maps[:count], maps[count]
+        self.input_maps = maps[:count]
+        self.output_map = maps[count]
         self.inputs = {
             op.regions[0].blocks[0].arguments[number]: number for number in range(count)
         }
@@ -196,7 +198,9 @@ class _Generic:
         """One of KINDS."""
         if self.reduces:
             # Sums of loops such as `d0 * 2 + d3` are windows.
-            results = [result for each in self.input_maps for result in each.results]
+            results = [
+                result for input_map in self.input_maps for result in input_map.results
+            ]
             sums = [
                 result
                 for result in results
@@ -205,7 +209,9 @@ class _Generic:
             windowed = any(len(self._loops(result)) > 1 for result in sums)
             factors = self._factors()
             if factors is None:
-                return "pooling" if windowed else "reduction"
+                if windowed:
+                    return "pooling"
+                return "reduction"
             # Where every parallel loop moves both factors nothing is used twice: dot
             # products are mere reductions.
             maps = [
@@ -213,18 +219,24 @@ class _Generic:
             ]
             moved = [
                 set[int]().union(
-                    *(self._loops(result) for each in factor for result in each.results)
+                    *(
+                        self._loops(result)
+                        for input_map in factor
+                        for result in input_map.results
+                    )
                 )
                 for factor in maps
             ]
             reuses = any(self.parallel - loops for loops in moved)
-            return "conv" if windowed else "matmul" if reuses else "reduction"
+            if windowed:
+                return "conv"
+            if reuses:
+                return "matmul"
+            return "reduction"
         if self.body:
-            return (
-                "gather"
-                if any(op.name == "tensor.extract" for op in self.body)
-                else "elementwise"
-            )
+            if any(op.name == "tensor.extract" for op in self.body):
+                return "gather"
+            return "elementwise"
         # An empty body yields an operand as it is.
         number = self.inputs.get(self.terminator.operands[0])
         source = None if number is None else self.input_maps[number]
@@ -232,11 +244,9 @@ class _Generic:
             return "fill"
         if source == self.output_map:
             return "copy"
-        return (
-            "transpose"
-            if source.is_permutation and self.output_map.is_permutation
-            else "broadcast"
-        )
+        if source.is_permutation and self.output_map.is_permutation:
+            return "transpose"
+        return "broadcast"
 
     def _factors(self) -> tuple[set[int], set[int]] | None:
         """The inputs that a multiply-accumulate body multiplies.
@@ -244,14 +254,16 @@ class _Generic:
         None for other bodies, and for squares.
         """
         total = self._maker(self.terminator.operands[0])
-        operands = (
-            total.operands if total is not None and total.name in _ACCUMULATE else ()
-        )
+        operands = ()
+        if total is not None and total.name in _ACCUMULATE:
+            operands = total.operands
         makers = [maker for maker in map(self._maker, operands) if maker is not None]
         for product in (maker for maker in makers if maker.name in _MULTIPLY):
-            left, right = (self._inputs_of(factor) for factor in product.operands)
-            if left and right and not left & right:
-                return left, right
+            multiplicands, multipliers = (
+                self._inputs_of(factor) for factor in product.operands
+            )
+            if multiplicands and multipliers and not multiplicands & multipliers:
+                return multiplicands, multipliers
         return None
 
     def _maker(self, value: Any) -> Any:
@@ -273,7 +285,9 @@ class _Generic:
                 for operand in maker.operands
                 for number in self._inputs_of(operand)
             }
-        return {self.inputs[value]} if value in self.inputs else set()
+        if value in self.inputs:
+            return {self.inputs[value]}
+        return set()
 
     def _loops(self, expression: Any) -> set[int]:
         if isinstance(expression, self.ir.AffineDimExpr):

@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 
 from .ir_kinds import collect, name_of
 
-EXECUTABLE, EXPORT, FUNCTION, CONSTANT = (
-    "flow.executable",
-    "flow.executable.export",
-    "func.func",
-    "arith.constant",
-)
+EXECUTABLE = "flow.executable"
+EXPORT = "flow.executable.export"
+FUNCTION = "func.func"
+CONSTANT = "arith.constant"
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
 _NAMES = frozenset({"sym_name", "function_ref", "function_type"})
@@ -99,10 +97,8 @@ class Unfit(Exception):
 
 def member_of(ir: Any, executable: Any) -> Member:
     """Read an executable; raises Unfit for one of another form than fusion gives."""
-    exports, functions = (
-        collect(ir, executable, (EXPORT,)),
-        collect(ir, executable, (FUNCTION,)),
-    )
+    exports = collect(ir, executable, (EXPORT,))
+    functions = collect(ir, executable, (FUNCTION,))
     if (
         len(exports) != 1
         or len(functions) != 1
@@ -128,7 +124,8 @@ def member_of(ir: Any, executable: Any) -> Member:
 
 def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
     """The executables by name that have the form that fusion gives, and why the others have not."""
-    members, unfit = dict[str, Member](), dict[str, str]()
+    members = dict[str, Member]()
+    unfit = dict[str, str]()
     for op in collect(ir, module, (EXECUTABLE,)):
         try:
             members[name_of(op)] = member_of(ir, op)
@@ -151,8 +148,11 @@ class _Reading:
     """Rows and slots of one executable, as far as it was read."""
 
     def __init__(self) -> None:
-        self.rows, self.slots, self.begin = list[Any](), list[Slot](), (0, 0)
-        self._numbers, self._constants = dict[Any, int](), dict[Any, Any]()
+        self.rows = list[Any]()
+        self.slots = list[Slot]()
+        self.begin = (0, 0)
+        self._numbers = dict[Any, int]()
+        self._constants = dict[Any, Any]()
         # inside of the export, which counts workgroups: no operand of the function
         # reaches it
         self._is_counting = False
@@ -165,14 +165,15 @@ class _Reading:
         if op.name in (EXPORT, FUNCTION):
             self._is_counting = op.name == EXPORT
         if op.name == FUNCTION:  # isolated: nothing of the export reaches it
-            self.begin, self._numbers, self._constants = (
-                (len(self.rows), len(self.slots)),
-                {},
-                {},
-            )
+            self.begin = (len(self.rows), len(self.slots))
+            self._numbers = {}
+            self._constants = {}
         self.rows.append((op.name, *self._attributes(op)))
         self.rows.append(
-            tuple(self._operand(op, at, value) for at, value in enumerate(op.operands))
+            tuple(
+                self._operand(op, index, value)
+                for index, value in enumerate(op.operands)
+            )
         )
         for result in op.results:
             self._value(op, result)
@@ -193,14 +194,14 @@ class _Reading:
         for name in attributes_of(op):
             if name in _ARRAYS:
                 values = list(op.attributes[name])
-                for at, value in enumerate(values):
+                for index, value in enumerate(values):
                     if value != DYNAMIC:
                         self.slots.append(
                             Slot(
                                 kind=_ARRAYS[name],
                                 value=str(value),
                                 op=op,
-                                place=(name, at),
+                                place=(name, index),
                             )
                         )
                 yield (
@@ -210,7 +211,7 @@ class _Reading:
             elif name not in _NAMES:
                 yield name, str(op.attributes[name])
 
-    def _operand(self, op: Any, at: int, value: Any) -> Any:
+    def _operand(self, op: Any, index: int, value: Any) -> Any:
         constant = self._constants.get(value)
         if constant is None:
             return self._numbers[value]
@@ -218,7 +219,7 @@ class _Reading:
         type_ = _erased(text)
         if type_ != text:
             self.slots.append(
-                Slot(kind="type", value=text, op=op, place=at, constant=constant)
+                Slot(kind="type", value=text, op=op, place=index, constant=constant)
             )
         fits = (
             op.name.startswith(_SCALAR_USERS)
@@ -230,7 +231,7 @@ class _Reading:
                 kind="constant" if fits else "fixed",
                 value=str(constant.attributes["value"]),
                 op=op,
-                place=at,
+                place=index,
                 constant=constant,
             )
         )
@@ -242,10 +243,10 @@ class _Reading:
         text = str(value.type)
         self.rows.append(_erased(text))
         if self.rows[-1] != text:
-            for at, size in enumerate(sizes_in(text)):
+            for index, size in enumerate(sizes_in(text)):
                 if size != "?":
                     self.slots.append(
-                        Slot(kind="dimension", value=size, op=op, place=(value, at))
+                        Slot(kind="dimension", value=size, op=op, place=(value, index))
                     )
 
 
@@ -260,17 +261,17 @@ def attributes_of(op: Any) -> list[str]:
 def sizes_in(text: str) -> list[str]:
     """The dimensions in the text of a type, as they are written; none where it has no shape."""
     shape = SHAPE.search(text)
-    return shape[2][:-1].split("x") if shape else []
+    if shape:
+        return shape[2][:-1].split("x")
+    return []
 
 
 def with_sizes(text: str, sizes: Iterable[str]) -> str:
     """The text of a type that has a shape, with other dimensions."""
     shape = SHAPE.search(text)
-    return (
-        f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}"
-        if shape
-        else text
-    )
+    if shape:
+        return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}"
+    return text
 
 
 def _erased(text: str) -> str:

@@ -87,8 +87,8 @@ def _flow(ir: Any, module: Any) -> Answer:
             "shown": (function.get_asm(**PLAIN) for function in functions),
         }
         cleaned = {
-            form: without_names("\n".join(each), own_names)
-            for form, each in texts.items()
+            form: without_names("\n".join(function_texts), own_names)
+            for form, function_texts in texts.items()
         }
         sources.append({"executable": name_of(executable), **cleaned})
     sites = [
@@ -105,10 +105,14 @@ def _flow(ir: Any, module: Any) -> Answer:
         )
     ]
     try:
-        alike: list[Answer] | None = families(ir, list(read(ir, module)[0].values()))
+        found_families: list[Answer] | None = families(
+            ir, list(read(ir, module)[0].values())
+        )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        alike = None  # another release writes it otherwise: all else does not need it
-    return {"sources": sources, "sites": sites, "families": alike}
+        found_families = (
+            None  # another release writes it otherwise: all else does not need it
+        )
+    return {"sources": sources, "sites": sites, "families": found_families}
 
 
 def _digest(module: Any) -> str:
@@ -120,12 +124,12 @@ def _digest(module: Any) -> str:
     lines = [
         line for line in generic(module.operation).split("\n") if line.startswith(" ")
     ]
-    rest = [
+    kept_lines = [
         line
         for line in lines
         if not (line.startswith('  "util.global"') and "type = !hal.device" in line)
     ]
-    return hexadecimal("\n".join(rest))
+    return hexadecimal("\n".join(kept_lines))
 
 
 def tops_of(ir: Any, module: Any) -> list[Any]:
@@ -145,7 +149,9 @@ def tops_of(ir: Any, module: Any) -> list[Any]:
 def entry_point_of(dispatch: Any) -> tuple[str, ...]:
     """(executable, entry point) that a dispatch launches."""
     symbol = dispatch.attributes["entry_points"][0].value
-    return (symbol,) if isinstance(symbol, str) else tuple(symbol)
+    if isinstance(symbol, str):
+        return (symbol,)
+    return tuple(symbol)
 
 
 def generic(op: Any) -> str:
@@ -186,7 +192,9 @@ def contents(ir: Any, module: Any) -> Answer:
     Places count whole operations: neither what stands in the body of another one, nor
     constants, which many share.
     """
-    operations, places, components = Counter[str](), Counter[str](), dict[str, str]()
+    operations = Counter[str]()
+    places = Counter[str]()
+    components = dict[str, str]()
 
     def visit(op: Any) -> Any:
         name = op.name
@@ -205,7 +213,7 @@ def contents(ir: Any, module: Any) -> Answer:
             ("linalg.", "arith.")
         )
         whole = collect(ir, op, is_operation) if says_its_body else [op]
-        operations.update(each.name for each in whole)
+        operations.update(inner_op.name for inner_op in whole)
         return ir.WalkResult.SKIP
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -236,11 +244,11 @@ def component_of(location: str) -> str | None:
     end at their first `;` (TFLite joins the names of merged operations so). None for
     places in files, and for such names as `<root>` and `%0`.
     """
-    at = len("loc(") if location.startswith("loc(") else len(location)
-    while token := _PLACE.search(location, at):
-        at = token.end()
+    offset = len("loc(") if location.startswith("loc(") else len(location)
+    while token := _PLACE.search(location, offset):
+        offset = token.end()
         if token["name"] is None:
-            at = _behind(location, at)
+            offset = _behind(location, offset)
         elif not token["position"] and (name := _name(token["name"])):
             return name
     return None
@@ -268,7 +276,8 @@ def _name(escaped: str) -> str | None:
     if name == "<root>" or not any(map(str.isalpha, name)):
         return None
     return "".join(
-        each if each.isprintable() else "?" for each in name[:COMPONENT_CHARACTERS]
+        letter if letter.isprintable() else "?"
+        for letter in name[:COMPONENT_CHARACTERS]
     )
 
 
@@ -287,7 +296,8 @@ _COUNTED = {
     "awaits": "stream.timepoint.await",
     "submissions": "stream.cmd.execute",
 }
-_ALLOCA, _IMPORT = "stream.resource.alloca", "stream.tensor.import"
+_ALLOCA = "stream.resource.alloca"
+_IMPORT = "stream.tensor.import"
 _LENT = "iree.abi.transients.size"
 """In the reflection of a function whose caller lends it transient memory: the function that says how much."""
 _MAKES_BUFFERS = (
@@ -298,12 +308,11 @@ _MAKES_BUFFERS = (
 )
 _BRANCHES = ("cf.", "scf.")
 _TO_BLOCKS = ("cf.br", "cf.cond_br", "cf.switch")
-_CALL, _AWAIT = "util.call", "stream.timepoint.await"
-_GIVE_BACK, _VIEW, _STORE = (
-    "stream.resource.dealloca",
-    "stream.resource.subview",
-    "util.global.store",
-)
+_CALL = "util.call"
+_AWAIT = "stream.timepoint.await"
+_GIVE_BACK = "stream.resource.dealloca"
+_VIEW = "stream.resource.subview"
+_STORE = "util.global.store"
 _STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
 
 
@@ -312,10 +321,8 @@ def stream(ir: Any, module: Any) -> Answer:
 
     Of the alternatives that a launch may have, the first listed counts.
     """
-    executables, dispatches = (
-        collect(ir, module, ("stream.executable",)),
-        collect(ir, module, _DISPATCHES),
-    )
+    executables = collect(ir, module, ("stream.executable",))
+    dispatches = collect(ir, module, _DISPATCHES)
     sites = Counter(map(entry_point_of, dispatches))
     entry_points = [
         {**entry, "sites": sites.pop((entry["executable"], entry["entry_point"]), 0)}
@@ -380,11 +387,18 @@ def _integer(attribute: Any) -> int | None:
     text, _, kind = str(attribute).rpartition(" : ")
     if not text:
         return {"true": 1, "false": 0}.get(kind)
-    bits = (
-        64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
-    )
-    value = int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
-    return None if value is None or value > _INT_LIMIT else value
+    if kind == "index":
+        bits = 64
+    elif re.fullmatch(r"i\d+", kind):
+        bits = int(kind[1:])
+    else:
+        bits = 0
+    if not bits or not re.fullmatch(r"-?\d+", text):
+        return None
+    value: int = int(text) % 2**bits
+    if value > _INT_LIMIT:
+        return None
+    return value
 
 
 # What it submits, and which memory it asks for.
@@ -451,8 +465,8 @@ def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
     first: dict[str, _Buffer] = {}
     for body in sorted(bodies, key=lambda body: not body.initializer):
         first = {**body.stores, **first}
-    globals_ = {id(each): each for each in first.values()}.values()
-    variables = [each.size for each in globals_ if each.lifetime == "variable"]
+    globals_ = {id(buffer): buffer for buffer in first.values()}.values()
+    variables = [buffer.size for buffer in globals_ if buffer.lifetime == "variable"]
     return {
         **{name: names[operation] for name, operation in _COUNTED.items()},
         "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
@@ -488,15 +502,15 @@ def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _B
     `lent_bytes`: the size of the transient memory that its caller lends.
     """
     initializer = top.name == "util.initializer"
-    body, buffers = (
-        _Body("" if initializer else name_of(top), initializer),
-        dict[Any, _Buffer](),
-    )
+    body = _Body("" if initializer else name_of(top), initializer)
+    buffers = dict[Any, _Buffer]()
     is_first = True  # in the first block, the only one that always runs
     for op in collect(
         ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)
     ):
-        buffer = buffers.get(op.operands[0]) if len(op.operands) else None
+        buffer = None
+        if len(op.operands):
+            buffer = buffers.get(op.operands[0])
         if op.name in _MAKES_BUFFERS:
             body.branches = body.branches or not is_first
             # One size for each buffer; of an import the last one, behind the shape's
@@ -506,7 +520,8 @@ def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _B
             for result, size in zip(
                 results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True
             ):
-                lifetime, size_bytes = _lifetime(result), constants.get(size)
+                lifetime = _lifetime(result)
+                size_bytes = constants.get(size)
                 if (
                     size_bytes is None
                     and op.name == _IMPORT
@@ -544,19 +559,24 @@ def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _B
 def _lifetime(value: Any) -> str:
     """`constant` of `!stream.resource<constant>`; empty for any other type."""
     head, _, tail = str(value.type).partition("!stream.resource<")
-    return "" if head else tail.rstrip(">")
+    if head:
+        return ""
+    return tail.rstrip(">")
 
 
 def _peak(bodies: list[_Body]) -> int:
     """The most that is held at once: while it is set up, or then by the function that needs most."""
-    held, peak = 0, 0
+    held_bytes = 0
+    peak = 0
     functions = {body.name: body for body in bodies if not body.initializer}
     for body in bodies:
         if body.initializer:
-            peak = max(peak, held + _most(body, functions)[0])
-            held += sum(buffer.size or 0 for buffer in body.buffers if buffer.outlives)
+            peak = max(peak, held_bytes + _most(body, functions)[0])
+            held_bytes += sum(
+                buffer.size or 0 for buffer in body.buffers if buffer.outlives
+            )
     return max(
-        [peak, *(held + _most(body, functions)[0] for body in functions.values())]
+        [peak, *(held_bytes + _most(body, functions)[0] for body in functions.values())]
     )
 
 
@@ -564,14 +584,15 @@ def _most(
     body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()
 ) -> tuple[int, int]:
     """The most that it holds at once, and what it holds at its end: only what is given back is free again."""
-    live = most = 0
+    live = peak = 0
     for step in body.steps:
         if isinstance(step, str):
             called = functions.get(step)
             if called is not None and step not in calling:
                 inner, at_its_end = _most(called, functions, (*calling, step))
-                most, live = max(most, live + inner), live + at_its_end
+                peak = max(peak, live + inner)
+                live = live + at_its_end
         else:
             live += step[1] * (step[0].size or 0)
-        most = max(most, live)
-    return most, live
+        peak = max(peak, live)
+    return peak, live

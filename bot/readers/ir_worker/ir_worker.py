@@ -50,7 +50,8 @@ from typing import Any
 if (
     __name__ == "__main__"
 ):  # the folder is a package of its own then, without the bot around it
-    sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "ir_worker"
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    __package__ = "ir_worker"
 
 from .ir_assume import Assumption, assumed
 from .ir_fold import folded, groups
@@ -81,10 +82,8 @@ _WHOLE_WRAPPER = re.compile(
 _PIPELINE = re.compile(
     r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)"
 )
-_FORMER_NAME, _FORMER_VMVX = (
-    re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])"),
-    "VMVXDefault",
-)
+_FORMER_NAME = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])")
+_FORMER_VMVX = "VMVXDefault"
 """Up to 3.12.0 a pipeline's name began with its backend's: renaming it is no other choice."""
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
@@ -113,11 +112,9 @@ class IrWorker:
         try:
             request = json.loads(line)
             answer = self.answers.get(request["op"])
-            return (
-                answer(request)
-                if answer
-                else {"error": f"unknown op {request['op']!r}"}
-            )
+            if answer:
+                return answer(request)
+            return {"error": f"unknown op {request['op']!r}"}
         except Exception as error:
             return {"error": _one_line(error)}
 
@@ -127,25 +124,23 @@ class IrWorker:
             return {
                 "functions": {}
             }  # nothing allocates: the parse, all of the time, could only yield zeros
-        module, sizes, unknown = self._module(text), Counter[str](), dict[str, None]()
+        module = self._module(text)
+        sizes = Counter[str]()
+        unknown = dict[str, None]()
         for function in collect(self.ir, module, ("llvm.func",)):
             if len(function.regions[0].blocks):
                 allocas = collect(self.ir, function, ("llvm.alloca",))
-                names = (
-                    ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul")
-                    if allocas
-                    else ()
-                )
+                names: tuple[str, ...] = ()
+                if allocas:
+                    names = ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul")
                 counts = {
                     result: op
                     for op in collect(self.ir, function, names)
                     for result in op.results
                 }
                 each = [_alloca_bytes(op, counts) for op in allocas]
-                name, size = (
-                    name_of(function),
-                    (None if None in each else sum(filter(None, each))),
-                )
+                name = name_of(function)
+                size = None if None in each else sum(filter(None, each))
                 sizes[name] = max(
                     sizes[name], size or 0
                 )  # private helpers may share a name; the larger counts
@@ -163,9 +158,11 @@ class IrWorker:
 
     def _assume(self, request: Answer) -> Answer:
         module = self._load(request["model"])
-        known = Assumption(request["smallest"], request["largest"], request["divisor"])
+        assumption = Assumption(
+            request["smallest"], request["largest"], request["divisor"]
+        )
         with module.context:
-            dimensions = assumed(self.ir, module, known)
+            dimensions = assumed(self.ir, module, assumption)
         text = module.operation.get_asm(enable_debug_info=True)
         Path(request["out"]).write_text(text, encoding="utf-8")
         return {"dimensions": dimensions}
@@ -205,10 +202,13 @@ def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
     buffers are aligned to more).
     """
     element = op.attributes["elem_type"].value
-    alignment = op.attributes["alignment"].value if "alignment" in op.attributes else 0
+    alignment = 0
+    if "alignment" in op.attributes:
+        alignment = op.attributes["alignment"].value
     if hasattr(element, "body") and not alignment:
         return 0
-    count, bits = _constant(op.operands[0], counts), _bits(element)
+    count = _constant(op.operands[0], counts)
+    bits = _bits(element)
     if count is None or bits is None:
         return None
     if (alignment, count * bits) == (8, 8 * 64):
@@ -226,14 +226,16 @@ def _bits(element: Any) -> int | None:
             if hasattr(element, "shape")
             else [getattr(element, "num_elements", 2)]
         )
-        return None if inner is None else inner * math.prod(shape)
-    fields = (
-        [_bits(field) for field in element.body or [None]]
-        if hasattr(element, "body")
-        else []
-    )
+        if inner is None:
+            return None
+        return inner * math.prod(shape)
+    fields = []
+    if hasattr(element, "body"):
+        fields = [_bits(field) for field in element.body or [None]]
     if fields:
-        return None if None in fields else sum(field or 0 for field in fields)
+        if None in fields:
+            return None
+        return sum(field or 0 for field in fields)
     return getattr(element, "width", None)
 
 
@@ -248,7 +250,9 @@ def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
     if maker.name == "llvm.mlir.constant":
         return int(maker.attributes["value"].value)
     factors = [_constant(operand, makers) for operand in maker.operands]
-    return None if None in factors else math.prod(factor or 0 for factor in factors)
+    if None in factors:
+        return None
+    return math.prod(factor or 0 for factor in factors)
 
 
 def strategies(ir: Any, module: Any) -> Answer:
@@ -287,7 +291,11 @@ def strategies(ir: Any, module: Any) -> Answer:
                     )
                     texts.setdefault(name_of(op), {})[" ".join(text.split())] = None
                 configurations = []
-    return {"functions": {name: " || ".join(each) for name, each in texts.items()}}
+    return {
+        "functions": {
+            name: " || ".join(function_texts) for name, function_texts in texts.items()
+        }
+    }
 
 
 def _translation(attribute: str) -> str:
