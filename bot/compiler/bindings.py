@@ -106,15 +106,15 @@ QUESTIONS = {
 
 def questions(directory: Path) -> dict[str, dict[str, Path]]:
     """Question → phase, as the IR worker calls it → its file, of those that a compile left in this folder."""
-    there: dict[str, dict[str, Path]] = {}
+    files_by_question: dict[str, dict[str, Path]] = {}
     for question, phases in QUESTIONS.items():
         files = (
             (phase, min(directory.glob(f"*.{phase}.mlir"), default=None))
             for phase in phases
         )
-        there[question] = {
+        files_by_question[question] = {
             phase.partition(".")[2].replace("-", "_"): file
             for phase, file in files
             if file
         }
-    return there
+    return files_by_question

@@ -89,7 +89,7 @@ class CellCache:
     def _path(self, key: str) -> Path:
         return self.root / "cells" / key[:2] / f"{key}.json"
 
-    def load(self, key: str, own: OwnMetrics = ()) -> Cell | None:
+    def load(self, key: str, own_metrics: OwnMetrics = ()) -> Cell | None:
         """The cell stored under `key`; None where there is none that can be trusted.
 
         `own`: the metrics that its compiler declares.
@@ -101,7 +101,7 @@ class CellCache:
             return None
         try:
             stored = decoded(body, _Kept, "cell")
-            own_ids = {one.id for one in own}
+            own_ids = {metric.id for metric in own_metrics}
             if stored.key == key:
                 return cell_of(
                     stored.cell,

@@ -124,8 +124,8 @@ class CommandCompiler:
     def _unlisted(self, cell: PlannedCell) -> str:
         """Return why not all files that the command reads are known; empty where they are."""
         model = read_bounded(Path(cell.model.path), cell.model.name)
-        words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
-        texts = ("", words), (cell.model.path, model), *self.sources.items()
+        command_text = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
+        texts = ("", command_text), (cell.model.path, model), *self.sources.items()
         outside = outside_of(texts, self.environment)
         if outside:
             return f"the command names {outside}, which is not a file in its folder"
@@ -138,11 +138,11 @@ class CommandCompiler:
             "out": OUT,
         }
         values["side"] = " ".join(self.side)
-        words = chain.from_iterable(
+        arguments = chain.from_iterable(
             self.side if word == "{side}" else (word,) for word in self.command.run
         )
         return tuple(
-            _PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words
+            _PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in arguments
         )
 
     def path_of(self, model: str) -> str:
@@ -169,9 +169,11 @@ class CommandCompiler:
                 **self.sources,
                 self.path_of(cell.model.path): Path(cell.model.path).read_bytes(),
             }
-            own = {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
+            reserved = (
+                {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
+            )
             for name, data in files.items():
-                if os.path.normpath(name).partition(os.sep)[0] in own:
+                if os.path.normpath(name).partition(os.sep)[0] in reserved:
                     return Failure(
                         "compile",
                         f"{name} has the name of a folder that the command needs:"
@@ -236,10 +238,10 @@ class CommandCompiler:
         command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
         if not artifacts:
-            there = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
+            written = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
             return Failure(
                 "compile",
-                f"wrote no file that is {' or '.join(command.artifacts)}, but {there}",
+                f"wrote no file that is {' or '.join(command.artifacts)}, but {written}",
             )
         patterns = (
             *command.artifacts,
@@ -380,20 +382,22 @@ def command_compiler(
     ]
     # The programs of this machine that the command names: their bytes are part of what
     # the compiler is.
-    every = {
-        one
+    names = {
+        name
         for word in (*command.run, *side)
-        for one in re.split(r"[\s;&|()]+", word)
-        if one
+        for name in re.split(r"[\s;&|()]+", word)
+        if name
     }
-    named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
-    own = (
+    named = [(word, path) for word in sorted(names) if (path := shutil.which(word))]
+    installed_programs = (
         {path.name for path in (environment / "bin").iterdir()}
         if environment
         else set()
     )
     programs = [
-        f"{word} {hashed(Path(path))}" for word, path in named if word not in own
+        f"{word} {hashed(Path(path))}"
+        for word, path in named
+        if word not in installed_programs
     ]
     if programs:
         programs.append(packages_digest())
@@ -409,13 +413,13 @@ def command_compiler(
     )
     if not revision:
         version = f"{command.package or 'command'} {version}"
-    shown = version.replace(" ", "==") if environment else spec
-    shown = f"{moving}{RESOLVED}{shown}" if moving else shown
+    shown_spec = version.replace(" ", "==") if environment else spec
+    shown_spec = f"{moving}{RESOLVED}{shown_spec}" if moving else shown_spec
     info = CompilerInfo(
         version=version,
         revision=revision,
         digest=digest,
-        spec=shown,
+        spec=shown_spec,
         metrics=command.metrics,
     )
     return CommandCompiler(
@@ -472,12 +476,12 @@ def _installed(
             where=spec[:200],
             hint=hint,
         )
-    what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
+    identity = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"
     home = (
         cache
         / "toolchains"
-        / "-".join(filter(None, (name + what, this_python(), places.key)))
+        / "-".join(filter(None, (name + identity, this_python(), places.key)))
     )
     hashes = () if is_file else places.hashes_of(version)
     if places.changeable or not held(home, say, hashes=hashes, byte_code=False):
@@ -514,21 +518,25 @@ def _install(
             places=places,
             cancel=cancel,
             scratch=wheels,
-            more="; or run code-size-bot with a Python that fits its wheels",
+            more_hint="; or run code-size-bot with a Python that fits its wheels",
         )
         digest = digest_of(
             this_python(), [f"{path.name} {hashed(path)}" for path in files]
         )
-        own = next((path for path in files if is_wheel_of(path, places.project)), None)
-        if own is not None:
-            require_hash(own, places.hashes_of(places.release(requirement) or ""))
+        compiler_wheel = next(
+            (path for path in files if is_wheel_of(path, places.project)), None
+        )
+        if compiler_wheel is not None:
+            require_hash(
+                compiler_wheel, places.hashes_of(places.release(requirement) or "")
+            )
         if places.changeable and held(
             home := home.with_name(home.name + digest[:32]), say, byte_code=False
         ):
             return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
-            words = (
+            options = (
                 "--no-deps",
                 "--no-index",
                 "--no-compile",
@@ -550,13 +558,15 @@ def _install(
                 cancel=cancel,
             )
             if outcome.ok:
-                outcome = pip("install", *words, cancel=cancel, scratch=wheels)
+                outcome = pip("install", *options, cancel=cancel, scratch=wheels)
             if not outcome.ok:
                 raise CompilerUnavailable(
                     f"could not be installed: {reason(outcome)}", where=requirement
                 )
-            for one in scratch.rglob("*"):
-                if one.name != COMPLETE:  # its time says when the compiler was used
-                    os.utime(one, _TIMES, follow_symlinks=False)
-            write_list(scratch, () if own is None else digests_of(own))
+            for path in scratch.rglob("*"):
+                if path.name != COMPLETE:  # its time says when the compiler was used
+                    os.utime(path, _TIMES, follow_symlinks=False)
+            write_list(
+                scratch, () if compiler_wheel is None else digests_of(compiler_wheel)
+            )
     return home

@@ -137,10 +137,10 @@ def _invoke(
     return outcome
 
 
-def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
+def _file(path: Path, label: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
     """None where there is none; raises InputError for one that is too large to be read."""
     try:
-        return read_bounded(path, what, most_bytes)
+        return read_bounded(path, label, most_bytes)
     except OSError:
         return None
 
@@ -149,7 +149,7 @@ def compile_to(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> str | Failure:
     """The text that the compile ends with, of flags that end it before there is an artifact."""
-    data = _made(setup, argv=argv, source=source, what="the IR")
+    data = _made(setup, argv=argv, source=source, label="the IR")
     if isinstance(data, Failure):
         return data
     return data.decode("utf-8", "replace")
@@ -159,7 +159,7 @@ def artifact_of(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
 ) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
-    data = _made(setup, argv=argv, source=source, what=_THE_ARTIFACT)
+    data = _made(setup, argv=argv, source=source, label=_THE_ARTIFACT)
     if isinstance(data, Failure):
         return data
     out.write_bytes(data)
@@ -167,7 +167,7 @@ def artifact_of(
 
 
 def _made(
-    setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: str
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, label: str
 ) -> bytes | Failure:
     with temporary_directory("cell-", setup.session.scratch) as directory:
         try:
@@ -176,7 +176,7 @@ def _made(
             )
             data = None
             if outcome.ok:
-                data = _file(directory / ARTIFACT, what)
+                data = _file(directory / ARTIFACT, label)
         except InputError as error:
             return Failure("read", error.what)
         if data is None:
@@ -236,11 +236,11 @@ def _collect(
     library = library_path(argv, directory)
     if library is not None:
         files[STATIC_LIBRARY] = _file(library, "the static library")
-    for name, what in (
+    for name, label in (
         (STACK_USAGE, "the file of the stack usage"),
         (STATISTICS, "the file of the statistics"),
     ):
-        files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
+        files[name] = _file(directory / name, label, _MOST_TABLE_BYTES)
     is_gated = not _GATED.isdisjoint(argv)
     for question, paths in questions(directory / "phases").items():
         if question == "allocas" and not is_gated:

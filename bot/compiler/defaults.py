@@ -37,10 +37,10 @@ def kept_defaults(
     path = cache / "options" / f"{toolchain.info.digest}.json"
     with suppress(msgspec.DecodeError):
         return msgspec.json.decode(read(path), type=OptionDefaults)
-    found = option_defaults(toolchain, cancel)
-    if isinstance(found, OptionDefaults) and keeps and toolchain.info.digest:
-        add(cache, path, canonical(found))
-    return found
+    defaults = option_defaults(toolchain, cancel)
+    if isinstance(defaults, OptionDefaults) and keeps and toolchain.info.digest:
+        add(cache, path, canonical(defaults))
+    return defaults
 
 
 def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Failure:
@@ -57,18 +57,18 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
     with temporary_directory("options-") as directory:
         answer = directory / "answer.json"
         names = directory / "help.txt"
-        asked = run(
+        outcome = run(
             [sys.executable, "-I", "-S", *NO_BYTE_CODE, str(_WORKER), str(library)],
             cancel=cancel,
             stdout=answer,
             cwd=directory,
             timeout_seconds=toolchain.patience_seconds,
         )
-        if not asked.ok:
+        if not outcome.ok:
             return Failure(
                 "option",
                 "the defaults of the options cannot be read:"
-                f" {_last_line(asked.output)}",
+                f" {_last_line(outcome.output)}",
             )
         helped = run(
             [str(toolchain.binary), "--help-hidden"],

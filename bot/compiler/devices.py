@@ -29,8 +29,8 @@ def own_devices(phases: Path) -> str | None:
             return None
         pairs = [b" ".join(match.groups()).decode() for match in _TARGET.finditer(text)]
     named = list(dict.fromkeys(pairs))
-    shown = [*named[:_MOST_TARGETS], *(["…"] if len(named) > _MOST_TARGETS else [])]
-    whose = f" ({', '.join(shown)})" if shown else ""
+    listed = [*named[:_MOST_TARGETS], *(["…"] if len(named) > _MOST_TARGETS else [])]
+    whose = f" ({', '.join(listed)})" if listed else ""
     return (
         f"the model names its own devices{whose}, which replace the target: "
         "remove hal.device.targets and device globals"

@@ -68,10 +68,10 @@ def stack_figure_bytes(output: str) -> int | None:
 
 def trim(output: str) -> str:
     """The first diagnostics: no IR, no crash traces, no directories and random file names, no line twice."""
-    shown: list[str] = []
+    kept_lines: list[str] = []
     dumping = False
     for line in output.splitlines():
-        if _CRASH.match(line) or len(shown) >= MOST_LINES:
+        if _CRASH.match(line) or len(kept_lines) >= MOST_LINES:
             break
         dumping = dumping and not _DIAGNOSTIC.match(line)
         if _DUMP in line or _REMARK.match(line):
@@ -82,8 +82,8 @@ def trim(output: str) -> str:
                 short = _LONG_NAME.sub(r"'\1…\2'", short)
             if len(short) > LONGEST_LINE:
                 short = f"{short[: LONGEST_LINE - 1]}…"
-            shown += [short] if short not in shown else []
-    return "\n".join(shown)[:MOST_CHARACTERS]
+            kept_lines += [short] if short not in kept_lines else []
+    return "\n".join(kept_lines)[:MOST_CHARACTERS]
 
 
 class Undumped:
@@ -244,8 +244,8 @@ def blamed(message: str, ending: Outcome) -> str:
     much at once, as LLVM does where it has a size wrong: that is its own crash, and is
     told as that.
     """
-    if words := _memory_words(ending):
-        return here(f"{words}: {message}")
+    if memory_text := _memory_words(ending):
+        return here(f"{memory_text}: {message}")
     if _OTHERS.search(ending.output):
         return here(message)
     return message
@@ -265,11 +265,11 @@ def _memory_words(ending: Outcome) -> str:
     if not (is_full if has_said else ending.signal == "SIGKILL"):
         return ""
     certain = RAN_OUT if has_said else RAN_OUT_LIKELY
-    held = ""
+    held_text = ""
     if ending.peak_rss_kib:
-        held = f"the compiler held {_size(ending.peak_rss_kib)}"
+        held_text = f"the compiler held {_size(ending.peak_rss_kib)}"
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
-    amounts = ", ".join(part for part in (held, has) if part)
+    amounts = ", ".join(part for part in (held_text, has) if part)
     if amounts:
         return f"{certain} ({amounts})"
     return certain

@@ -48,8 +48,8 @@ def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
         for match in _UNANSWERED.finditer(text)
     ):
         return False
-    known = set(_versions(text, places.project))
-    return bool(known) and Version(release) not in known
+    releases = set(_versions(text, places.project))
+    return bool(releases) and Version(release) not in releases
 
 
 def _is_empty_index(match: re.Match[str], project: str) -> bool:

@@ -125,14 +125,14 @@ def check_flags(
     """
     unknown = unknown_to_all(toolchain, cells, cancel)
     if unknown is not None:
-        mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
+        is_from_user = any(flag.partition("=")[0] == unknown for flag in user_flags)
         raise UsageError(
             f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version})"
             f" does not know the option {unknown}",
-            where="flags" if mine else "every cell",
+            where="flags" if is_from_user else "every cell",
             hint=(
                 "remove it, or compare releases that both know it"
-                if mine
+                if is_from_user
                 else "compare newer releases"
             ),
         )
@@ -220,14 +220,14 @@ def known_measuring_options(
             toolchain, argv=options, scratch=scratch, cancel=cancel
         )
         unknown = None if outcome.ok else unknown_option(outcome.output)
-        rest = [
+        remaining = [
             option
             for option in options
             if unknown is None or option.partition("=")[0] != unknown
         ]
-        if outcome.ok or len(rest) == len(options):
+        if outcome.ok or len(remaining) == len(options):
             break
-        options = rest
+        options = remaining
     if not outcome.ok:
         lines = outcome.output.strip().splitlines()[:1] or [
             f"exit code {outcome.exit_code}"
@@ -260,11 +260,11 @@ def _compile_input(
         timeout_seconds=toolchain.patience_seconds,
     )
     if outcome.timed_out:
-        what = (
+        problem = (
             "cannot compile a trivial module: not finished after"
             f" {toolchain.patience_seconds:g} s"
         )
-        raise CompilerUnavailable(what, where=toolchain.info.spec)
+        raise CompilerUnavailable(problem, where=toolchain.info.spec)
     return outcome
 
 
@@ -275,7 +275,7 @@ def in_its_words(
     if not any(flag.startswith(RENAMED) for cell in cells for flag in cell.argv):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
-        known = cache(
+        is_known = cache(
             lambda flag: (
                 unknown_option_of(
                     toolchain, flags=(flag,), scratch=scratch, cancel=cancel
@@ -285,10 +285,10 @@ def in_its_words(
         )
 
         def named(flag: str) -> str:  # one that is known under no name stays as it is
-            other = other_name(flag)
-            if other == flag or known(flag) or not known(other):
+            other_flag = other_name(flag)
+            if other_flag == flag or is_known(flag) or not is_known(other_flag):
                 return flag
-            return other
+            return other_flag
 
         result = []
         for cell in cells:
@@ -310,12 +310,16 @@ def flags_of(command: str) -> list[str]:
     output.
     """
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError:
         return []
-    start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
-    end = words.index("-o", start) if "-o" in words[start:] else None
-    return [min(word, other_name(word)) for word in words[start:end]]
+    start = (
+        arguments.index("iree-compile") + 1
+        if "iree-compile" in arguments
+        else len(arguments)
+    )
+    end = arguments.index("-o", start) if "-o" in arguments[start:] else None
+    return [min(word, other_name(word)) for word in arguments[start:end]]
 
 
 # Which flags a target has for one compiler, where the configuration gives it others in

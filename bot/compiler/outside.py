@@ -70,10 +70,10 @@ _PYTHON = ".py"  # starts programs that it names in a string
 
 def packages_digest() -> str:
     """Return a digest of which packages the machine has; empty where no database says so."""
-    found = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
+    digests = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
     if _PACMAN.is_dir():
-        found += sorted(os.listdir(_PACMAN))
-    return " ".join(found or [platform.version()])
+        digests += sorted(os.listdir(_PACMAN))
+    return " ".join(digests or [platform.version()])
 
 
 def is_system(path: str) -> bool:
@@ -161,12 +161,12 @@ def _words(name: str, text: str, programs: Mapping[str, str]) -> Iterator[str]:
 @cache
 def _programs(search_path: str) -> dict[str, str]:
     """Name → path of the programs that are found by name and belong to no package of the machine."""
-    found = dict[str, str]()
+    digests = dict[str, str]()
     for folder in search_path.split(os.pathsep):
         if not folder or is_system(folder) or not os.path.isdir(folder):
             continue
         for name in os.listdir(folder):
             path = shutil.which(name, path=search_path)
             if path and not (is_system(path) and is_system(os.path.realpath(path))):
-                found[name] = path
-    return found
+                digests[name] = path
+    return digests

@@ -57,13 +57,17 @@ def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
     None without it, or where it has none for this machine.
     """
     try:
-        own = distribution(package)
+        package_distribution = distribution(package)
     except PackageNotFoundError:
         return None
     files = (
-        Path(str(file.locate())) for file in own.files or () if file.match(pattern)
+        Path(str(file.locate()))
+        for file in package_distribution.files or ()
+        if file.match(pattern)
     )
-    return next(((file, own.version) for file in files if file.is_file()), None)
+    return next(
+        ((file, package_distribution.version) for file in files if file.is_file()), None
+    )
 
 
 @cache

@@ -41,7 +41,7 @@ def run_all(
     Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the
     threads, and is raised again.
     """
-    rest = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
+    waiting = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
     running = set[int]()
     changed = SimpleQueue[None]()
     errors = list[BaseException]()
@@ -50,7 +50,7 @@ def run_all(
         running.add(number)
         while not errors:
             try:
-                task = rest.pop()
+                task = waiting.pop()
             except IndexError:
                 break
             try:
@@ -66,10 +66,10 @@ def run_all(
 
     unstarted = [
         Thread(target=work, args=(number,))
-        for number in range(min(max(1, jobs), len(rest)))
+        for number in range(min(max(1, jobs), len(waiting)))
     ]
     interruptions = list[BaseException]()
-    while running or (rest and not errors):
+    while running or (waiting and not errors):
         try:
             while unstarted:
                 unstarted.pop().start()

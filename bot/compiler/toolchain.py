@@ -110,7 +110,7 @@ def resolve(
     take, and so the answer to a question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
-    (binary, bindings, shown), no_bindings = (
+    (binary, bindings, shown_spec), no_bindings = (
         _locate(spec, cache=cache, cancel=cancel, say=say, places=places),
         "",
     )
@@ -120,15 +120,15 @@ def resolve(
     if not answer.ok or stated is None:
         lines = answer.output.strip().splitlines()[:1]
         detail = f" (it said: {lines[0][:120]})" if lines else ""
-        what = (
+        problem = (
             f"is not an iree-compile: --version does not name an IREE compiler{detail}"
         )
-        raise CompilerUnavailable(what, where=spec)
+        raise CompilerUnavailable(problem, where=spec)
     info = CompilerInfo(
         version=stated[1],
         revision=stated[2] or "",
         digest=compiler_digest(binary, bindings, cache),
-        spec=shown,
+        spec=shown_spec,
     )
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
@@ -169,10 +169,10 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
         name.startswith(f"_mlir.{sys.implementation.cache_tag}-") for name in libraries
     ):
         return sys.executable
-    others = (
+    other_names = (
         os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path()
     )
-    for python in (sys.executable, *filter(os.path.exists, others)):
+    for python in (sys.executable, *filter(os.path.exists, other_names)):
         with contextlib.suppress(OSError):
             if run(
                 [python, "-I", *NO_BYTE_CODE, "-c", _LOADS, str(root)],
@@ -201,8 +201,8 @@ def _locate(
     except (RuntimeError, ValueError):  # `~nobody`, a null character
         pass
     except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
+        problem = f"cannot be read: {error.strerror or error}"
+        raise CompilerUnavailable(problem, where=spec[:200], hint=SPEC_HINT) from None
     moving = spec.strip() if spec.strip() in MOVING else ""
     release = newest(moving, places, cancel) if moving else release_of(spec)
     if release is None:
@@ -214,18 +214,18 @@ def _locate(
             where=where,
             hint=hint,
         )
-    shown = f"{PROJECT}=={release}"
+    shown_spec = f"{PROJECT}=={release}"
     if moving:
-        shown = f"{moving}{RESOLVED}{shown}"
-        say(shown)
+        shown_spec = f"{moving}{RESOLVED}{shown_spec}"
+        say(shown_spec)
     return _unpacked(
         fetch_release(release, cache=cache, cancel=cancel, say=say, places=places),
-        shown,
+        shown_spec,
     )
 
 
-def _unpacked(root: Path, shown: str) -> _Located:
-    return root / NATIVE_BINARY, root, shown
+def _unpacked(root: Path, shown_spec: str) -> _Located:
+    return root / NATIVE_BINARY, root, shown_spec
 
 
 def _from_binary(binary: Path, where: str) -> _Located:
@@ -233,11 +233,11 @@ def _from_binary(binary: Path, where: str) -> _Located:
         try:
             return _from_directory(binary.parent.parent, None, where)
         except CompilerUnavailable:
-            what = (
+            problem = (
                 "is a script, and its virtual environment or build has no native"
                 " iree-compile"
             )
-            raise CompilerUnavailable(what, where=where, hint=SPEC_HINT) from None
+            raise CompilerUnavailable(problem, where=where, hint=SPEC_HINT) from None
     if binary.match(f"*/{NATIVE_BINARY}"):
         return binary, binary.parents[3], binary.name
     places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
@@ -275,11 +275,11 @@ def _from_directory(
     ]
     if native := next((path for path in binaries if not _is_script(path)), None):
         return *_from_binary(native, where)[:2], directory.name
-    what = "holds no iree-compile"
+    problem = "holds no iree-compile"
     if binaries:
-        what = "holds an iree-compile that is a script"
+        problem = "holds an iree-compile that is a script"
     raise CompilerUnavailable(
-        f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT
+        f"{problem}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT
     )
 
 
@@ -313,9 +313,9 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     ]  # of two places a file of one name each
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
-    known = read(memo).decode("ascii", "replace")
-    if re.fullmatch(r"[0-9a-f]{64}", known):
-        return known
+    stored_digest = read(memo).decode("ascii", "replace")
+    if re.fullmatch(r"[0-9a-f]{64}", stored_digest):
+        return stored_digest
     time.sleep(_TICK_SECONDS)
     digest = hashlib.sha256(
         "".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()

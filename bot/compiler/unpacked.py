@@ -86,12 +86,12 @@ def write_list(folder: Path, wheel: tuple[str, ...] = ()) -> None:
 
     `wheel`: the digests of the wheel that was unpacked.
     """
-    found = _found(folder, byte_code=False)
+    files_found = _found(folder, byte_code=False)
     files = {
         name: _File(path.stat().st_size, hashed(path))
-        for name, path in found.files.items()
+        for name, path in files_found.files.items()
     }
-    write_atomically(folder / LIST, canonical(_Listed(wheel, files, found.links)))
+    write_atomically(folder / LIST, canonical(_Listed(wheel, files, files_found.links)))
 
 
 def held(
@@ -118,16 +118,16 @@ def held(
     if not hold(home):
         return False
     try:
-        why = _difference(home, hashes, byte_code=byte_code)
+        reason = _difference(home, hashes, byte_code=byte_code)
     except (InputError, OSError) as error:
-        why = (
+        reason = (
             error.what
             if isinstance(error, InputError)
             else f"it cannot be read: {error.strerror}"
         )
-    if not why:
+    if not reason:
         return True
-    say(f"the cached compiler {home.name} is not used: {why}; it is fetched again")
+    say(f"the cached compiler {home.name} is not used: {reason}; it is fetched again")
     try:
         remove(home)
     except FileNotFoundError:  # another run was faster
@@ -152,15 +152,15 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
         return "the digest of its wheel is unknown"
     if hashes and not set(hashes) & set(listed.wheel):
         return "--hash does not allow the digest of its wheel"
-    found = _found(home, byte_code=byte_code)
-    identity = found.identity
+    files_found = _found(home, byte_code=byte_code)
+    identity = files_found.identity
     if _known.get(home.absolute()) == identity:
         return ""
-    names = {*listed.files, *listed.links, *found.files, *found.links}
+    names = {*listed.files, *listed.links, *files_found.files, *files_found.links}
     changes = (
         f"{printable(name)} {change}"
         for name in sorted(names)
-        if (change := _change(name, listed, found))
+        if (change := _change(name, listed, files_found))
     )
     if first := next(changes, ""):
         return first
@@ -171,18 +171,18 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
     return ""
 
 
-def _change(name: str, listed: _Listed, found: _Found) -> str:
+def _change(name: str, listed: _Listed, files_found: _Found) -> str:
     """What happened to a file since it was unpacked; empty for nothing."""
     if name not in listed.files and name not in listed.links:
         return "was added"
-    if name not in found.files and name not in found.links:
+    if name not in files_found.files and name not in files_found.links:
         return "is missing"
-    if name in listed.links or name in found.links:
-        if listed.links.get(name) == found.links.get(name):
+    if name in listed.links or name in files_found.links:
+        if listed.links.get(name) == files_found.links.get(name):
             return ""
         return "was changed"
     file = listed.files[name]
-    path = found.files[name]
+    path = files_found.files[name]
     is_same = path.stat().st_size == file.size_bytes and hashed(path) == file.sha256
     if is_same:
         return ""

@@ -96,11 +96,11 @@ def fetch_release(
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
         is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
-        more = ""
+        more_hint = ""
         if Version(version).is_prerelease and not is_told:
-            more = f"; {NIGHTLIES_HINT}"
+            more_hint = f"; {NIGHTLIES_HINT}"
         wheel = download(
-            f"{project}=={version}", places, cancel, scratch, more, "--no-deps"
+            f"{project}=={version}", places, cancel, scratch, more_hint, "--no-deps"
         )[0]
         require_hash(wheel, hashes)
         if places.changeable:
@@ -118,12 +118,12 @@ def require_hash(wheel: Path, hashes: tuple[str, ...]) -> None:
     digests = digests_of(wheel) if hashes else ()
     if not hashes or set(hashes) & set(digests):
         return
-    what = (
+    problem = (
         f"the wheel has the digest {digests[0]}, which no --hash of the requirements"
         " file allows"
     )
     raise CompilerUnavailable(
-        what,
+        problem,
         where=wheel.name,
         hint="correct the --hash, or find out who changed the wheel",
     )
@@ -134,7 +134,7 @@ def download(
     places: Places,
     cancel: Cancel,
     scratch: Path,
-    more: str,
+    more_hint: str,
     *options: str,
 ) -> list[Path]:
     """The wheels that pip fetched into `scratch`, at least one.
@@ -151,12 +151,12 @@ def download(
         r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output
     )  # not what it needs itself
     if listed is not None and listed[1] not in ("", "none"):
-        what = "no such release for this machine and Python"
+        problem = "no such release for this machine and Python"
         hint = f"newest: {', '.join(listed[1].split(', ')[-4:])}"
     else:
-        what = f"could not be fetched: {reason(outcome)}"
+        problem = f"could not be fetched: {reason(outcome)}"
         hint = "check the network and the index"
-    raise CompilerUnavailable(what, where=requirement, hint=hint + more)
+    raise CompilerUnavailable(problem, where=requirement, hint=hint + more_hint)
 
 
 def pip(
@@ -240,11 +240,11 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
-    what = "no wheel fits this platform"
+    problem = "no wheel fits this platform"
     if exact:
-        what = "several wheels fit this machine"
+        problem = "several wheels fit this machine"
     raise CompilerUnavailable(
-        f"{what}: {names}", where=directory.name, hint="name one wheel"
+        f"{problem}: {names}", where=directory.name, hint="name one wheel"
     )
 
 
@@ -335,12 +335,12 @@ def offered(
     )
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
-        what = (
+        problem = (
             f"{'no answer' if briefly else 'the releases cannot be listed'}:"
             f" {reason(outcome)}"
         )
         hint = "check the network and the index, or name one release"
-        raise CompilerUnavailable(what, where=places.project, hint=hint)
+        raise CompilerUnavailable(problem, where=places.project, hint=hint)
     versions = set()
     for text in listed[1].split(","):
         with contextlib.suppress(InvalidVersion):  # a release of before PEP 440

@@ -62,11 +62,11 @@ def members_of(data: bytes) -> tuple[Member, ...]:
         )
     if not data.startswith(MAGIC):
         raise MalformedBinary("it does not begin like an archive", where=_WHERE)
-    seen = Counter[str]()
+    name_counts = Counter[str]()
     members = list[Member]()
     for name, contents in _entries(data):
-        seen[name] += 1
-        unique = name if seen[name] == 1 else f"{name} #{seen[name]}"
+        name_counts[name] += 1
+        unique = name if name_counts[name] == 1 else f"{name} #{name_counts[name]}"
         members.append(Member(unique, name, contents))
     return tuple(members)
 

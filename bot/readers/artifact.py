@@ -82,17 +82,17 @@ class FlatBufferTable:
 
     def scalar(self, name: str, flags: Any) -> int:
         """The number in the field, 0 where the table does not have it."""
-        at = self._field(name, flags.bytewidth)
-        if at is None:
+        offset = self._field(name, flags.bytewidth)
+        if offset is None:
             return 0
-        return self._number(at, flags)
+        return self._number(offset, flags)
 
     def span(self, name: str, item_bytes: int = 1) -> ByteSpan | None:
         """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
-        at = self._field(name, OFFSET_BYTES)
-        if at is None:
+        offset = self._field(name, OFFSET_BYTES)
+        if offset is None:
             return None
-        start = at + self._number(at, UINT32)
+        start = offset + self._number(offset, UINT32)
         count = self._number(start, UINT32)
         return span_inside(
             start + OFFSET_BYTES,
@@ -110,12 +110,12 @@ class FlatBufferTable:
 
     def table(self, name: str, fields: str) -> FlatBufferTable | None:
         """The table in the field, which has these fields itself."""
-        at = self._field(name, OFFSET_BYTES)
-        if at is None:
+        offset = self._field(name, OFFSET_BYTES)
+        if offset is None:
             return None
         return FlatBufferTable(
             data=self.data,
-            position=at + self._number(at, UINT32),
+            position=offset + self._number(offset, UINT32),
             where=self.where,
             fields=fields,
         )
@@ -127,10 +127,10 @@ class FlatBufferTable:
             raise MalformedBinary(
                 f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where
             )
-        for at in range(span.start, span.end, OFFSET_BYTES):
+        for offset in range(span.start, span.end, OFFSET_BYTES):
             yield FlatBufferTable(
                 data=self.data,
-                position=at + self._number(at, UINT32),
+                position=offset + self._number(offset, UINT32),
                 where=self.where,
                 fields=fields,
             )
@@ -149,11 +149,11 @@ class FlatBufferTable:
             ).start
         return None
 
-    def _number(self, at: int, flags: Any) -> int:
+    def _number(self, offset: int, flags: Any) -> int:
         span_inside(
-            at, size=flags.bytewidth, whole_bytes=len(self.data), where=self.where
+            offset, size=flags.bytewidth, whole_bytes=len(self.data), where=self.where
         )
-        return int(LibraryTable(self.data, 0).Get(flags, at))
+        return int(LibraryTable(self.data, 0).Get(flags, offset))
 
 
 @cache
@@ -469,7 +469,7 @@ def _entry_points(
     layout: Layout, root: FlatBufferTable, modules: list[Reading | None]
 ) -> Iterator[EntryPoint]:
     """The exports in their own order, under the names by which the program knows them."""
-    known = [
+    entries_by_module = [
         {entry.name: entry for entry in reading.entry_points} if reading else None
         for reading in modules
     ]
@@ -480,7 +480,7 @@ def _entry_points(
             raise MalformedBinary(
                 f"export {kernel[:80]!r} names module {ordinal}", where=layout.format
             )
-        entries = known[ordinal]
+        entries = entries_by_module[ordinal]
         entry = EntryPoint(kernel) if entries is None else entries.get(kernel)
         if entry is None:
             raise MalformedBinary(
@@ -532,7 +532,7 @@ def read_artifact(data: bytes) -> ArtifactReading:
     segment_bytes = sum(segment.size for segment in module.segments)
     imports = module.root.tables("imported_functions", "full_name")
     hidden = not executables and any(
-        EXECUTABLE_CALL.match(each.text("full_name")) for each in imports
+        EXECUTABLE_CALL.match(import_.text("full_name")) for import_ in imports
     )
     readings = list[Reading]()
     unread = list[str]()
@@ -564,8 +564,8 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
         for segment in sorted(module.segments)
         if _is_executable_at(segment, data)
     ]
-    for one in (segment.of(data) for segment in executables):
-        layout, root = _open(one) if is_container(one) else (None, None)
+    for executable in (segment.of(data) for segment in executables):
+        layout, root = _open(executable) if is_container(executable) else (None, None)
         if layout is None or root is None or layout.format != "ptx":
             continue
         spans = dict.fromkeys(
@@ -574,7 +574,7 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
         require_disjoint(spans, layout.format)
         modules += [
             PtxModule(device_of(text), text)
-            for text in (span.of(one).rstrip(b"\0") for span in spans)
+            for text in (span.of(executable).rstrip(b"\0") for span in spans)
         ]
     return tuple(modules)
 

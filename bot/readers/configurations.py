@@ -84,13 +84,13 @@ class Configuration:
 
     def written(self, values: Mapping[str, str]) -> str:
         """The attribute as the compiler reads it, with these values."""
-        words = [
+        parts = [
             f"{name} = {value}" if value else name
             for name, value in values.items()
             if name not in self.options
         ]
         if not self.is_translation:
-            body = ", ".join(words)
+            body = ", ".join(parts)
             if self.is_braced:
                 return f"{self.attribute}<{{{body}}}>"
             return f"{self.attribute}<{body}>"
@@ -99,7 +99,7 @@ class Configuration:
             for name, value in values.items()
             if name in self.options
         ]
-        body = " ".join(words) + (f", {{{', '.join(options)}}}" if options else "")
+        body = " ".join(parts) + (f", {{{', '.join(options)}}}" if options else "")
         return f"{self.attribute}<{body}>"
 
 
@@ -113,7 +113,7 @@ class NotTransplantable:
 def configurations(text: str) -> tuple[Configuration, ...]:
     """Return every configuration of the text, in its order; raises MalformedBinary."""
     aliases = dict(_ALIAS.findall(text))
-    found = list[Configuration]()
+    parsed = list[Configuration]()
     open_at = list[int]()
     opener_of = dict[int, int]()
     position = 0
@@ -141,7 +141,7 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             place = _place(text, open_at, opener_of)
             position = _attribute_end(text, token.end())
             if place is not None:
-                found.append(
+                parsed.append(
                     _configuration(
                         place,
                         text=text,
@@ -153,7 +153,7 @@ def configurations(text: str) -> tuple[Configuration, ...]:
     unclosed = [text[start] for start in open_at if text[start] != "<"]
     if unclosed:
         raise MalformedBinary(f"a {unclosed[-1]} is never closed", where=_WHERE)
-    return tuple(found)
+    return tuple(parsed)
 
 
 def _place(
@@ -303,8 +303,8 @@ def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
             options.update(_entries(_parts(part[1:-1])))
         else:
             values.update(_fields(part))
-    if both := sorted(values.keys() & options.keys()):
-        raise MalformedBinary(f"{both[0]!r} is set twice", where=_WHERE)
+    if repeated := sorted(values.keys() & options.keys()):
+        raise MalformedBinary(f"{repeated[0]!r} is set twice", where=_WHERE)
     return {**values, **options}, frozenset(options)
 
 
@@ -385,16 +385,16 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
 
 def _other_loops(base: Configuration, head: Configuration) -> str:
     """Say which tile vector is for other loops; empty where all fit."""
-    left = _ranks(base)
-    right = _ranks(head)
-    for knob, rank in left.items():
+    base_ranks = _ranks(base)
+    head_ranks = _ranks(head)
+    for knob, rank in base_ranks.items():
         fits = (
-            rank == right[knob]
-            if knob in right
-            else not right or rank in right.values()
+            rank == head_ranks[knob]
+            if knob in head_ranks
+            else not head_ranks or rank in head_ranks.values()
         )
         if not fits:
-            loops = right.get(knob, max(right.values()))
+            loops = head_ranks.get(knob, max(head_ranks.values()))
             value = f"`{knob}` has {rank} values on base"
             return f"`{base.place}` has other loops: {value} and {loops} on head"
     return ""
@@ -406,18 +406,20 @@ def _pairs(
     if len(base) != len(head):
         return NotTransplantable(_other_operations(base, head))
     pairs = list(zip(base, head, strict=True))
-    for left, right in pairs:
-        if left.place != right.place:
+    for base_part, head_part in pairs:
+        if base_part.place != head_part.place:
             return NotTransplantable(
-                f"base configures `{left.place}` where head configures `{right.place}`"
+                f"base configures `{base_part.place}` where head configures `{head_part.place}`"
             )
-        if left.attribute != right.attribute:
-            kinds = f"`{left.attribute}` on base and `{right.attribute}` on head"
+        if base_part.attribute != head_part.attribute:
+            kinds = (
+                f"`{base_part.attribute}` on base and `{head_part.attribute}` on head"
+            )
             return NotTransplantable(
-                f"`{left.place}` has another kind of configuration: {kinds}"
+                f"`{base_part.place}` has another kind of configuration: {kinds}"
             )
-        if why := _other_loops(left, right):
-            return NotTransplantable(why)
+        if reason := _other_loops(base_part, head_part):
+            return NotTransplantable(reason)
     return pairs
 
 
@@ -425,17 +427,17 @@ def _other_operations(
     base: Sequence[Configuration], head: Sequence[Configuration]
 ) -> str:
     """Say which operations are configured more often on one side."""
-    left, right = (
+    base_groups, head_groups = (
         Counter(configuration.place for configuration in side) for side in (base, head)
     )
-    words = list[str]()
-    for place in sorted(left | right):
-        if left[place] != right[place]:
-            words.append(
-                f"`{place}` {left[place]:,} times on base and {right[place]:,} times on"
+    changes = list[str]()
+    for place in sorted(base_groups | head_groups):
+        if base_groups[place] != head_groups[place]:
+            changes.append(
+                f"`{place}` {base_groups[place]:,} times on base and {head_groups[place]:,} times on"
                 " head"
             )
-    return f"other operations are configured: {', '.join(words[:_MOST_NAMED])}"
+    return f"other operations are configured: {', '.join(changes[:_MOST_NAMED])}"
 
 
 def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable:
@@ -447,10 +449,10 @@ def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable
     if isinstance(pairs, NotTransplantable):
         return pairs
     knobs = dict[str, None]()
-    for left, right in pairs:
-        for knob in _merged(left.values, right.values):
-            if _meaning(knob, left.values.get(knob)) != _meaning(
-                knob, right.values.get(knob)
+    for base_part, head_part in pairs:
+        for knob in _merged(base_part.values, head_part.values):
+            if _meaning(knob, base_part.values.get(knob)) != _meaning(
+                knob, head_part.values.get(knob)
             ):
                 knobs[knob] = None
     return tuple(knobs)
@@ -481,20 +483,20 @@ def transplanted(
         return pairs
     pieces = list[str]()
     written_to = 0
-    for left, right in pairs:
-        values = _with_values(left, right, knobs)
-        if values == dict(right.values):
+    for base_part, head_part in pairs:
+        values = _with_values(base_part, head_part, knobs)
+        if values == dict(head_part.values):
             continue
         target = Configuration(
-            operation=right.operation,
-            within=right.within,
-            attribute=right.attribute,
+            operation=head_part.operation,
+            within=head_part.within,
+            attribute=head_part.attribute,
             values=values,
-            options=right.options | (left.options - right.values.keys()),
-            is_braced=right.is_braced,
+            options=head_part.options | (base_part.options - head_part.values.keys()),
+            is_braced=head_part.is_braced,
         )
-        pieces += [head[written_to : right.start], target.written(values)]
-        written_to = right.end
+        pieces += [head[written_to : head_part.start], target.written(values)]
+        written_to = head_part.end
     return "".join([*pieces, head[written_to:]])
 
 
@@ -503,13 +505,15 @@ def _with_values(
 ) -> dict[str, str]:
     values = dict[str, str]()
     for knob in _merged(base.values, head.values):
-        left = base.values.get(knob)
-        right = head.values.get(knob)
-        is_taken = knob in knobs and _meaning(knob, left) != _meaning(knob, right)
-        value = left if is_taken else right
+        base_value = base.values.get(knob)
+        head_value = head.values.get(knob)
+        is_taken = knob in knobs and _meaning(knob, base_value) != _meaning(
+            knob, head_value
+        )
+        value = base_value if is_taken else head_value
         if value is None:
             continue
-        if is_taken and knob == PIPELINE and right is not None:
-            value = _spelled(value, right)
+        if is_taken and knob == PIPELINE and head_value is not None:
+            value = _spelled(value, head_value)
         values[knob] = value
     return values

@@ -102,12 +102,12 @@ def qualified_name(text: str) -> str:
     hidden = _hide(text[thunk.end() :] if thunk else text)
     inner = _pointed_to(hidden)
     outside = _outside(inner if inner is not None else hidden)
-    words = outside.split() if outside is not None else []
-    while len(words) > 1 and words[-1] in _QUALIFIERS:
-        words.pop()
-    if not words:
+    parts = outside.split() if outside is not None else []
+    while len(parts) > 1 and parts[-1] in _QUALIFIERS:
+        parts.pop()
+    if not parts:
         return text
-    name = words[-1].lstrip("*&").translate(_SHOWN)
+    name = parts[-1].lstrip("*&").translate(_SHOWN)
     name = _RUST_HASH.sub("", name)
     if thunk:
         return f"thunk to {name}"
@@ -130,10 +130,10 @@ def _hide(text: str) -> str:
     """Replace brackets and blanks that belong to names, such as those of `operator()`."""
     text = text.replace("(anonymous namespace)", ANONYMOUS).replace("->", "\ue007")
     text = _SYMBOL_OPERATOR.sub(
-        lambda found: found[0].replace(" ", "").translate(_HIDDEN), text
+        lambda match: match[0].replace(" ", "").translate(_HIDDEN), text
     )
     text = text.replace("operator\ue007", "operator-\ue003")
-    return _WORD_OPERATOR.sub(lambda found: found[0].rstrip().translate(_HIDDEN), text)
+    return _WORD_OPERATOR.sub(lambda match: match[0].rstrip().translate(_HIDDEN), text)
 
 
 def _pointed_to(hidden: str) -> str | None:
@@ -141,15 +141,15 @@ def _pointed_to(hidden: str) -> str | None:
 
     None for any other.
     """
-    found = re.search(r"\([*&]+ ?", hidden)
-    if found is None or ")(" not in hidden or found.start() != hidden.find("("):
+    pointer = re.search(r"\([*&]+ ?", hidden)
+    if pointer is None or ")(" not in hidden or pointer.start() != hidden.find("("):
         return None
     depth = 1
-    for place in range(found.end(), len(hidden)):
+    for place in range(pointer.end(), len(hidden)):
         depth += (hidden[place] == "(") - (hidden[place] == ")")
         if not depth:
             if hidden[place + 1 : place + 2] == "(":
-                return hidden[found.end() : place]
+                return hidden[pointer.end() : place]
             return None
     return None
 

@@ -176,8 +176,8 @@ class Elf:
             ):
                 end = names.find(b"\0", start, start + MAX_NAME_BYTES)
                 if end < 0:
-                    what = f"a name at offset {start} of {len(names)} bytes of names"
-                    raise MalformedBinary(what, where="elf")
+                    problem = f"a name at offset {start} of {len(names)} bytes of names"
+                    raise MalformedBinary(problem, where="elf")
                 symbols.append(
                     Symbol(
                         name=names[start:end].decode("utf-8", "replace"),
@@ -196,11 +196,11 @@ class Elf:
             room = "a section without bytes in the file"
             if section:
                 room = f"a section of {section.span.size:,} bytes"
-            what = (
+            problem = (
                 f"function {symbol.name[:80]!r} has {symbol.size_bytes:,} bytes in"
                 f" {room}"
             )
-            raise ImpossibleBinary(what, where="elf")
+            raise ImpossibleBinary(problem, where="elf")
 
     def contents(self, symbol: Symbol) -> bytes | None:
         """What a linked file has for a symbol; None where its section has no such bytes."""
@@ -431,8 +431,8 @@ class _Object:
         inside = self._inside(index, start, size)
         self.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
         lines = (
-            f"{each.offset - start} {each.type} {self._target(function, each, depth)}\n"
-            for each in inside
+            f"{symbol.offset - start} {symbol.type} {self._target(function, symbol, depth)}\n"
+            for symbol in inside
         )
         return self.elf.data[first : first + size], "".join(lines).encode()
 
@@ -559,7 +559,7 @@ def _entry_point(
     if function is not None:
         elf.require_inside(function)
     machine_code, start_state = (
-        elf.contents(each) if each else None for each in (function, descriptor)
+        elf.contents(symbol) if symbol else None for symbol in (function, descriptor)
     )
     code = None
     if machine_code is not None and start_state is not None:
@@ -580,12 +580,12 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
         data = b""
         if section.type == "SHT_NOTE":
             data = section.span.of(elf.data)
-        at = 0
-        while at + NOTE_HEADER.size <= len(data):
-            owner_bytes, content_bytes, kind = NOTE_HEADER.unpack_from(data, at)
-            owner_at = at + NOTE_HEADER.size
+        offset = 0
+        while offset + NOTE_HEADER.size <= len(data):
+            owner_bytes, content_bytes, kind = NOTE_HEADER.unpack_from(data, offset)
+            owner_at = offset + NOTE_HEADER.size
             content_at = owner_at + -(-owner_bytes // 4) * 4
-            at = content_at + -(-content_bytes // 4) * 4
+            offset = content_at + -(-content_bytes // 4) * 4
             if content_at + content_bytes > len(data):
                 raise MalformedBinary("a note beyond its section", where="hsaco")
             if (
@@ -660,7 +660,7 @@ def read_cubin(data: bytes) -> Reading:
             and symbol.value == section.address
         ):
             by_section.setdefault(section.index, []).append(symbol.name)
-    alone = {
+    counted = {
         names[0]: elf.sections[index].span.of(data)
         for index, names in by_section.items()
         if len(names) == 1
@@ -674,7 +674,7 @@ def read_cubin(data: bytes) -> Reading:
             code=code_digest(code),
             registers=attributes.get((name, EIATTR_REGCOUNT)),
         )
-        for name, code in alone.items()
+        for name, code in counted.items()
     )
     return Reading(
         format="cubin", size_bytes=len(data), parts=elf.parts, entry_points=entries
@@ -696,18 +696,18 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
     )
     data = info.span.of(elf.data) if info else b""
     symbols = elf.symbols()
-    at = 0
+    offset = 0
     values: dict[tuple[str, int], int] = {}
-    while at + ATTRIBUTE.size <= len(data):
-        form, kind, size = ATTRIBUTE.unpack_from(data, at)
-        at += ATTRIBUTE.size
+    while offset + ATTRIBUTE.size <= len(data):
+        form, kind, size = ATTRIBUTE.unpack_from(data, offset)
+        offset += ATTRIBUTE.size
         if form != EIFMT_SVAL:  # its value is the size
             continue
-        if size == OF_FUNCTION.size and at + size <= len(data):
-            symbol, value = OF_FUNCTION.unpack_from(data, at)
+        if size == OF_FUNCTION.size and offset + size <= len(data):
+            symbol, value = OF_FUNCTION.unpack_from(data, offset)
             if symbol < len(symbols):
                 values[symbols[symbol].name, kind] = value
-        at += size
+        offset += size
     return values
 
 

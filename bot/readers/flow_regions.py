@@ -37,8 +37,8 @@ def regions_of(text: str) -> Mapping[str, int]:
     return regions
 
 
-def distance(left: Mapping[str, int], right: Mapping[str, int]) -> int:
+def distance(base: Mapping[str, int], head: Mapping[str, int]) -> int:
     """Return how many regions one of two programs has and the other has not."""
-    difference = Counter(left)
-    difference.subtract(right)
+    difference = Counter(base)
+    difference.subtract(head)
     return sum(map(abs, difference.values()))

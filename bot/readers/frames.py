@@ -80,9 +80,9 @@ def frames_of(
             rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
     unnamed_rows = [
         row
-        for key, found in rows_by_key.items()
+        for key, rows_of_key in rows_by_key.items()
         if key not in symbols_by_key
-        for row in found
+        for row in rows_of_key
     ]
     unnamed_symbols = list[Symbol]()
     for key, symbols in symbols_by_key.items():
@@ -179,16 +179,16 @@ def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _type_words(text: str) -> tuple[str, ...]:
-    words = _WORD.findall(text)
+    identifiers = _WORD.findall(text)
     is_integer = not _LENGTHS.isdisjoint(
-        words
+        identifiers
     )  # GCC writes `long unsigned int` for `unsigned long`
-    kept = [
+    qualifiers = [
         word
-        for word in words
+        for word in identifiers
         if word not in _IMPLIED or (word == "int" and not is_integer)
     ]
-    return tuple(sorted(kept))
+    return tuple(sorted(qualifiers))
 
 
 def _key_of_symbol(name: str, texts: Mapping[str, str]) -> str:

@@ -78,8 +78,8 @@ def program_facts(answer: str) -> ProgramFacts:
     Raises MalformedBinary with the worker's own error, or with what is wrong in its answer.
     """
     facts = read_answer(answer, ProgramFacts)
-    if what := next(_wrong(facts), None):
-        raise MalformedBinary(what, where=_WHERE)
+    if problem := next(_wrong(facts), None):
+        raise MalformedBinary(problem, where=_WHERE)
     return facts
 
 
@@ -102,8 +102,8 @@ def strategies(answer: str) -> dict[str, str]:
     Raises MalformedBinary.
     """
     functions = read_answer(answer, _Strategies).functions
-    if what := next(_no_lines(functions.values()), None):
-        raise MalformedBinary(what, where=_WHERE)
+    if problem := next(_no_lines(functions.values()), None):
+        raise MalformedBinary(problem, where=_WHERE)
     return functions
 
 
@@ -128,30 +128,8 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
 
 
 def _wrong(facts: ProgramFacts) -> Iterator[str]:
-    """What no program can be, a line each."""
-    entries = facts.entry_points
-    families = facts.families or ()
-    names = [(entry.executable, entry.entry_point) for entry in entries]
-    sources = {source.executable for source in facts.sources}
-    members = [name for family in families for name in family.members]
-    digests = [(entry.bound, "an entry point") for entry in entries]
-    digests += [(digest, "a phase") for digest in facts.phases.values()]
-    yield from (
-        f"entry point of unknown kind {entry.kind!r:.40}"
-        for entry in entries
-        if entry.kind not in KINDS
-    )
-    if not facts.phases.keys() <= set(HASHED_PHASES):
-        yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
-    yield from (
-        f"{what} has no digest: {text!r:.40}"
-        for text, what in digests
-        if not _DIGEST.fullmatch(text)
-    )
-    if len(set(names)) != len(names):
-        yield "an entry point is listed twice"
-    if len({executable for executable, _ in names}) > facts.executables:
-        yield f"entry points of more than {facts.executables} executables"
+    """Yield a line for everything that no program can be."""
+    yield from _wrong_entries(facts)
     if facts.initializer_sites > facts.dispatch_sites:
         yield "more launches in initializers than in the whole program"
     yield from _no_lines(site.entry_point for site in facts.sites)
@@ -159,8 +137,34 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     yield from _no_lines(
         [*components, *filter(None, facts.places)], COMPONENT_CHARACTERS
     )
+    yield from _wrong_families(facts)
+
+
+def _wrong_entries(facts: ProgramFacts) -> Iterator[str]:
+    entries = facts.entry_points
+    for entry in entries:
+        if entry.kind not in KINDS:
+            yield f"entry point of unknown kind {entry.kind!r:.40}"
+    if not facts.phases.keys() <= set(HASHED_PHASES):
+        yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
+    digests = [(entry.bound, "an entry point") for entry in entries]
+    digests += [(digest, "a phase") for digest in facts.phases.values()]
+    for digest, label in digests:
+        if not _DIGEST.fullmatch(digest):
+            yield f"{label} has no digest: {digest!r:.40}"
+    names = {(entry.executable, entry.entry_point) for entry in entries}
+    if len(names) != len(entries):
+        yield "an entry point is listed twice"
+    if len({executable for executable, _ in names}) > facts.executables:
+        yield f"entry points of more than {facts.executables} executables"
+
+
+def _wrong_families(facts: ProgramFacts) -> Iterator[str]:
+    sources = {source.executable for source in facts.sources}
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
+    families = facts.families or ()
+    members = [name for family in families for name in family.members]
     if len(set(members)) != len(members) or not sources.issuperset(members):
         yield (
             "an executable of a family is also in another family, or not in the program"

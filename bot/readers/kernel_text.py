@@ -61,11 +61,11 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
     Raises MalformedBinary for a brace that closes nothing, or is never closed.
     """
     header: Match[bytes] | None = None
-    at = 0
-    while token := pattern.search(text, at):
-        at = token.end()
+    offset = 0
+    while token := pattern.search(text, offset):
+        offset = token.end()
         if token["brace"]:
-            at = _block_end(text, token, where)
+            offset = _block_end(text, token, where)
             if header is not None:
                 if len(header["name"]) > MAX_NAME_BYTES:
                     raise MalformedBinary(
@@ -75,11 +75,11 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
                     header[group].decode("utf-8", "replace")
                     for group in ("kind", "name")
                 )
-                body = ByteSpan(token.end(), at - 1 - token.end())
+                body = ByteSpan(token.end(), offset - 1 - token.end())
                 yield Block(
                     kind=kind,
                     name=name,
-                    span=ByteSpan(header.start(), at - header.start()),
+                    span=ByteSpan(header.start(), offset - header.start()),
                     body=body,
                 )
             header = None
@@ -233,14 +233,18 @@ def _ptx_kernel(
     shareable: Mapping[bytes, bytes],
 ) -> EntryPoint:
     body = block.body.of(data)
-    own = tuple(_variables(body))
-    sizes = [variable.size_bytes for variable in own if variable.space == "shared"]
+    own_variables = tuple(_variables(body))
+    sizes = [
+        variable.size_bytes for variable in own_variables if variable.space == "shared"
+    ]
     sizes += [module_shared[name] for name in _used(body, module_shared)]
     return EntryPoint(
         block.name,
         code_bytes=block.span.size,
         stack_bytes=sum(
-            variable.size_bytes or 0 for variable in own if variable.space == "local"
+            variable.size_bytes or 0
+            for variable in own_variables
+            if variable.space == "local"
         ),
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(
@@ -263,12 +267,12 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
             yield names[-1], statement[head.start() :]
 
 
-def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
+def _nameless(name: bytes, text: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
     """The text without its own name and ordinals, and with the contents of all else that it names."""
-    own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
-    if _used(own, known):
-        return IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own)
-    return own
+    own_text = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
+    if _used(own_text, renamed):
+        return IDENTIFIER.sub(lambda match: renamed.get(match[0], match[0]), own_text)
+    return own_text
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:

@@ -26,17 +26,17 @@ def machine_instructions(text: str, function: str) -> Counter[str] | None:
 
     Names that differ in punctuation alone are the same.
     """
-    wanted = UNSPEAKABLE.sub("_", function)
+    wanted_name = UNSPEAKABLE.sub("_", function)
     bodies = []
     for document in _DOCUMENT.split(text):
         name = _NAME.search(document)
         body = _BODY.search(document)
-        if name and body and UNSPEAKABLE.sub("_", name[1]) == wanted:
+        if name and body and UNSPEAKABLE.sub("_", name[1]) == wanted_name:
             bodies.append(document[body.end() :])
     if len(bodies) != 1:
         return None
-    found = Counter[str]()
+    counts = Counter[str]()
     for line in bodies[0].splitlines():
         if line.startswith(_INDENTED) and not _NO_INSTRUCTION.match(line):
-            found.update(operations_of(line.encode(), MACHINE))
-    return found
+            counts.update(operations_of(line.encode(), MACHINE))
+    return counts

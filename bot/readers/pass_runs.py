@@ -41,12 +41,12 @@ class PassRun:
 
     def without_option(self, option: str) -> PassRun:
         """Return the run without one of its options."""
-        kept = re.sub(
+        kept_text = re.sub(
             rf"(?<![\w-]){re.escape(option)}=(?:\{{[^}}]*\}}|[^ }}]*) ?",
             "",
             self.options,
         )
-        return replace(self, options="" if kept.strip("{ }") == "" else kept)
+        return replace(self, options="" if kept_text.strip("{ }") == "" else kept_text)
 
 
 def pass_runs(directory: Path) -> list[PassRun]:

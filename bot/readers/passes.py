@@ -132,9 +132,9 @@ class PassReader:
 
     def feed(self, chunk: bytes) -> None:
         """The next part of what the compiler prints; an empty one is its end."""
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[:LONGEST_LINE_BYTES]
-        for line in lines if chunk else (rest, b"*** "):
+        *lines, unfinished = (self._rest + chunk).split(b"\n")
+        self._rest = unfinished[:LONGEST_LINE_BYTES]
+        for line in lines if chunk else (unfinished, b"*** "):
             self._line(line[:LONGEST_LINE_BYTES])
 
     def _line(self, line: bytes) -> None:

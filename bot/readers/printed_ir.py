@@ -124,7 +124,7 @@ def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:
         path = Path(entry.path)
         numbers = list(map(int, takewhile(str.isdigit, path.name.split("_"))))
         numbered.append((numbers, path))
-    found = list[PrintedPass]()
+    passes = list[PrintedPass]()
     has_options = False
     for _, path in sorted(numbered):
         header = _header(path)
@@ -132,8 +132,8 @@ def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:
         has_options = has_options or match is not None
         match = match or _WITHOUT_OPTIONS.match(header)
         if match:
-            found.append(_pass(match, path))
-    return found, has_options
+            passes.append(_pass(match, path))
+    return passes, has_options
 
 
 def _header(path: Path) -> str:

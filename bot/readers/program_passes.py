@@ -115,12 +115,14 @@ class ProgramReader:
         """The passes that changed what there is of these places: what has most of its own among them."""
         steps = []
         for name, class_name, changes in self._steps:
-            own = Counter[str]()
+            own_changes = Counter[str]()
             for (where, operation), count in changes.items():
                 if 2 * len(where & places) > len(where):
-                    own[operation] += count
+                    own_changes[operation] += count
             if changed := {
-                operation: count for operation, count in sorted(own.items()) if count
+                operation: count
+                for operation, count in sorted(own_changes.items())
+                if count
             }:
                 steps.append(
                     PassStep(
@@ -140,23 +142,23 @@ def joint_places(
 
     `executables`: of each reader; empty where that side has none.
     """
-    own = [
+    own_counts = [
         reader.dispatches.get(name)
         for reader, name in zip(readers, executables, strict=True)
         if name
     ]
-    if not all(own):
+    if not all(own_counts):
         return frozenset()
-    joint = frozenset[bytes]().union(*filter(None, own))
+    joint = frozenset[bytes]().union(*filter(None, own_counts))
     for _ in SIDES:
         near = [
             dispatch for reader in readers for dispatch in reader.dispatches.values()
         ]
         joint = joint.union(
             *(
-                one
-                for one in near
-                if 2 * len(one & joint) > min(len(one), len(joint)) > 0
+                candidate
+                for candidate in near
+                if 2 * len(candidate & joint) > min(len(candidate), len(joint)) > 0
             )
         )
     return joint
@@ -247,13 +249,13 @@ def _work(line: bytes) -> Iterator[str]:
             and not _HOST.match(operation)
             and not operation.endswith(_NO_WORK)
         ):
-            at = -1
+            start = -1
             if operation.startswith("linalg."):
-                at = line.find(b" ins(")
+                start = line.find(b" ins(")
             yield (
                 name
-                if at < 0
+                if start < 0
                 else b" ".join(
-                    [operation.encode(), *dict.fromkeys(TYPE.findall(line[at:]))]
+                    [operation.encode(), *dict.fromkeys(TYPE.findall(line[start:]))]
                 ).decode()
             )

@@ -106,8 +106,8 @@ class Module:
         constants: id → value of integer constants.
     """
 
-    def __init__(self, words: array[int]) -> None:
-        self.words = words
+    def __init__(self, module_words: array[int]) -> None:
+        self.words = module_words
         self.at = HEADER_WORDS
         self.current: SpirvFunction | None = None
         self.entries = list[tuple[int, str, frozenset[int]]]()
@@ -123,123 +123,135 @@ class Module:
         self.constants = dict[int, int]()
         self.strides = dict[int, int]()
 
-    def visit(self, opcode: int, words: array[int]) -> None:
+    def visit(self, opcode: int, instruction: array[int]) -> None:
         """Take in one instruction.
 
         Raises `MalformedBinary` where it is cut short, or its type absurdly large.
         """
-        if len(words) < LEAST_WORDS.get(opcode, 1):
+        if len(instruction) < LEAST_WORDS.get(opcode, 1):
             raise MalformedBinary(
-                f"instruction {opcode} of {len(words)} words", where="spirv"
+                f"instruction {opcode} of {len(instruction)} words", where="spirv"
             )
-        self._take(opcode, words)
-        if (size := self._size(opcode, words)) is not None:
+        self._take(opcode, instruction)
+        if (size := self._size(opcode, instruction)) is not None:
             if size[0] > MAX_BYTES:
                 raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
-            self.sizes[words[1]] = size
+            self.sizes[instruction[1]] = size
         label = LABEL_BY_OPCODE.get(opcode)
         if self.current is not None:
-            self.current.words += len(words)
+            self.current.words += len(instruction)
             label = "text"
             if opcode == OP_FUNCTION_END:
                 self.current = None
         if label is not None:
-            self.parts[label] += len(words)
+            self.parts[label] += len(instruction)
 
-    def _take(self, opcode: int, words: array[int]) -> None:
-        """What an instruction says of names, functions and memory."""
-        is_name = opcode in DEBUG_OPCODES or (
-            opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE
-        )
-        if opcode == OP_IMPORT and words[2:].tobytes().startswith(DEBUG_SETS):
-            self.debug_sets.add(words[1])
-            is_name = True
-        if is_name or (opcode == OP_EXTENDED and words[3] in self.debug_sets):
-            self.nameless.append((self.at, len(words)))
+    def _take(self, opcode: int, instruction: array[int]) -> None:
+        """Take in what an instruction says of names, functions and memory."""
+        if self._is_only_name(opcode, instruction):
+            self.nameless.append((self.at, len(instruction)))
         elif opcode == OP_ENTRY_POINT:
-            name, end, _ = words[3:].tobytes().partition(b"\0")
-            if not end:
-                raise MalformedBinary(
-                    "an entry point without the end of its name", where="spirv"
-                )
-            name_words = len(name) // WORD_BYTES + 1
-            # The first word counts the words of the name too.
-            self.nameless += [(self.at, 1), (self.at + 3, name_words)]
-            self.entries.append(
-                (
-                    words[2],
-                    name.decode("utf-8", "replace"),
-                    frozenset(words[3 + name_words :]),
-                )
-            )
+            self._take_entry_point(instruction)
         elif opcode == OP_FUNCTION:
-            if self.current is not None or words[2] in self.functions:
+            if self.current is not None or instruction[2] in self.functions:
                 raise MalformedBinary("a function inside another", where="spirv")
-            self.current = self.functions[words[2]] = SpirvFunction(self.at)
+            self.current = SpirvFunction(self.at)
+            self.functions[instruction[2]] = self.current
         elif opcode == OP_VARIABLE:
-            size = self.sizes.get(self.pointees.get(words[1], -1), (None,))[0]
-            if words[3] == STORAGE_WORKGROUP:
-                self.workgroup[words[2]] = size
-            elif words[3] == STORAGE_FUNCTION and self.current is not None:
-                stack = self.current.stack_bytes
-                if stack is None or size is None:
-                    self.current.stack_bytes = None
-                else:
-                    self.current.stack_bytes = stack + size
-        elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
-            self.aliased.add(words[1])
+            self._take_variable(instruction)
+        elif opcode == OP_DECORATE and instruction[2] == DECORATION_ALIASED:
+            self.aliased.add(instruction[1])
         elif (
             opcode == OP_DECORATE
-            and words[2] == DECORATION_ARRAY_STRIDE
-            and len(words) > 3
+            and instruction[2] == DECORATION_ARRAY_STRIDE
+            and len(instruction) > 3
         ):
-            self.strides[words[1]] = words[3]
+            self.strides[instruction[1]] = instruction[3]
 
-    def _size(self, opcode: int, words: array[int]) -> Size | None:
-        """The size of the type that an instruction defines.
+    def _is_only_name(self, opcode: int, instruction: array[int]) -> bool:
+        """Return True for an instruction that only names or describes others."""
+        if opcode == OP_IMPORT and instruction[2:].tobytes().startswith(DEBUG_SETS):
+            self.debug_sets.add(instruction[1])
+            return True
+        if opcode in DEBUG_OPCODES:
+            return True
+        if opcode == OP_DECORATE:
+            return instruction[2] == DECORATION_LINKAGE
+        return opcode == OP_EXTENDED and instruction[3] in self.debug_sets
 
-        None for one of no known size, and for no type.
+    def _take_entry_point(self, instruction: array[int]) -> None:
+        name, end, _ = instruction[3:].tobytes().partition(b"\0")
+        if not end:
+            raise MalformedBinary(
+                "an entry point without the end of its name", where="spirv"
+            )
+        name_words = len(name) // WORD_BYTES + 1
+        # The first word counts the words of the name too.
+        self.nameless += [(self.at, 1), (self.at + 3, name_words)]
+        interface = frozenset(instruction[3 + name_words :])
+        self.entries.append(
+            (instruction[2], name.decode("utf-8", "replace"), interface)
+        )
+
+    def _take_variable(self, instruction: array[int]) -> None:
+        pointee = self.pointees.get(instruction[1], -1)
+        size_bytes = self.sizes.get(pointee, (None,))[0]
+        if instruction[3] == STORAGE_WORKGROUP:
+            self.workgroup[instruction[2]] = size_bytes
+        elif instruction[3] == STORAGE_FUNCTION and self.current is not None:
+            stack_bytes = self.current.stack_bytes
+            if stack_bytes is None or size_bytes is None:
+                self.current.stack_bytes = None
+            else:
+                self.current.stack_bytes = stack_bytes + size_bytes
+
+    def _size(self, opcode: int, instruction: array[int]) -> Size | None:
+        """Return the size of the type that an instruction defines.
+
+        None for a type of no known size, and for an instruction that defines no type.
         """
         if opcode == OP_BOOL:
             return 4, 4
         if opcode in (OP_INT, OP_FLOAT):
-            return -(-words[2] // 8), -(-words[2] // 8)
+            size_bytes = -(-instruction[2] // 8)
+            return size_bytes, size_bytes
         if opcode == OP_STRUCT:
-            offsets = self.offsets.get(words[1], {})
-            end = 0
-            alignment = 1
-            for member, type_id in enumerate(words[2:]):
-                size = self.sizes.get(type_id)
-                if size is None:
-                    return None
-                alignment = max(alignment, size[1])
-                end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
-            return _aligned(end, alignment), alignment
+            return self._struct_size(instruction)
         if opcode == OP_POINTER:
-            self.pointees[words[1]] = words[3]
+            self.pointees[instruction[1]] = instruction[3]
         elif opcode == OP_CONSTANT:
             # Word 1 is the type, word 2 the id, then the value, low-order word first.
-            self.constants[words[2]] = sum(
-                word << (32 * place) for place, word in enumerate(words[3:5])
+            self.constants[instruction[2]] = sum(
+                word << (32 * place) for place, word in enumerate(instruction[3:5])
             )
         elif (
             opcode == OP_MEMBER_DECORATE
-            and words[3] == DECORATION_OFFSET
-            and len(words) > 4
+            and instruction[3] == DECORATION_OFFSET
+            and len(instruction) > 4
         ):
-            self.offsets.setdefault(words[1], {})[words[2]] = words[4]
-        elif opcode == OP_VECTOR and (inner := self.sizes.get(words[2])):
-            return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
-        elif (
-            opcode == OP_ARRAY
-            and (inner := self.sizes.get(words[2]))
-            and words[3] in self.constants
-        ):
-            return (
-                self.strides.get(words[1], _aligned(*inner)) * self.constants[words[3]],
-                inner[1],
-            )
+            self.offsets.setdefault(instruction[1], {})[instruction[2]] = instruction[4]
+        elif opcode == OP_VECTOR and (inner := self.sizes.get(instruction[2])):
+            count = instruction[3]
+            return inner[0] * count, inner[0] * (count + count % 2)
+        elif opcode == OP_ARRAY and (inner := self.sizes.get(instruction[2])):
+            count_id = instruction[3]
+            if count_id in self.constants:
+                stride = self.strides.get(instruction[1], _aligned(*inner))
+                return stride * self.constants[count_id], inner[1]
         return None
+
+    def _struct_size(self, instruction: array[int]) -> Size | None:
+        """Return the size of a structure; None where a member has no known size."""
+        offsets = self.offsets.get(instruction[1], {})
+        end = 0
+        alignment = 1
+        for member, type_id in enumerate(instruction[2:]):
+            size = self.sizes.get(type_id)
+            if size is None:
+                return None
+            alignment = max(alignment, size[1])
+            end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
+        return _aligned(end, alignment), alignment
 
 
 def read_spirv(data: bytes) -> Reading:
@@ -250,19 +262,17 @@ def read_spirv(data: bytes) -> Reading:
         or len(data) < HEADER_WORDS * WORD_BYTES
     ):
         raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
-    words = array("I", data)
+    module_words = array("I", data)
     if sys.byteorder == "big":
-        words.byteswap()
-    module = Module(words)
-    while module.at < len(words):
-        count = words[module.at] >> 16
-        opcode = words[module.at] & 0xFFFF
-        if count == 0 or module.at + count > len(words):
-            what = (
-                f"an instruction of {count} words at word {module.at} of {len(words)}"
-            )
-            raise MalformedBinary(what, where="spirv")
-        module.visit(opcode, words[module.at : module.at + count])
+        module_words.byteswap()
+    module = Module(module_words)
+    while module.at < len(module_words):
+        count = module_words[module.at] >> 16
+        opcode = module_words[module.at] & 0xFFFF
+        if count == 0 or module.at + count > len(module_words):
+            problem = f"an instruction of {count} words at word {module.at} of {len(module_words)}"
+            raise MalformedBinary(problem, where="spirv")
+        module.visit(opcode, module_words[module.at : module.at + count])
         module.at += count
     if module.current is not None:
         raise MalformedBinary("a function without its end", where="spirv")
@@ -286,8 +296,8 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
     ids = {function_id for function_id, _, _ in module.entries}
     entries = {
-        function_id: each
-        for function_id, each in module.functions.items()
+        function_id: function
+        for function_id, function in module.functions.items()
         if function_id in ids
     }
     starts = [HEADER_WORDS, *(entry.start + entry.words for entry in entries.values())]
@@ -323,18 +333,20 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
 
 def _without_names(module: Module, start: int, end: int) -> bytes:
     """These words without those that are only names."""
-    words = array("I")
-    at = start
-    first, last = (bisect_left(module.nameless, (each,)) for each in (start, end))
+    kept_words = array("I")
+    offset = start
+    first, last = (
+        bisect_left(module.nameless, (position,)) for position in (start, end)
+    )
     for cut, cut_words in module.nameless[first:last]:
-        words += module.words[at:cut]
-        at = cut + cut_words
-    return (words + module.words[at:end]).tobytes()
+        kept_words += module.words[offset:cut]
+        offset = cut + cut_words
+    return (kept_words + module.words[offset:end]).tobytes()
 
 
 def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
     """The sum of the variables, where those that alias each other share the largest one's memory."""
-    own = 0
+    own_bytes = 0
     shared = 0
     for variable in variables:
         size = module.workgroup.get(variable, 0)
@@ -343,8 +355,8 @@ def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
         if variable in module.aliased:
             shared = max(shared, size)
         else:
-            own += size
-    return own + shared
+            own_bytes += size
+    return own_bytes + shared
 
 
 SPIRV = Reader(lambda data: data[:WORD_BYTES] == MAGIC, read_spirv)

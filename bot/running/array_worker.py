@@ -202,8 +202,10 @@ class OutputComparison:
             finite = before[np.isfinite(before)]
         if finite.size:
             self.seen.add(finite[:1].tobytes())
-            other = np.flatnonzero(finite != finite[0])
-            self.seen.update(finite[place : place + 1].tobytes() for place in other[:1])
+            differing = np.flatnonzero(finite != finite[0])
+            self.seen.update(
+                finite[place : place + 1].tobytes() for place in differing[:1]
+            )
         return int(finite.size)
 
     def differences(self, before: Any, after: Any) -> tuple[int, float | None]:
@@ -215,21 +217,23 @@ class OutputComparison:
             return different, 1.0 if different else 0.0
         nans = np.isnan(before) & np.isnan(after)
         places &= ~nans
-        left = before[places].astype(np.float64)
-        right = after[places].astype(np.float64)
-        if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        before_values = before[places].astype(np.float64)
+        after_values = after[places].astype(np.float64)
+        if not (np.isfinite(before_values).all() and np.isfinite(after_values).all()):
             return int(places.sum()), None
-        return int(places.sum()), self.relative(before, np.abs(left - right))
+        return int(places.sum()), self.relative(
+            before, np.abs(before_values - after_values)
+        )
 
     def relative(self, before: Any, differences: Any) -> float | None:
         """The largest difference; None where there is nothing that it could be a part of."""
-        most = float(differences.max(initial=0.0))
+        largest_difference = float(differences.max(initial=0.0))
         largest = float(
             np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0)
         )
         if largest:
-            part = most / largest
-        elif most:
+            part = largest_difference / largest
+        elif largest_difference:
             part = math.inf
         else:
             part = 0.0

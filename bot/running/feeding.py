@@ -91,13 +91,13 @@ def _ask(
         )
         if not ended.ok:
             if ended.timed_out:
-                how = "did not end"
+                ending = "did not end"
             elif ended.signal:
-                how = f"was ended by {ended.signal}"
+                ending = f"was ended by {ended.signal}"
             else:
-                how = "failed"
+                ending = "failed"
             last = ended.output.strip().rpartition("\n")[2][:200]
-            return here(f"the process for random data {how}{last and f': {last}'}")
+            return here(f"the process for random data {ending}{last and f': {last}'}")
         try:
             return read_answer(answer.read_bytes(), kind)
         except MalformedBinary as error:
@@ -208,8 +208,8 @@ def feed(
             if file
         }
         flags = [
-            f"--parameters={f'{scope}=' if scope else ''}{each.name}"
-            for scope, each in of_run.items()
+            f"--parameters={f'{scope}=' if scope else ''}{tensors.name}"
+            for scope, tensors in of_run.items()
         ]
         flags += [
             f"--input={flag}{f'@{file.name}' if file else ''}"
@@ -232,7 +232,10 @@ def feed(
         results=tuple(result.element if result else "" for result in results),
         dynamic=(
             dynamic
-            if any(each and each.is_dynamic for each in map(parsed, function.arguments))
+            if any(
+                tensor and tensor.is_dynamic
+                for tensor in map(parsed, function.arguments)
+            )
             else None
         ),
     )
@@ -343,17 +346,17 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
         for tensors in scopes.values()
         for tensor in tensors.values()
     )
-    how = ""
+    filling = ""
     if is_wide:
-        how = "bias" if is_quantised else "wide"
+        filling = "bias" if is_quantised else "wide"
     return {
-        scope: _parameter_file(scope, tensors, how, picks=interface.picks)
+        scope: _parameter_file(scope, tensors, filling, picks=interface.picks)
         for scope, tensors in scopes.items()
     }
 
 
 def _parameter_file(
-    scope: str, tensors: dict[str, Tensor], how: str, *, picks: bool
+    scope: str, tensors: dict[str, Tensor], filling: str, *, picks: bool
 ) -> _File:
     """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
 
@@ -371,9 +374,9 @@ def _parameter_file(
         }
         offset += size
         role = "parameter"
-        if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1:
+        if filling == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1:
             role = "bias"
-        below = _below(tensor, 1 if how == "wide" else 2, picks=picks)
+        below = _below(tensor, 1 if filling == "wide" else 2, picks=picks)
         described.append(
             _described(tensor, seed=f"parameter {scope}::{key}", role=role, below=below)
         )
@@ -391,30 +394,30 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
     try:
         make_directory(directory)
         missing = {
-            name: each
-            for name, each in files.items()
+            name: file
+            for name, file in files.items()
             if not (directory / name).is_file()
         }
     except OSError as error:
         raise no_room(error, str(directory)) from None
-    need = sum(each.size_bytes for each in missing.values())
+    need = sum(file.size_bytes for file in missing.values())
     free = shutil.disk_usage(directory).free
     if need + _SPARE_BYTES > free:
         return here(
             f"the random data need {need >> 20:,} MiB, but only {free >> 20:,} MiB are"
             " free"
         )
-    held = _HELD_TWICE * sum(file.size_bytes for file in files.values())
+    held_bytes = _HELD_TWICE * sum(file.size_bytes for file in files.values())
     memory = memory_kib()
-    if memory and held >> 10 > memory:
+    if memory and held_bytes >> 10 > memory:
         return here(
-            f"a run needs about {held >> 20:,} MiB of memory, but the machine has"
+            f"a run needs about {held_bytes >> 20:,} MiB of memory, but the machine has"
             f" {memory >> 10:,} MiB"
         )
     with temporary_directory("data-", directory) as parts:
         request = [
-            {"path": str(parts / name), "head": each.head, "tensors": each.tensors}
-            for name, each in missing.items()
+            {"path": str(parts / name), "head": file.head, "tensors": file.tensors}
+            for name, file in missing.items()
         ]
         if reason := fill(request, directory, cancel) if missing else None:
             return reason

@@ -383,14 +383,14 @@ class _Rewriting:
         with self._ir.InsertionPoint(count):
             self._replace(count, [*count.operands, *passed], {})
         with self._ir.InsertionPoint(first):
-            for number, at in enumerate(shapes):
+            for number, place in enumerate(shapes):
                 ordinal = {
                     "ordinal": self._ir.IntegerAttr.get(index, argument_count + number)
                 }
-                operands[at] = self._make(
+                operands[place] = self._make(
                     _ORDINAL,
                     types=[index],
-                    operands=[values[at]],
+                    operands=[values[place]],
                     attributes=ordinal,
                     location=location,
                 ).results[0]

@@ -159,16 +159,17 @@ def is_linalg(name: str) -> bool:
 
 
 def kinds_of(ir: Any, function: Any) -> set[str]:
-    """The kinds of a function's operations; empty where none is known."""
-    return {
-        (
-            _Generic(ir, op).kind()
-            if op.name == "linalg.generic"
-            else _EXACT.get(op.name)
-            or next(kind for part, kind in _NAME_PARTS if part in op.name)
-        )
-        for op in collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
-    }
+    """Return the kinds of a function's operations; empty where none is known."""
+    operations = collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
+    return {_kind_of(ir, op) for op in operations}
+
+
+def _kind_of(ir: Any, op: Any) -> str:
+    if op.name == "linalg.generic":
+        return _Generic(ir, op).kind()
+    if op.name in _EXACT:
+        return _EXACT[op.name]
+    return next(kind for part, kind in _NAME_PARTS if part in op.name)
 
 
 class _Generic:
@@ -195,44 +196,9 @@ class _Generic:
         self.reduces = any(reductions)
 
     def kind(self) -> str:
-        """One of KINDS."""
+        """Return one of KINDS."""
         if self.reduces:
-            # Sums of loops such as `d0 * 2 + d3` are windows.
-            results = [
-                result for input_map in self.input_maps for result in input_map.results
-            ]
-            sums = [
-                result
-                for result in results
-                if isinstance(result, self.ir.AffineAddExpr)
-            ]
-            windowed = any(len(self._loops(result)) > 1 for result in sums)
-            factors = self._factors()
-            if factors is None:
-                if windowed:
-                    return "pooling"
-                return "reduction"
-            # Where every parallel loop moves both factors nothing is used twice: dot
-            # products are mere reductions.
-            maps = [
-                [self.input_maps[number] for number in factor] for factor in factors
-            ]
-            moved = [
-                set[int]().union(
-                    *(
-                        self._loops(result)
-                        for input_map in factor
-                        for result in input_map.results
-                    )
-                )
-                for factor in maps
-            ]
-            reuses = any(self.parallel - loops for loops in moved)
-            if windowed:
-                return "conv"
-            if reuses:
-                return "matmul"
-            return "reduction"
+            return self._kind_of_reduction()
         if self.body:
             if any(op.name == "tensor.extract" for op in self.body):
                 return "gather"
@@ -247,6 +213,36 @@ class _Generic:
         if source.is_permutation and self.output_map.is_permutation:
             return "transpose"
         return "broadcast"
+
+    def _kind_of_reduction(self) -> str:
+        is_windowed = self._is_windowed()
+        factors = self._factors()
+        if factors is None:
+            return "pooling" if is_windowed else "reduction"
+        if is_windowed:
+            return "conv"
+        # Where every parallel loop moves both factors nothing is used twice: dot products
+        # are mere reductions.
+        if any(self.parallel - self._loops_of_factor(factor) for factor in factors):
+            return "matmul"
+        return "reduction"
+
+    def _is_windowed(self) -> bool:
+        """Return True where an input is read at a sum of loops, such as `d0 * 2 + d3`."""
+        for input_map in self.input_maps:
+            for result in input_map.results:
+                is_sum = isinstance(result, self.ir.AffineAddExpr)
+                if is_sum and len(self._loops(result)) > 1:
+                    return True
+        return False
+
+    def _loops_of_factor(self, factor: set[int]) -> set[int]:
+        """Return the loops that move a factor, which is the numbers of its inputs."""
+        loops = set[int]()
+        for number in factor:
+            for result in self.input_maps[number].results:
+                loops |= self._loops(result)
+        return loops
 
     def _factors(self) -> tuple[set[int], set[int]] | None:
         """The inputs that a multiply-accumulate body multiplies.

@@ -138,9 +138,9 @@ class IrWorker:
                     for op in collect(self.ir, function, names)
                     for result in op.results
                 }
-                each = [_alloca_bytes(op, counts) for op in allocas]
+                alloca_sizes = [_alloca_bytes(op, counts) for op in allocas]
                 name = name_of(function)
-                size = None if None in each else sum(filter(None, each))
+                size = None if None in alloca_sizes else sum(filter(None, alloca_sizes))
                 sizes[name] = max(
                     sizes[name], size or 0
                 )  # private helpers may share a name; the larger counts
