@@ -228,11 +228,11 @@ class CommandCompiler:
                 )
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
+        """Return what the command wrote; raises InputError for files beyond the limits."""
         paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
             raise InputError(
-                f"the command wrote {len(paths):,} files, and the limit is"
-                f" {_MOST_FILES:,}"
+                f"the command wrote {len(paths):,} files, and the limit is {_MOST_FILES:,}"
             )
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
         command = self.command
@@ -243,20 +243,16 @@ class CommandCompiler:
                 "compile",
                 f"wrote no file that is {' or '.join(command.artifacts)}, but {written}",
             )
-        patterns = (
-            *command.artifacts,
-            STACK_USAGE,
-            *(f"*.{stage}" for stage in command.stages),
-        )
+        stages = [f"*.{stage}" for stage in command.stages]
+        patterns = (*command.artifacts, STACK_USAGE, *stages)
         measured = {name: path for name, path in names if any_of(patterns, name)}
         for name in measured:
             require_utf8(name)
         if (out / FACTS).is_symlink():
             raise InputError(f"{FACTS} is a link")
-        if link := next(
-            (name for name, path in measured.items() if path.is_symlink()), None
-        ):
-            raise InputError(f"{link} is a link")
+        for name, path in measured.items():
+            if path.is_symlink():
+                raise InputError(f"{name} is a link")
         whole_bytes = sum(
             require_bounded(path, name) for name, path in measured.items()
         )
@@ -266,10 +262,23 @@ class CommandCompiler:
                 f" {MOST_READ_BYTES:,}"
             )
         files = {name: read_bounded(path, name) for name, path in measured.items()}
-        has_facts = (out / FACTS).is_file()
+        return Compiled(
+            files,
+            cpu_ms,
+            peak_rss_kib,
+            facts=self._facts(out / FACTS),
+            artifacts=tuple(artifacts),
+            stages=command.stages,
+        )
+
+    def _facts(self, path: Path) -> dict[str, int | None]:
+        """Return metric id → what the command's file of facts says, None for nothing.
+
+        All metrics that the configuration declares are there. Raises InputError.
+        """
         text = b"{}"
-        if has_facts:
-            text = read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES)
+        if path.is_file():
+            text = read_bounded(path, FACTS, _MOST_FACTS_BYTES)
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
@@ -281,24 +290,14 @@ class CommandCompiler:
             require_single_keys(text, FACTS)
         except InputError as error:
             raise InputError(f"{FACTS} {error.what}") from None
-        facts = {**dict.fromkeys(metric.id for metric in command.metrics), **figures}
-        if (
-            unknown := facts.keys()
-            - METRIC_BY_ID.keys()
-            - {metric.id for metric in command.metrics}
-        ):
+        declared = [metric.id for metric in self.command.metrics]
+        unknown = figures.keys() - METRIC_BY_ID.keys() - set(declared)
+        if unknown:
             raise InputError(
                 f"{FACTS} names an unknown metric: {min(unknown)[:60]!r};"
                 " compiler.metrics declares additional metrics"
             )
-        return Compiled(
-            files,
-            cpu_ms,
-            peak_rss_kib,
-            facts=facts,
-            artifacts=tuple(artifacts),
-            stages=command.stages,
-        )
+        return {**dict.fromkeys(declared), **figures}
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
@@ -380,27 +379,7 @@ def command_compiler(
         f"{name}\n{hashlib.sha256(data).hexdigest()}"
         for name, data in sorted(sources.items())
     ]
-    # The programs of this machine that the command names: their bytes are part of what
-    # the compiler is.
-    names = {
-        name
-        for word in (*command.run, *side)
-        for name in re.split(r"[\s;&|()]+", word)
-        if name
-    }
-    named = [(word, path) for word in sorted(names) if (path := shutil.which(word))]
-    installed_programs = (
-        {path.name for path in (environment / "bin").iterdir()}
-        if environment
-        else set()
-    )
-    programs = [
-        f"{word} {hashed(Path(path))}"
-        for word, path in named
-        if word not in installed_programs
-    ]
-    if programs:
-        programs.append(packages_digest())
+    programs = _programs_of(command, side, environment)
     digest = digest_of(
         key,
         command.run,
@@ -425,6 +404,29 @@ def command_compiler(
     return CommandCompiler(
         command=command, info=info, side=side, environment=environment, sources=sources
     )
+
+
+def _programs_of(
+    command: Command, side: Sequence[str], environment: Path | None
+) -> list[str]:
+    """Return name and digest of the programs of this machine that the command names.
+
+    Their bytes are part of what the compiler is.
+    """
+    names = set[str]()
+    for word in (*command.run, *side):
+        names.update(filter(None, re.split(r"[\s;&|()]+", word)))
+    installed = set[str]()
+    if environment:
+        installed = {path.name for path in (environment / "bin").iterdir()}
+    programs = list[str]()
+    for name in sorted(names):
+        path = shutil.which(name)
+        if path and name not in installed:
+            programs.append(f"{name} {hashed(Path(path))}")
+    if programs:
+        programs.append(packages_digest())
+    return programs
 
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:

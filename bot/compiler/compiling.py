@@ -219,7 +219,10 @@ def _phase_of(path: Path) -> str:
 def _collect(
     setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome
 ) -> Compiled:
-    """What the compile left behind; raises InputError for a file that is too large to be read."""
+    """Return what the compile left behind.
+
+    Raises InputError for a file that is too large to be read.
+    """
     objects = sorted((directory / "tmp").glob("*.o"))
     for path in objects:
         require_utf8(path.name)
@@ -241,23 +244,8 @@ def _collect(
         (STATISTICS, "the file of the statistics"),
     ):
         files[name] = _file(directory / name, label, _MOST_TABLE_BYTES)
-    is_gated = not _GATED.isdisjoint(argv)
-    for question, paths in questions(directory / "phases").items():
-        if question == "allocas" and not is_gated:
-            continue
-        for path in paths.values():
-            require_bounded(
-                path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}"
-            )
-        if paths.keys() >= _REQUIRED[question]:
-            answer = setup.bindings.ask(
-                question, **{name: str(path) for name, path in paths.items()}
-            )
-            if answer is not None:
-                files[f"{question}.json"] = answer.encode()
-            else:
-                files[f"{question}.json"] = None
-    # Asked last, as the bindings may give up over any of the questions.
+    files |= _answers(setup, argv, directory)
+    # The reason is read last, as the bindings may give up over any of the questions.
     reasons = {}
     if setup.bindings.reason:
         reasons = dict.fromkeys(QUESTIONS, setup.bindings.reason)
@@ -265,6 +253,25 @@ def _collect(
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
     present = {name: data for name, data in files.items() if data is not None}
     return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
+
+
+def _answers(
+    setup: CompileSetup, argv: Sequence[str], directory: Path
+) -> dict[str, bytes | None]:
+    """Return file name → the bindings' answer about the dumped IR, None for no answer."""
+    answers = dict[str, bytes | None]()
+    is_gated = not _GATED.isdisjoint(argv)
+    for question, paths in questions(directory / "phases").items():
+        if question == "allocas" and not is_gated:
+            continue
+        for path in paths.values():
+            phase = ".".join(path.stem.split(".")[-2:])
+            require_bounded(path, f"the IR of the phase {phase}")
+        if paths.keys() >= _REQUIRED[question]:
+            arguments = {name: str(path) for name, path in paths.items()}
+            answer = setup.bindings.ask(question, **arguments)
+            answers[f"{question}.json"] = None if answer is None else answer.encode()
+    return answers
 
 
 def _compile_once(

@@ -89,31 +89,39 @@ class Reader:
 
     def of_iree(self, cell: PlannedCell) -> Inputs:
         """Return what `iree-compile` and the importer read for a build beside its model."""
-        flags = (*cell.target.flags, *cell.user_flags, *cell.model.import_flags)
         try:
-            digests = dict[str, str]()
-            for name in (_PLUGINS, *_TOOLS):
-                if os.environ.get(name):
-                    raise NotListed(f"the variable {name} is set")
-            other_flags = [flag for flag in flags if not _is_search(flag)]
-            for flag in other_flags:
-                digests |= self._of_flag(flag)
-            if any(kind_of(flag) == "paths" for flag in other_flags):
-                # A file that another option names may name object files, too.
-                for flag in flags:
-                    digests |= self._of_flag(flag)
-            searches = [flag for flag in flags if _is_search(flag)]
-            searched = [path for flag in searches for path in paths_in(flag)]
-            for flag in flags:
-                if flag.startswith(_SUBSTITUTE):
-                    digests |= self._found(paths_in(flag), tuple(searched))
-            digests |= self._of_model(cell.model, tuple(searched))
-        except (NotListed, OSError) as error:
-            reason = (
-                error.what if isinstance(error, InputError) else f"{error.strerror}"
-            )
-            return Inputs(unlisted=reason)
+            digests = self._digests_of(cell)
+        except NotListed as error:
+            return Inputs(unlisted=error.what)
+        except OSError as error:
+            return Inputs(unlisted=f"{error.strerror}")
         return Inputs(digest=_digest_of(digests) if digests else "")
+
+    def _digests_of(self, cell: PlannedCell) -> dict[str, str]:
+        """Return the digests of all files that a build reads.
+
+        Raises:
+            NotListed: not all of its files can be known.
+            OSError: a file cannot be read.
+        """
+        flags = (*cell.target.flags, *cell.user_flags, *cell.model.import_flags)
+        digests = dict[str, str]()
+        for name in (_PLUGINS, *_TOOLS):
+            if os.environ.get(name):
+                raise NotListed(f"the variable {name} is set")
+        other_flags = [flag for flag in flags if not _is_search(flag)]
+        for flag in other_flags:
+            digests |= self._of_flag(flag)
+        if any(kind_of(flag) == "paths" for flag in other_flags):
+            # A file that another option names may name object files, too.
+            for flag in flags:
+                digests |= self._of_flag(flag)
+        searches = [flag for flag in flags if _is_search(flag)]
+        searched = tuple(path for flag in searches for path in paths_in(flag))
+        for flag in flags:
+            if flag.startswith(_SUBSTITUTE):
+                digests |= self._found(paths_in(flag), searched)
+        return digests | self._of_model(cell.model, searched)
 
     def _of_flag(self, flag: str) -> dict[str, str]:
         kind = kind_of(flag)

@@ -6,8 +6,9 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from bot.system.confined import PLACE
@@ -86,11 +87,13 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> str:
-    """Return the first file or program outside that one of the texts names; empty for none.
+    """Return the first file or program outside that one of the texts names.
 
-    The packages of the machine do not count. `texts`: the name of each file, empty for the words of
-    the command, and its bytes. `installed`: the environment of the compiler's package, whose
-    programs come first.
+    Empty for none. The packages of the machine do not count.
+
+    Args:
+        texts: the name of each file, empty for the words of the command, and its bytes.
+        installed: the environment of the compiler's package, whose programs come first.
     """
     first = (
         {path.name for path in (installed / "bin").iterdir()} if installed else set()
@@ -100,22 +103,25 @@ def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> st
         if b"\0" in data:
             continue
         text = data.decode("utf-8", "replace")
-        for path in _paths(text):
-            if os.path.exists(path):
+        if outside := _outside_of_text(name, text, first=first, programs=programs):
+            return outside
+    return ""
+
+
+def _outside_of_text(
+    name: str, text: str, first: Collection[str], programs: Mapping[str, str]
+) -> str:
+    for path in chain(_paths(text), _upwards(text)):
+        if os.path.exists(path):
+            return path
+    if not name.endswith(_COMPILED):
+        for word in _WORD.findall(text):
+            is_outside = _INTERPRETER.fullmatch(word) and word not in first
+            if is_outside and (path := _by_pip()):
                 return path
-        for path in _upwards(text):
-            if os.path.exists(path):
-                return path
-        for word in () if name.endswith(_COMPILED) else _WORD.findall(text):
-            if (
-                _INTERPRETER.fullmatch(word)
-                and word not in first
-                and (path := _by_pip())
-            ):
-                return path
-        for word in _words(name, text, programs):
-            if word not in first:
-                return programs[word]
+    for word in _words(name, text, programs):
+        if word not in first:
+            return programs[word]
     return ""
 
 

@@ -130,13 +130,7 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             if open_at and text[open_at[-1]] == "<":  # else it compares
                 opener_of[token.start()] = open_at.pop()
         elif word in _CLOSER.values():
-            while (
-                open_at and text[open_at[-1]] == "<"
-            ):  # it compares, as nothing closed it
-                open_at.pop()
-            if not open_at or _CLOSER[text[open_at[-1]]] != word:
-                raise MalformedBinary(f"a {word} closes nothing", where=_WHERE)
-            opener_of[token.start()] = open_at.pop()
+            opener_of[token.start()] = _opener(text, open_at, closer=word)
         elif word.endswith(" = "):
             place = _place(text, open_at, opener_of)
             position = _attribute_end(text, token.end())
@@ -154,6 +148,18 @@ def configurations(text: str) -> tuple[Configuration, ...]:
     if unclosed:
         raise MalformedBinary(f"a {unclosed[-1]} is never closed", where=_WHERE)
     return tuple(parsed)
+
+
+def _opener(text: str, open_at: list[int], closer: str) -> int:
+    """Take the bracket that `closer` closes from the open ones, and return its place.
+
+    Raises MalformedBinary.
+    """
+    while open_at and text[open_at[-1]] == "<":  # it compares, as nothing closed it
+        open_at.pop()
+    if not open_at or _CLOSER[text[open_at[-1]]] != closer:
+        raise MalformedBinary(f"a {closer} closes nothing", where=_WHERE)
+    return open_at.pop()
 
 
 def _place(

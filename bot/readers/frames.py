@@ -61,29 +61,43 @@ def frames_of(
         functions: the function symbols of the object.
         rows: the lines for the object, or for all files that are linked to it.
         texts: as `bot.readers.demangling.demangled` gives them.
-        is_own: whether the rows are those of one compile that made just this object, so that their order counts.
+        is_own: whether the rows are those of one compile that made just this object,
+            so that their order counts.
     """
     frames = dict[str, int]()
     names = {function.name for function in functions}
     for row in rows:
         if row.name in names:
             frames[row.name] = max(row.frame_bytes, frames.get(row.name, 0))
+    frames |= _frames_by_source_name(
+        [function for function in functions if function.name not in frames],
+        rows=[row for row in rows if row.name not in names],
+        texts=texts,
+        is_own=is_own,
+    )
+    for name in names:
+        whole = name.partition(COLD)[0]
+        if COLD in name and name not in frames and whole in frames:
+            frames[name] = frames[whole]
+    return frames
+
+
+def _frames_by_source_name(
+    functions: Iterable[Symbol],
+    rows: Iterable[Row],
+    texts: Mapping[str, str],
+    is_own: bool,
+) -> dict[str, int]:
+    """Return the frames of functions that the rows call by their names in the source."""
     symbols_by_key = dict[str, list[Symbol]]()
     for function in functions:
-        if function.name not in frames and COLD not in function.name:
-            symbols_by_key.setdefault(_key_of_symbol(function.name, texts), []).append(
-                function
-            )
+        if COLD not in function.name:
+            key = _key_of_symbol(function.name, texts)
+            symbols_by_key.setdefault(key, []).append(function)
     rows_by_key = dict[str, list[Row]]()
     for row in rows:
-        if row.name not in names:
-            rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
-    unnamed_rows = [
-        row
-        for key, rows_of_key in rows_by_key.items()
-        if key not in symbols_by_key
-        for row in rows_of_key
-    ]
+        rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
+    frames = dict[str, int]()
     unnamed_symbols = list[Symbol]()
     for key, symbols in symbols_by_key.items():
         if key in rows_by_key:
@@ -93,13 +107,13 @@ def frames_of(
         else:
             unnamed_symbols += symbols
     if is_own:
+        unnamed_rows = list[Row]()
+        for key, rows_of_key in rows_by_key.items():
+            if key not in symbols_by_key:
+                unnamed_rows += rows_of_key
         frames |= _assigned(
             unnamed_symbols, rows=unnamed_rows, texts=texts, is_own=is_own
         )
-    for name in names:
-        whole = name.partition(COLD)[0]
-        if COLD in name and name not in frames and whole in frames:
-            frames[name] = frames[whole]
     return frames
 
 

@@ -199,16 +199,8 @@ class _Dump:
         opens = line.endswith(b"{")
         closes = line.startswith(b"}")
         if self._counted is None:
-            if opens and (executable := _EXECUTABLE.match(line)):
-                self._executable = executable[1].decode()
-            elif opens and (function := _FUNCTION.match(line)):
-                name = function[2].decode()
-                if function[1] == b"func":
-                    self.executables[name] = self._executable
-                else:
-                    self.executables[name] = ""
-                self._counted = self.functions[name] = Counted()
-                self._frames = [[REGION] if self.executables[name] else []]
+            if opens:
+                self._begin(line)
             return
         if closes and opens:
             return
@@ -229,6 +221,17 @@ class _Dump:
         else:
             self._assign(names, location)
 
+    def _begin(self, line: bytes) -> None:
+        """Take in the line that opens an executable or a function."""
+        if executable := _EXECUTABLE.match(line):
+            self._executable = executable[1].decode()
+        elif function := _FUNCTION.match(line):
+            name = function[2].decode()
+            is_in_executable = function[1] == b"func"
+            self.executables[name] = self._executable if is_in_executable else ""
+            self._counted = self.functions[name] = Counted()
+            self._frames = [[REGION] if self.executables[name] else []]
+
     def _assign(self, names: list[str], location: bytes) -> None:
         places = frozenset(_PLACE.findall(location))
         if places and self._counted is not None:
@@ -239,7 +242,10 @@ class _Dump:
 
 
 def _work(line: bytes) -> Iterator[str]:
-    """The operations that become code of a dispatch, with the types of all that they read, and the dispatch itself."""
+    """Yield the operations that become code of a dispatch, and the dispatch itself.
+
+    Each has the types of all that it reads.
+    """
     for name in operations_of(line, MLIR):
         operation, _, types = name.partition(" ")
         if operation in _REGIONS:
@@ -252,10 +258,8 @@ def _work(line: bytes) -> Iterator[str]:
             start = -1
             if operation.startswith("linalg."):
                 start = line.find(b" ins(")
-            yield (
-                name
-                if start < 0
-                else b" ".join(
-                    [operation.encode(), *dict.fromkeys(TYPE.findall(line[start:]))]
-                ).decode()
-            )
+            if start < 0:
+                yield name
+            else:
+                read_types = dict.fromkeys(TYPE.findall(line[start:]))
+                yield b" ".join([operation.encode(), *read_types]).decode()

@@ -181,63 +181,60 @@ def not_called(interface: Interface) -> str | None:
 def feed(
     interface: Interface, dynamic: int, draws: int, directory: Path, cancel: Cancel
 ) -> Feed | str:
-    """Write what is missing below `directory`.
+    """Write the files that are missing below `directory`.
 
-    How to call the one function with it, or why that cannot be.
+    Return how to call the one function with them, or why that cannot be.
 
-    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one
-    where the function takes none. With long integers among the parameters there is one
-    run more, with other ones.
+    Args:
+        interface: the program's functions and parameters.
+        dynamic: the size of dimensions that are not fixed.
+        draws: how many random inputs, one where the function takes none. With long
+            integers among the parameters there is one run more, with other ones.
+        directory: the folder of the files.
+        cancel: ends the work early.
     """
     (function,) = interface.functions
-    narrow, wide = (
-        _parameter_files(interface, is_wide=is_wide) for is_wide in (False, True)
-    )
+    narrow = _parameter_files(interface, is_wide=False)
+    wide = _parameter_files(interface, is_wide=True)
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
     has_inputs = any(text != _ANY for text in function.arguments)
     runs = [(draw, narrow) for draw in range(draws if has_inputs else 1)]
-    runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
+    if wide != narrow:
+        runs.insert(1, (len(runs) | 1, wide))
     files = dict[str, _File]()
     calls = list[tuple[str, ...]]()
-    for draw, of_run in runs:
+    for draw, parameter_files in runs:
+        flags = [f"--function={function.name}"]
+        for scope, file in parameter_files.items():
+            files[file.name] = file
+            prefix = f"{scope}=" if scope else ""
+            flags.append(f"--parameters={prefix}{file.name}")
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
-        files |= {
-            file.name: file
-            for file in (*of_run.values(), *(file for _, file in arguments))
-            if file
-        }
-        flags = [
-            f"--parameters={f'{scope}=' if scope else ''}{tensors.name}"
-            for scope, tensors in of_run.items()
-        ]
-        flags += [
-            f"--input={flag}{f'@{file.name}' if file else ''}"
-            for flag, file in arguments
-        ]
-        calls.append((f"--function={function.name}", *flags))
+        for text, input_file in arguments:
+            if input_file is None:
+                flags.append(f"--input={text}")
+            else:
+                files[input_file.name] = input_file
+                flags.append(f"--input={text}@{input_file.name}")
+        calls.append(tuple(flags))
     if reason := _written(files, directory, cancel):
         return reason
+    if has_inputs:
+        drawn = "input"
+    elif interface.parameters:
+        drawn = "set of parameters"
+    else:
+        drawn = ""
+    tensors = [parsed(text) for text in function.arguments]
+    is_dynamic = any(tensor is not None and tensor.is_dynamic for tensor in tensors)
     results = [parsed(text) for text in function.results]
     return Feed(
         directory,
         draws=tuple(calls),
-        random=(
-            "input"
-            if has_inputs
-            else "set of parameters"
-            if interface.parameters
-            else ""
-        ),
+        random=drawn,
         results=tuple(result.element if result else "" for result in results),
-        dynamic=(
-            dynamic
-            if any(
-                tensor and tensor.is_dynamic
-                for tensor in map(parsed, function.arguments)
-            )
-            else None
-        ),
+        dynamic=dynamic if is_dynamic else None,
     )
 
 

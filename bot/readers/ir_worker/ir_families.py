@@ -115,7 +115,10 @@ def _outside(members: Collection[Member], drafts: Sequence[Draft]) -> list[Membe
 
 
 def _of_one_structure(group: Sequence[Member]) -> Draft:
-    """The loosest kind that varies, and a line for each thing that does, in turns."""
+    """Return a family with the loosest kind that varies.
+
+    It has a line for each thing that varies, in turns of constants, offsets and shapes.
+    """
     columns = [
         slots
         for slots in zip(*(member.function_slots for member in group), strict=True)
@@ -125,50 +128,42 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     if not kinds:
         return "constants", group, [IDENTICAL]
     is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    # values → what has them: what repeats how another varies, such as shapes inside an
-    # argument's, is left out
-    shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
+    # values → what has them. What repeats how another varies, such as shapes inside an
+    # argument's, is left out.
+    shapes = dict[tuple[str, ...], str]()
+    arrays = dict[tuple[str, ...], str]()
+    constants = dict[tuple[str, ...], str]()
     for slots in columns:
-        first = slots[0]
+        slot = slots[0]
         values = tuple(map(_text_of, slots))
-        if (
-            first.constant is not None and first.kind != "type"
-        ):  # the constant's value says its type
-            type_ = str(first.constant.results[0].type)
-            lines = constants
-            if is_shaped and type_ == "index":
-                lines = shapes
-            lines.setdefault(values, f"{type_} constant of {first.op.name}")
-        elif first.constant is None and not isinstance(first.place[0], str):
-            shapes.setdefault(values, _owner(first))
-        elif first.constant is None and first.place[0] not in _FOLLOWING:
-            arrays.setdefault(values, _owner(first))
+        if slot.constant is not None:
+            if slot.kind == "type":  # the constant's value says its type
+                continue
+            type_ = str(slot.constant.results[0].type)
+            lines = shapes if is_shaped and type_ == "index" else constants
+            lines.setdefault(values, f"{type_} constant of {slot.op.name}")
+        elif not isinstance(slot.place[0], str):
+            shapes.setdefault(values, _owner(slot))
+        elif slot.place[0] not in _FOLLOWING:
+            arrays.setdefault(values, _owner(slot))
     if is_shaped:
-        kind = "static-shapes"
-    elif "offset" in kinds:
-        kind = "offsets"
+        by_kind = [_varying_lines(labels) for labels in (shapes, constants, arrays)]
     else:
-        kind = "constants"
-    by_kind = [
-        [
-            _line(
-                label,
-                [_short(value, _VALUE_CHARACTERS) for value in values],
-                len(set(values)),
-            )
-            for values, label in lines.items()
-        ]
-        for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
-    ]
-    return (
-        kind,
-        group,
-        [
-            line
-            for line in dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
-            if line
-        ],
-    )
+        by_kind = [_varying_lines(labels) for labels in (arrays, constants)]
+    in_turns = dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
+    lines_shown = [line for line in in_turns if line]
+    if is_shaped:
+        return "static-shapes", group, lines_shown
+    return "offsets" if "offset" in kinds else "constants", group, lines_shown
+
+
+def _varying_lines(labels: Mapping[tuple[str, ...], str]) -> list[str]:
+    """Return a line for each label, with its values shortened."""
+    lines = []
+    for values, label in labels.items():
+        shortened = [_short(value, _VALUE_CHARACTERS) for value in values]
+        lines.append(_line(label, shortened, len(set(values))))
+    return lines
 
 
 def _text_of(slot: Slot) -> str:
@@ -421,58 +416,46 @@ def _extra_operations(
 def _different_fusions(
     members: Sequence[Member], graphs: Mapping[str, _Graph]
 ) -> Iterator[Draft]:
-    """Families around the same costliest operation, where what else they do is not the same."""
-    roots = {
-        member.name: root
-        for member in members
-        if (root := _root(graphs[member.name])) is not None
-    }
-    for group in partition(
-        [member for member in members if member.name in roots],
-        lambda member: roots[member.name][0],
-    ):
-        extras = [
-            Counter(
-                name
-                for name, _ in (
-                    graphs[member.name].words - roots[member.name][1]
-                ).elements()
-            )
-            for member in group
-        ]
+    """Yield families around the same costliest operation whose other operations differ."""
+    roots = dict[str, tuple[str, Words]]()
+    for member in members:
+        root = _root(graphs[member.name])
+        if root is not None:
+            roots[member.name] = root
+    rooted = [member for member in members if member.name in roots]
+    for group in partition(rooted, lambda member: roots[member.name][0]):
+        extras = list[Counter[str]]()
+        for member in group:
+            computed = graphs[member.name].words - roots[member.name][1]
+            extras.append(Counter(name for name, _ in computed.elements()))
         common = extras[0].copy()
         for extra in extras[1:]:
             common &= extra
         by_text: dict[str, list[str]] = {}
         for member, extra in zip(group, extras, strict=True):
-            ranked = sorted(
-                (extra - common).items(), key=lambda item: (-item[1], item[0])
-            )
-            parts = [
-                f"{count} {name}" if count > 1 else name
-                for name, count in ranked[:_NAMES_SHOWN]
-            ]
-            parts += (
-                [f"… ({(extra - common).total()} operations)"]
-                if len(ranked) > _NAMES_SHOWN
-                else []
-            )
-            by_text.setdefault(
-                "+ " + ", ".join(parts) if parts else "nothing else", []
-            ).append(member.name)
+            by_text.setdefault(_extra_text(extra - common), []).append(member.name)
         if len(by_text) > 1:
-            names = (
-                f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "")
-                for who in by_text.values()
-            )
-            yield (
-                "different-fusion",
-                group,
-                [
-                    _line(name, [text])
-                    for name, text in zip(names, by_text, strict=True)
-                ],
-            )
+            lines = []
+            for text, names in by_text.items():
+                label = f"@{names[0]}"
+                if len(names) > 1:
+                    label += f" and {len(names) - 1} more"
+                lines.append(_line(label, [text]))
+            yield "different-fusion", group, lines
+
+
+def _extra_text(extra: Counter[str]) -> str:
+    """Return the operations that a function has beyond those of its family."""
+    ranked = sorted(extra.items(), key=lambda item: (-item[1], item[0]))
+    parts = [
+        f"{count} {name}" if count > 1 else name
+        for name, count in ranked[:_NAMES_SHOWN]
+    ]
+    if len(ranked) > _NAMES_SHOWN:
+        parts.append(f"… ({extra.total()} operations)")
+    if not parts:
+        return "nothing else"
+    return "+ " + ", ".join(parts)
 
 
 def _root(graph: _Graph) -> tuple[str, Words] | None:

@@ -258,24 +258,28 @@ class _Rewriting:
         self._entries: list[tuple[Any, str, int, Any]] = []
 
     def check(self) -> None:
-        """Raises Unfit where something varies that cannot be made dynamic."""
-        for slot in (slot for varied in self._varying for slot in varied.slots):
-            if slot.kind == "fixed":
-                raise Unfit(f"a constant that {slot.op.name} uses as a shape")
-            if slot.constant is not None:
-                continue
-            owner = slot.place[0]
-            is_known = slot.op.name in _OPERATIONS
-            if isinstance(owner, str):
-                if not is_known:
-                    raise Unfit(f"{slot.op.name} has no operands for {owner}")
-            elif any(owner == result for result in slot.op.results):
-                if not is_known and not slot.op.name.startswith(_OF_ANY_SHAPE):
-                    raise Unfit(f"{slot.op.name} of varying shape")
-            elif slot.op != self._member.function:
-                raise Unfit(f"{slot.op.name} of varying shape")
+        """Check that all that varies can be made dynamic; raises Unfit."""
+        for varied in self._varying:
+            for slot in varied.slots:
+                self._check_slot(slot)
         if any(varied.is_shape for varied in self._varying) and self._count is None:
             raise Unfit("its number of workgroups does not follow from its shape")
+
+    def _check_slot(self, slot: Slot) -> None:
+        if slot.kind == "fixed":
+            raise Unfit(f"a constant that {slot.op.name} uses as a shape")
+        if slot.constant is not None:
+            return
+        owner = slot.place[0]
+        has_operands = slot.op.name in _OPERATIONS
+        if isinstance(owner, str):
+            if not has_operands:
+                raise Unfit(f"{slot.op.name} has no operands for {owner}")
+        elif any(owner == result for result in slot.op.results):
+            if not has_operands and not slot.op.name.startswith(_OF_ANY_SHAPE):
+                raise Unfit(f"{slot.op.name} of varying shape")
+        elif slot.op != self._member.function:
+            raise Unfit(f"{slot.op.name} of varying shape")
 
     def rewrite(self, places: int) -> None:
         """Give the function its new arguments, behind the operands that sites pass, and use them."""
@@ -418,29 +422,14 @@ class _Rewriting:
             argument.replace_all_uses_except(tied.results[0], tied)
 
     def _remake(self, op: Any) -> None:
-        """Give an operation the operands more that it needs now.
-
-        It stays as it is where it needs none.
-        """
-        leading, whose = _OPERATIONS[op.name]
-        operands = list(op.operands)
+        """Give an operation the additional operands that it needs now, if there are any."""
+        leading, owners = _OPERATIONS[op.name]
+        parts = _segments(op, leading)
         attributes = dict[str, Any]()
-        offset = 0
         is_changed = False
-        parts = [operands[:leading], operands[leading:]] if leading else [operands]
-        if "operandSegmentSizes" in op.attributes:
-            parts = []
-            for size in op.attributes["operandSegmentSizes"]:
-                parts.append(operands[offset : offset + size])
-                offset += size
-        for segment, owner in whose.items():
+        for segment, owner in owners.items():
             if isinstance(owner, str) and owner != _RESULT:
-                # Operations are equal where they are one, but have no such hash.
-                new = {
-                    index: value
-                    for of, name, index, value in self._entries
-                    if name == owner and of == op
-                }
+                new = self._new_entries(op, owner)
                 entries = list(op.attributes[owner])
                 values = [
                     DYNAMIC if index in new else entry
@@ -460,10 +449,18 @@ class _Rewriting:
             attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get(
                 [len(part) for part in parts]
             )
+        operands = [operand for part in parts for operand in part]
         with self._ir.InsertionPoint(op):
-            self._replace(
-                op, [operand for part in parts for operand in part], attributes
-            )
+            self._replace(op, operands, attributes)
+
+    def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
+        """Return index → value of the entries of an array that become dynamic."""
+        # Operations are equal where they are one, but have no such hash.
+        return {
+            index: value
+            for owner, name, index, value in self._entries
+            if name == array and owner == op
+        }
 
     def _replace(
         self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]
@@ -508,6 +505,25 @@ class _Rewriting:
             "regions": regions,
         }
         return self._ir.Operation.create(name, **parts, loc=location)
+
+
+def _segments(op: Any, leading: int) -> list[list[Any]]:
+    """Return the operands of an operation by segment.
+
+    `leading`: the operands before those that are dynamic, where nothing says how many
+    each segment has.
+    """
+    operands = list(op.operands)
+    if "operandSegmentSizes" in op.attributes:
+        segments = []
+        offset = 0
+        for size in op.attributes["operandSegmentSizes"]:
+            segments.append(operands[offset : offset + size])
+            offset += size
+        return segments
+    if leading:
+        return [operands[:leading], operands[leading:]]
+    return [operands]
 
 
 def _merged(

@@ -441,41 +441,44 @@ class _Body:
 
 
 def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
-    """What `bot.core.reading.Schedule` has."""
+    """Return the fields of `bot.core.reading.Schedule`."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     functions = {name_of(top): top for top in named if top.name == "util.func"}
-    bodies = [
-        _body(
-            ir,
-            top=top,
-            constants=constants,
-            lent_bytes=_lent_bytes(
-                ir, top=top, functions=functions, constants=constants
-            ),
-        )
-        for top in named
-    ]
-    names = Counter(
-        op.name for top in named for op in collect(ir, top, {*_COUNTED.values()})
-    )
-    allocas = [op for top in named for op in collect(ir, top, (_ALLOCA,))]
+    bodies = list[_Body]()
+    counts = Counter[str]()
+    allocated_bytes = 0
+    for top in named:
+        lent_bytes = _lent_bytes(ir, top, functions=functions, constants=constants)
+        bodies.append(_body(ir, top, constants=constants, lent_bytes=lent_bytes))
+    for top in named:
+        counts.update(op.name for op in collect(ir, top, {*_COUNTED.values()}))
+        for op in collect(ir, top, (_ALLOCA,)):
+            allocated_bytes += constants.get(op.operands[0]) or 0
+    dynamic_buffers = 0
+    for body in bodies:
+        dynamic_buffers += sum(buffer.size is None for buffer in body.buffers)
     unclear = any(body.branches and not body.initializer for body in bodies)
-    # Of each global the first buffer, which later ones replace; several globals may
-    # have parts of one.
+    return {
+        **{name: counts[operation] for name, operation in _COUNTED.items()},
+        "allocated_bytes": allocated_bytes,
+        "variable_bytes": _variable_bytes(bodies),
+        "dynamic_buffers": dynamic_buffers,
+        "program_memory_bytes": None if unclear else _peak(bodies),
+    }
+
+
+def _variable_bytes(bodies: list[_Body]) -> int | None:
+    """Return the bytes of all variables; None where the size of one is unknown."""
+    # Of each global the first buffer counts, which later ones replace. Several globals
+    # may have parts of one buffer.
     first: dict[str, _Buffer] = {}
     for body in sorted(bodies, key=lambda body: not body.initializer):
         first = {**body.stores, **first}
-    globals_ = {id(buffer): buffer for buffer in first.values()}.values()
-    variables = [buffer.size for buffer in globals_ if buffer.lifetime == "variable"]
-    return {
-        **{name: names[operation] for name, operation in _COUNTED.items()},
-        "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
-        "variable_bytes": None if None in variables else sum(filter(None, variables)),
-        "dynamic_buffers": sum(
-            buffer.size is None for body in bodies for buffer in body.buffers
-        ),
-        "program_memory_bytes": None if unclear else _peak(bodies),
-    }
+    buffers = {id(buffer): buffer for buffer in first.values()}.values()
+    sizes = [buffer.size for buffer in buffers if buffer.lifetime == "variable"]
+    if None in sizes:
+        return None
+    return sum(filter(None, sizes))
 
 
 def _lent_bytes(
@@ -496,64 +499,82 @@ def _lent_bytes(
     return constants.get(returned[0].operands[0])
 
 
+class _BodyReading:
+    """Reads what an initializer or a function does, in its order."""
+
+    def __init__(self, top: Any, constants: Constants, lent_bytes: int | None) -> None:
+        initializer = top.name == "util.initializer"
+        self.body = _Body("" if initializer else name_of(top), initializer)
+        self._constants = constants
+        self._lent_bytes = lent_bytes
+        self._buffers = dict[Any, _Buffer]()
+        # True in the first block, the only one that always runs.
+        self._is_first = True
+
+    def visit(self, op: Any) -> None:
+        """Take in the next operation."""
+        buffer = self._buffers.get(op.operands[0]) if len(op.operands) else None
+        if op.name in _MAKES_BUFFERS:
+            self._make(op)
+        elif op.name == _CALL:
+            self.body.steps.append(op.attributes["callee"].value)
+        elif op.name == _AWAIT:
+            # The results are the first operands, once they are there. The other
+            # operands are timepoints.
+            for result, operand in zip(op.results, op.operands):  # noqa: B905
+                if waited := self._buffers.get(operand):
+                    self._buffers[result] = waited
+        elif op.name.startswith(_BRANCHES):
+            self._branch(op)
+        elif buffer and op.name == _GIVE_BACK:
+            self.body.steps.append((buffer, -1))
+        elif buffer and op.name == _VIEW:
+            self._buffers[op.results[0]] = buffer
+        elif buffer:
+            buffer.outlives = True
+            self.body.stores.setdefault(op.attributes["global"].value, buffer)
+
+    def _make(self, op: Any) -> None:
+        """Take in an operation that makes buffers, with one size for each."""
+        if not self._is_first:
+            self.body.branches = True
+        results = [result for result in op.results if _lifetime(result)]
+        sizes = [operand for operand in op.operands if str(operand.type) == "index"]
+        is_import = op.name == _IMPORT
+        if is_import:  # the sizes of the shape come first
+            sizes = sizes[-1:]
+        for result, size in zip(results, sizes, strict=True):
+            lifetime = _lifetime(result)
+            size_bytes = self._constants.get(size)
+            if size_bytes is None and is_import and lifetime == "transient":
+                size_bytes = self._lent_bytes
+                self._lent_bytes = None  # it is lent once
+            self._buffers[result] = _Buffer(size_bytes, lifetime)
+            self.body.steps.append((self._buffers[result], 1))
+
+    def _branch(self, op: Any) -> None:
+        if self.body.buffers or op.name.startswith("scf."):
+            self.body.branches = True
+        if op.name in _TO_BLOCKS:
+            self._is_first = False
+        # A buffer that goes on into another block is kept: so data are loaded that
+        # could not be mapped.
+        for operand in op.operands:
+            if passed := self._buffers.get(operand):
+                passed.outlives = True
+
+
 def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _Body:
     """Return what a function does.
 
     `lent_bytes`: the size of the transient memory that its caller lends.
     """
-    initializer = top.name == "util.initializer"
-    body = _Body("" if initializer else name_of(top), initializer)
-    buffers = dict[Any, _Buffer]()
-    is_first = True  # in the first block, the only one that always runs
+    reading = _BodyReading(top, constants, lent_bytes)
     for op in collect(
         ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)
     ):
-        buffer = None
-        if len(op.operands):
-            buffer = buffers.get(op.operands[0])
-        if op.name in _MAKES_BUFFERS:
-            body.branches = body.branches or not is_first
-            # One size for each buffer; of an import the last one, behind the shape's
-            # own.
-            results = [result for result in op.results if _lifetime(result)]
-            sizes = [operand for operand in op.operands if str(operand.type) == "index"]
-            for result, size in zip(
-                results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True
-            ):
-                lifetime = _lifetime(result)
-                size_bytes = constants.get(size)
-                if (
-                    size_bytes is None
-                    and op.name == _IMPORT
-                    and lifetime == "transient"
-                ):
-                    size_bytes, lent_bytes = lent_bytes, None  # it is lent once
-                buffers[result] = _Buffer(size_bytes, lifetime)
-                body.steps.append((buffers[result], 1))
-        elif op.name == _CALL:
-            body.steps.append(op.attributes["callee"].value)
-        elif (
-            op.name == _AWAIT
-        ):  # the results are the first operands, once they are there
-            pairs = zip(op.results, map(buffers.get, op.operands))  # noqa: B905 - the other operands are timepoints
-            buffers.update((result, waited) for result, waited in pairs if waited)
-        elif op.name.startswith(_BRANCHES):
-            body.branches = (
-                body.branches or bool(body.buffers) or op.name.startswith("scf.")
-            )
-            is_first = is_first and op.name not in _TO_BLOCKS
-            # A buffer that goes on into another block is kept: so data are loaded that
-            # could not be mapped.
-            for passed in filter(None, map(buffers.get, op.operands)):
-                passed.outlives = True
-        elif buffer and op.name == _GIVE_BACK:
-            body.steps.append((buffer, -1))
-        elif buffer and op.name == _VIEW:
-            buffers[op.results[0]] = buffer
-        elif buffer:
-            buffer.outlives = True
-            body.stores.setdefault(op.attributes["global"].value, buffer)
-    return body
+        reading.visit(op)
+    return reading.body
 
 
 def _lifetime(value: Any) -> str:
