@@ -1,4 +1,7 @@
-"""The compiler's own MLIR bindings, in a child process: its IR is parsed by what wrote it."""
+"""The compiler's own MLIR bindings, in a child process.
+
+The IR is parsed by the program that wrote it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
 
 
 class Bindings:
-    """A worker process that reads IR for one side; started on first use, restarted after a crash.
+    """A worker process that reads IR for one side.
+
+    It is started on first use, and restarted after a crash.
 
     Attributes:
         reason: why there is none; None where there is.
@@ -47,7 +52,7 @@ class Bindings:
         self._lock = threading.Lock()
 
     def ask(self, operation: str, **fields: object) -> str | None:
-        """The worker's answer as JSON text (`{"error": …}` included).
+        """Return the worker's answer as JSON text (`{"error": …}` included).
 
         None where there are no bindings.
         """
@@ -84,7 +89,7 @@ class Bindings:
 
 
 def working(toolchain: Toolchain, cancel: Cancel) -> Bindings:
-    """A worker of the compiler's own bindings."""
+    """Return a worker of the compiler's own bindings."""
     return Bindings(
         toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python
     )
@@ -101,11 +106,17 @@ QUESTIONS = {
     "allocas": ("10.executable-targets",),
     "strategies": ("9.executable-configurations",),
 }
-"""What is asked of the IR of a compile, and of which phases: the ends of their files' names."""
+"""What is asked of the IR of a compile, and of which phases.
+
+Phases are the ends of their files' names.
+"""
 
 
 def questions(directory: Path) -> dict[str, dict[str, Path]]:
-    """Question → phase, as the IR worker calls it → its file, of those that a compile left in this folder."""
+    """Return question → phase → its file, of those that a compile left here.
+
+    A phase is called as the IR worker calls it.
+    """
     files_by_question: dict[str, dict[str, Path]] = {}
     for question, phases in QUESTIONS.items():
         files = (

@@ -1,4 +1,6 @@
-"""The cell cache: what was measured once for these very bytes, flags and compiler is not measured again.
+"""The cell cache.
+
+What was measured once for these very bytes, flags and compiler is not measured again.
 
 One file per cell, named after its key's digest. Its first line is the SHA-256 of the
 rest; the rest is canonical JSON that repeats the key. A torn, foreign or older entry is
@@ -40,7 +42,10 @@ def digest_of(*parts: str | Sequence[str]) -> str:
 
 @cache
 def measured_by() -> str:
-    """SHA-256 (hex) of the code that measures: another version of it may say something else of the same bytes."""
+    """Return the SHA-256 (hex) of the code that measures.
+
+    Another version of it may measure something else in the same bytes.
+    """
     package = Path(bot.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(
@@ -60,10 +65,10 @@ class _Kept(Record, frozen=True):
 
 
 def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
-    """The key of a cell: everything that its measurement depends on, and no names that are only labels.
+    """Return the key of a cell: everything that its measurement depends on.
 
-    Empty for a cell that reads files which are not all known: nothing of it is kept or
-    reused.
+    Names that are only labels are not in it. Empty for a cell that reads files which
+    are not all known: nothing of it is kept or reused.
     """
     if cell.unlisted:
         return ""
@@ -90,9 +95,10 @@ class CellCache:
         return self.root / "cells" / key[:2] / f"{key}.json"
 
     def load(self, key: str, own_metrics: OwnMetrics = ()) -> Cell | None:
-        """The cell stored under `key`; None where there is none that can be trusted.
+        """Return the cell stored under `key`.
 
-        `own`: the metrics that its compiler declares.
+        None where there is none that can be trusted. `own_metrics`: the metrics that
+        its compiler declares.
         """
         if not key:
             return None
@@ -143,7 +149,7 @@ class TextStore:
         return self.root / "ir" / name[:2] / f"{name}.mlir"
 
     def load(self, digest: str) -> str | None:
-        """The text; None where it is not at hand."""
+        """Return the text; None where it is not at hand."""
         with suppress(ValueError):
             return (
                 read(self._path(digest)).decode() if is_digest(digest) else ""

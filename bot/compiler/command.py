@@ -1,4 +1,6 @@
-"""A compiler of which only its command is known: a package's, a program of this machine, or a script of the repository.
+"""A compiler of which only its command is known.
+
+The command is a package's, a program of this machine, or a script of the repository.
 
 It runs in a folder that has the sources and the model at the paths that they have
 beside the configuration, and an empty folder for what it makes. Which files are
@@ -103,7 +105,10 @@ class CommandCompiler:
     def in_its_words(
         self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel
     ) -> tuple[PlannedCell, ...]:
-        """The cells with the words of their command, and what they read beside their model."""
+        """Return the cells with the words of their command.
+
+        They have as well what they read beside their model.
+        """
         digests = {
             name: hashlib.sha256(data).hexdigest()
             for name, data in self.sources.items()
@@ -122,7 +127,10 @@ class CommandCompiler:
         return tuple(result)
 
     def _unlisted(self, cell: PlannedCell) -> str:
-        """Return why not all files that the command reads are known; empty where they are."""
+        """Return why not all files that the command reads are known.
+
+        Empty where they are known.
+        """
         model = read_bounded(Path(cell.model.path), cell.model.name)
         command_text = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
         texts = ("", command_text), (cell.model.path, model), *self.sources.items()
@@ -146,7 +154,10 @@ class CommandCompiler:
         )
 
     def path_of(self, model: str) -> str:
-        """A model's path beside the configuration, or its name where it is not below it."""
+        """Return a model's path beside the configuration, or its name.
+
+        It has the name where it is not below the configuration.
+        """
         path = os.path.relpath(model, self.command.root)
         if path.startswith(".."):
             return Path(model).name
@@ -157,7 +168,7 @@ class CommandCompiler:
         return nullcontext(partial(self._compile, session))
 
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
-        """What the command made of one cell.
+        """Return what the command made of one cell.
 
         What it wrote is read when nothing of it lives any more.
         """
@@ -311,7 +322,7 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:
-    """True where one of the globs matches a file, by its path or by its name alone."""
+    """Return True where a glob matches a file's path, or its name alone."""
     return any(
         fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)
         for glob in globs
@@ -328,7 +339,10 @@ def command_compiler(
     moving: str = "",
     commit: str = "",
 ) -> CommandCompiler:
-    """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
+    """Return the compiler that `spec` names.
+
+    It names a release or wheel of the package, else a ref of the repository, else words
+    for `{side}`.
 
     `moving`: what it was called where that is another release from time to time.
     `commit`: the SHA of the commit whose files are in the command's folder; empty for
@@ -430,7 +444,7 @@ def _programs_of(
 
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
-    """The files that go along, and those that the command names."""
+    """Return the files that go along, and those that the command names."""
     names = {
         name
         for glob in command.sources
@@ -464,7 +478,10 @@ def _installed(
     say: Callable[[str], None],
     cancel: Cancel,
 ) -> tuple[Path, str, str]:
-    """Where the package is installed with what it needs, the digest of all their wheels, and its version."""
+    """Install the package with what it needs.
+
+    Return where it is, the digest of all wheels, and its version.
+    """
     wheel = Path(spec)
     is_file = spec.endswith(".whl") and wheel.is_file()
     version = places.release(spec) or ""
@@ -507,7 +524,7 @@ def _install(
     cancel: Cancel,
     say: Callable[[str], None],
 ) -> Path:
-    """A virtual environment with this Python.
+    """Make a virtual environment with this Python.
 
     Where places may hold other wheels tomorrow, `home` is the beginning of a name that
     ends with their digest.

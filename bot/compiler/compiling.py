@@ -1,7 +1,7 @@
-"""One compile of one cell: its printed command, with options that leave files beside the artifact.
+"""One compile of one cell, by its printed command.
 
-The model arrives on standard input and every output has a fixed relative name, because
-paths end up in artifacts.
+Additional options leave files beside the artifact. The model arrives on standard input
+and every output has a fixed relative name, because paths end up in artifacts.
 """
 
 from __future__ import annotations
@@ -46,12 +46,19 @@ STATIC_LIBRARY = "static-library.o"
 PROGRAM = "program.json"
 ALLOCAS = "allocas.json"
 STRATEGIES = "strategies.json"
-"""The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
+"""The files of a compile.
+
+They are those of the compiler, and the answers of the IR worker, JSON that is still
+unread.
+"""
 _PHASES = "phases"
 _TIMING = ("--mlir-timing", "--mlir-timing-display=list")
 _THE_ARTIFACT = "the artifact"
 _MOST_TABLE_BYTES = 1 << 26
-"""The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
+"""The most bytes that are read of a table.
+
+The statistics have one line, the stack usage a line for each function.
+"""
 _GATED = frozenset(
     f"{option}={backend.name}"
     for option in (
@@ -73,7 +80,10 @@ _REQUIRED = {
 
 @dataclass(frozen=True, slots=True)
 class CompileSetup:
-    """How one side compiles: with which compiler and measuring options, where, until when, and what reads its IR."""
+    """How one side compiles.
+
+    With which compiler and measuring options, where, until when, and what reads its IR.
+    """
 
     toolchain: Toolchain
     session: Session
@@ -91,7 +101,10 @@ class CompileInput:
 
 @dataclass(frozen=True, slots=True)
 class TimedCompile:
-    """What a compile with the compiler's report of times left: the report, and when each phase ended."""
+    """What a compile with the compiler's report of times left.
+
+    It has the report, and when each phase ended.
+    """
 
     output: str
     started_ns: int
@@ -138,7 +151,10 @@ def _invoke(
 
 
 def _file(path: Path, label: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
-    """None where there is none; raises InputError for one that is too large to be read."""
+    """Read a file; None where there is none.
+
+    Raises InputError for a file that is too large to be read.
+    """
     try:
         return read_bounded(path, label, most_bytes)
     except OSError:
@@ -148,7 +164,10 @@ def _file(path: Path, label: str, most_bytes: int = MOST_READ_BYTES) -> bytes | 
 def compile_to(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> str | Failure:
-    """The text that the compile ends with, of flags that end it before there is an artifact."""
+    """Return the text that a compile ends with.
+
+    The flags end it before there is an artifact.
+    """
     data = _made(setup, argv=argv, source=source, label="the IR")
     if isinstance(data, Failure):
         return data
@@ -187,7 +206,7 @@ def _made(
 def timed(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> TimedCompile | Failure:
-    """Compile once more, with the compiler's own report of times, and measure nothing else."""
+    """Compile once more with the compiler's own report of times, and only that."""
     with temporary_directory("cell-", setup.session.scratch) as directory:
         started = directory / "started"
         started.touch()
@@ -258,7 +277,7 @@ def _collect(
 def _answers(
     setup: CompileSetup, argv: Sequence[str], directory: Path
 ) -> dict[str, bytes | None]:
-    """Return file name → the bindings' answer about the dumped IR, None for no answer."""
+    """Return file name → the bindings' answer about the dumped IR, or None."""
     answers = dict[str, bytes | None]()
     is_gated = not _GATED.isdisjoint(argv)
     for question, paths in questions(directory / "phases").items():
@@ -308,7 +327,7 @@ def _compile_once(
 def compile_directly(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0
 ) -> Result:
-    """One compile of one cell; once more with the stack gate lifted where that refused.
+    """Compile one cell; once more with the stack gate lifted where that refused.
 
     Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
 

@@ -1,4 +1,7 @@
-"""Asks a compiler for its options: its library for their defaults, its help for all names."""
+"""Ask a compiler for its options.
+
+Its library has their defaults, its help all names.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ _FOLDER = "(folder of the compiler)"
 def kept_defaults(
     toolchain: Toolchain, cache: Path, cancel: Cancel, *, keeps: bool
 ) -> OptionDefaults | Failure:
-    """Return the options of a compiler: those that the cache has of this very compiler, else what it answers.
+    """Return the options of a compiler.
+
+    They are those that the cache has of this very compiler, else what it answers.
 
     Args:
         cache: the folder of the cache.

@@ -1,4 +1,7 @@
-"""What a compiler says when it refuses: the first diagnostics, without the IR it dumps behind them."""
+"""Shorten what a compiler prints when it refuses.
+
+The first diagnostics stay, without the IR that it dumps behind them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ _REMARK = re.compile(r"^\S.*?: ?remark: ")
 _PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
 _LONG_NAME = re.compile(r"'([^']{64})[^']+([^']{32})'")
-"""A name in quotation marks that is shortened where it would push the figures behind it out of a line."""
+"""A name in quotation marks.
+
+It is shortened where it would push the figures behind it out of a line.
+"""
 _CRASH = re.compile(
     r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+"
     r" 0x|Aborted)"
@@ -47,7 +53,7 @@ _SHARED = re.compile(r"uses (\d+) bytes of shared memory; exceeded the limit of 
 
 
 def unknown_option(output: str) -> str | None:
-    """The option that the compiler does not know, if that is what it says."""
+    """Return the option that the compiler does not know, if it says so."""
     match = _UNKNOWN_OPTION.search(output)
     if match:
         return match[1]
@@ -55,19 +61,28 @@ def unknown_option(output: str) -> str | None:
 
 
 def reason(message: str) -> str:
-    """The first error of a message, or its first line, without place (`<stdin>:12:3: error: `) and operation."""
+    """Return the first error of a message, or its first line.
+
+    The place (`<stdin>:12:3: error: `) and the operation are left out.
+    """
     lines = message.strip().splitlines() or [""]
     first = next((line for line in lines if "error: " in line), lines[0])
     return _PLACED.sub("", first).partition(": %")[0]
 
 
 def stack_figure_bytes(output: str) -> int | None:
-    """The compiler's own figure where its stack gate refused: the largest of those it gives."""
+    """Return the compiler's own figure where its stack gate refused.
+
+    This is the largest of those that it gives.
+    """
     return max((int(match[2]) for match in _STACK.finditer(output)), default=None)
 
 
 def trim(output: str) -> str:
-    """The first diagnostics: no IR, no crash traces, no directories and random file names, no line twice."""
+    """Return the first diagnostics.
+
+    There is no IR, no crash trace, no directory or random file name, and no line twice.
+    """
     kept_lines: list[str] = []
     dumping = False
     for line in output.splitlines():
@@ -87,14 +102,20 @@ def trim(output: str) -> str:
 
 
 class Undumped:
-    """A compiler's output as it comes, without the IR behind `see current operation:`, which can be megabytes."""
+    """A compiler's output as it comes, without the IR behind an error.
+
+    The IR follows `see current operation:`, and can be megabytes.
+    """
 
     def __init__(self) -> None:
         self._dumping = False
         self._pending = b""
 
     def __call__(self, chunk: bytes) -> bytes:
-        """What to keep of all lines that this chunk ends; an empty one is the end of the output."""
+        """Return what to keep of all lines that this chunk ends.
+
+        An empty chunk is the end of the output.
+        """
         *lines, self._pending = (self._pending + chunk).splitlines(keepends=True) or [
             b""
         ]
@@ -118,7 +139,10 @@ class Undumped:
 
 
 def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> Failure:
-    """What a reader is told of a compile that ended badly; never without a message."""
+    """Return the failure of a compile that ended badly.
+
+    It always has a message.
+    """
     if ending.timed_out:
         return Failure("timeout", f"not finished after {timeout_seconds:g} s")
     if option := unknown_option(ending.output):
@@ -150,9 +174,9 @@ _PLACE = " loc("
 
 
 def without_places(text: str) -> str:
-    """IR or a diagnostic without its source locations, `loc(…)`, whatever stands in them.
+    """Return IR or a diagnostic without its source locations, `loc(…)`.
 
-    One cut off ends the text.
+    A location that is cut off ends the text.
     """
     parts = []
     at = 0
@@ -218,7 +242,10 @@ def require_room(outcome: Outcome, directory: Path) -> None:
 
 
 def processor(argv: Sequence[str]) -> str:
-    """What flags that ask for the code of this very processor depend on; empty where none does."""
+    """Return what flags for the code of this very processor depend on.
+
+    Empty where no flag asks for such code.
+    """
     if not any(flag.endswith("=host") for flag in argv):
         return ""
     kinds = {
@@ -230,7 +257,7 @@ def processor(argv: Sequence[str]) -> str:
 
 
 def cpuinfo() -> str:
-    """What the kernel says of the processors; empty where it says nothing."""
+    """Return what the kernel says of the processors; empty for nothing."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -238,11 +265,11 @@ def cpuinfo() -> str:
 
 
 def blamed(message: str, ending: Outcome) -> str:
-    """The message of a failure, marked where it is the machine that refused, and with the memory where that ran out.
+    """Return the message of a failure, marked where the machine refused.
 
-    A compiler that says that it got no memory while it holds little asked for far too
-    much at once, as LLVM does where it has a size wrong: that is its own crash, and is
-    told as that.
+    It has the memory where that ran out. A compiler that reports no memory while it
+    holds little asked for far too much at once, as LLVM does where it has a size wrong:
+    that is its own crash, and is reported so.
     """
     if memory_text := _memory_words(ending):
         return here(f"{memory_text}: {message}")
@@ -252,7 +279,9 @@ def blamed(message: str, ending: Outcome) -> str:
 
 
 def _memory_words(ending: Outcome) -> str:
-    """The words that memory ran out, and how much there was; empty where nothing says so.
+    """Return that memory ran out, and how much there was.
+
+    Empty where nothing says so.
 
     The kernel ends the largest process of a machine that is out of memory with SIGKILL,
     and tells it nothing.
@@ -276,7 +305,10 @@ def _memory_words(ending: Outcome) -> str:
 
 
 def memory_kib() -> int | None:
-    """What compiles may use at most: the machine's memory, or less where its control group has a limit."""
+    """Return the memory that compiles may use at most.
+
+    It is the machine's, or less where its control group has a limit.
+    """
     limits: list[int] = []
     for path in _GROUP_LIMITS:
         with contextlib.suppress(

@@ -1,4 +1,6 @@
-"""Which options of IREE's tools name files that a build reads, and which are known to read none.
+"""Which options of IREE's tools name files that a build reads.
+
+Other options are known to read none.
 
 An option that stands in no table here, and whose value is a word, may read any file.
 """
@@ -30,7 +32,7 @@ PATH_OPTIONS: Mapping[str, str] = {
     "--iree-preprocessing-transform-spec-filename": "",
     "--iree-rocm-bc-dir": "",
 }
-"""Option → the signs that part its value; what is between them may be a file or a folder.
+"""Option → the signs that part its value into files or folders.
 
 `=` follows a name (`scope=file`), `,` parts paths, and `@` begins the name of an entry point.
 """
@@ -97,7 +99,10 @@ _PLAIN_OPTIONS = frozenset(
         "params-scope",
     ]
 )
-"""Options whose value is one of a few words, a target or a list of features: no file."""
+"""Options whose value is no file.
+
+It is one of a few words, a target or a list of features.
+"""
 
 _TOOL_OPTIONS = frozenset({"--iree-cuda-use-ptxas", "--iree-metal-compile-to-metallib"})
 """Options without which the compiler starts no other program."""
@@ -113,8 +118,8 @@ _TRUTHS = ("", "true", "TRUE", "True", *_OFF)
 def kind_of(flag: str) -> Kind:
     """Return what the value of a flag names.
 
-    Booleans and numbers name no file, but for those that make the compiler start a linker or an
-    assembler of this machine.
+    Booleans and numbers name no file, but for those that make the compiler start a
+    linker or an assembler of this machine.
     """
     option, equals, value = flag.partition("=")
     if option in PATH_OPTIONS or option in IMPORT_PATH_OPTIONS:
@@ -138,7 +143,10 @@ def kind_of(flag: str) -> Kind:
 
 
 def paths_in(flag: str) -> tuple[str, ...]:
-    """Return the pieces of a flag's value that may each be a path, and the whole value."""
+    """Return the pieces of a flag's value that may each be a path.
+
+    The whole value is among them.
+    """
     option, _, value = flag.partition("=")
     signs = PATH_OPTIONS.get(option, "")
     pieces = [value]
@@ -156,7 +164,10 @@ def _parts(piece: str, sign: str) -> list[str]:
 
 
 def with_paths(flag: str, path_of: Mapping[str, str]) -> str:
-    """Return the flag with its paths replaced; `path_of`: a path as it is written → another one."""
+    """Return the flag with its paths replaced.
+
+    `path_of`: a path as it is written → another one.
+    """
     option, equals, value = flag.partition("=")
     signs = PATH_OPTIONS.get(option, IMPORT_PATH_OPTIONS.get(option, ""))
     return f"{option}{equals}{_replaced(value, signs, path_of)}"

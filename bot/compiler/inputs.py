@@ -1,4 +1,6 @@
-"""The files that a build reads beside its model: those that flags name, and those that a model names.
+"""The files that a build reads beside its model.
+
+Flags name some, and a model may name others.
 
 Their bytes are part of the key of a build. A build whose files are not all known has no
 key.
@@ -35,7 +37,10 @@ _READING = {
     b"preprocessing_pipeline": "a pipeline of passes",
     b"apply_registered_pass": "a pass",
 }
-"""What in a model or a spec may name files in a way that is not read here → what it is called."""
+"""What may name files in a way that is not read here → what it is called.
+
+It stands in a model or a spec.
+"""
 _CHUNK_BYTES = 1 << 20
 _STRING = re.compile(rb'"((?:[^"\\\n]|\\.){1,4096})"')
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
@@ -44,7 +49,10 @@ _LOCATION = b"\x0a\x08location"
 _EXTERNAL = re.compile(
     re.escape(_LOCATION) + rb"\x12([\x00-\x7f]|[\x80-\xff][\x01-\x7f])", re.DOTALL
 )
-"""`key: "location"` of an entry of ONNX' `external_data`, and the length of its value."""
+"""`key: "location"` of an entry of ONNX' `external_data`.
+
+Behind it is the length of its value.
+"""
 
 
 class NotListed(InputError):
@@ -81,14 +89,17 @@ class Reader:
         return self.folder / text
 
     def digest(self, text: str) -> str:
-        """Return the digest of a file or a folder; raises NotListed for any other kind."""
+        """Return the digest of a file or a folder.
+
+        Raises NotListed for any other kind.
+        """
         path = str(self.path(text))
         if path not in self._digests:
             self._digests[path] = _digest(Path(path), text)
         return self._digests[path]
 
     def of_iree(self, cell: PlannedCell) -> Inputs:
-        """Return what `iree-compile` and the importer read for a build beside its model."""
+        """Return what `iree-compile` and the importer read beside a build's model."""
         try:
             digests = self._digests_of(cell)
         except NotListed as error:
@@ -137,7 +148,10 @@ class Reader:
         return digests
 
     def _require_no_reader(self, text: str) -> None:
-        """Raise NotListed for a file, or a folder with one, that makes the compiler read others, as specs can."""
+        """Raise NotListed for a file that makes the compiler read others, as specs can.
+
+        Raise it as well for a folder with such a file.
+        """
         path = self.path(text)
         if path in self._without_reader:
             return
@@ -196,7 +210,7 @@ class Reader:
         return digests
 
     def _found(self, names: Sequence[str], searched: tuple[str, ...]) -> dict[str, str]:
-        """Return the digests of object files, wherever the compiler finds one of that name."""
+        """Return the digests of object files that the compiler finds by their names."""
         digests = dict[str, str]()
         for name in names:
             for place in ("", *searched):
@@ -223,7 +237,10 @@ def _digest_of(digests: dict[str, str]) -> str:
 
 
 def _digest(path: Path, shown_path: str) -> str:
-    """Digest a file, or all files of a folder with their names; `missing` for what is not there."""
+    """Digest a file, or all files of a folder with their names.
+
+    `missing` for what is not there.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -245,7 +262,10 @@ def _digest(path: Path, shown_path: str) -> str:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the regular files of a folder; links to folders are followed, each folder once."""
+    """Yield the regular files of a folder.
+
+    Links to folders are followed, each folder once.
+    """
     visited = set[str]()
     for directory, names, files in os.walk(folder, followlinks=True, onerror=_refuse):
         real = os.path.realpath(directory)
@@ -262,7 +282,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _reading_in(path: Path) -> str:
-    """What in a file may name files in a way that is not read here.
+    """Return what in a file may name files in a way that is not read here.
 
     Empty for nothing, and for what is no file.
     """
@@ -289,8 +309,9 @@ def with_inputs(
 ) -> tuple[PlannedCell, ...]:
     """Return the builds of IREE with what each reads beside its model.
 
-    A relative path in a flag is relative to `folder`, that of the configuration. In the printed
-    command it is relative to `top`, as the model's path is; None: to `folder`, too.
+    A relative path in a flag is relative to `folder`, that of the configuration. In the
+    printed command it is relative to `top`, as the model's path is; None: to `folder`,
+    too.
     """
     reader = Reader(folder.resolve())
     result = []
@@ -311,7 +332,10 @@ def with_inputs(
 def _flags_shown(
     cell: PlannedCell, reader: Reader, top: Path | None
 ) -> tuple[PlannedCell, tuple[tuple[str, str], ...]]:
-    """Return the build with its flags as they are printed, and each flag with absolute paths."""
+    """Return the build with its flags as they are printed.
+
+    Return as well each flag with absolute paths.
+    """
     places = dict[str, str]()
 
     def shown(flags: Sequence[str]) -> tuple[str, ...]:

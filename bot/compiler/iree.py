@@ -1,4 +1,7 @@
-"""IREE as the compiler of a side: `iree-compile`, its measuring options, its bindings and its import of models."""
+"""IREE as the compiler of a side.
+
+It is `iree-compile`, its measuring options, its bindings and its import of models.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Iree:
     def in_its_words(
         self, side: str, cells: Sequence[PlannedCell], cancel: Cancel
     ) -> tuple[PlannedCell, ...]:
-        """The cells with the flags of its release, under the names that it knows.
+        """Return the cells with the flags of this release, under the names it knows.
 
         See the protocol.
         """
@@ -58,14 +61,17 @@ class Iree:
 
     @contextmanager
     def at_work(self, session: Session) -> Iterator[Compile]:
-        """The function that compiles a cell.
+        """Return the function that compiles a cell.
 
         The process that reads its IR ends with the context.
         """
         with open_setup(self.toolchain, session) as (setup, importer):
 
             def compile_cell(cell: PlannedCell, layout: int) -> Result:
-                """What the printed command of a cell gives, over the model or what its import gave."""
+                """Return what the printed command of a cell gives.
+
+                It is run over the model or what its import gave.
+                """
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
@@ -80,7 +86,7 @@ class Iree:
 
 
 def toolchain_of(compiler: Compiler) -> Toolchain:
-    """What only `iree-compile` can be asked for.
+    """Return the IREE compiler, for questions that only it answers.
 
     Raises UsageError where the compiler is another.
     """
@@ -98,7 +104,7 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 def open_setup(
     toolchain: Toolchain, session: Session
 ) -> Iterator[tuple[CompileSetup, Importer]]:
-    """What compiles with one compiler, and what imports its models.
+    """Return what compiles with one compiler, and what imports its models.
 
     The process that reads IR ends with the context.
     """
@@ -119,9 +125,10 @@ def check_flags(
     user_flags: Sequence[str],
     cancel: Cancel,
 ) -> None:
-    """Refuse, before any compile, an option for every cell that this side's compiler does not know.
+    """Refuse an option for every cell that this side's compiler does not know.
 
-    An option of a single target is not refused: its cells fail with that reason, the others go on.
+    This is before any compile. An option of a single target is not refused: its cells
+    fail with that reason, the others go on.
     """
     unknown = unknown_to_all(toolchain, cells, cancel)
     if unknown is not None:
@@ -141,7 +148,10 @@ def check_flags(
 def unknown_to_all(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> str | None:
-    """An option for every cell that the compiler does not know; None where it knows them all."""
+    """Return an option for every cell that the compiler does not know.
+
+    None where it knows them all.
+    """
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
             unknown = unknown_option_of(
@@ -184,7 +194,7 @@ RENAMED = "--iree-hip-", "--iree-rocm-"
 
 
 def other_name(flag: str) -> str:
-    """The flag as releases before or after the renaming call it.
+    """Return the flag as releases before or after the renaming call it.
 
     The flag itself where they do not differ.
     """
@@ -197,7 +207,7 @@ def other_name(flag: str) -> str:
 def unknown_option_of(
     toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel
 ) -> str | None:
-    """The first of the flags' options that the compiler does not know.
+    """Return the first of the flags' options that the compiler does not know.
 
     Raises CompilerUnavailable.
     """
@@ -210,7 +220,7 @@ def unknown_option_of(
 def known_measuring_options(
     toolchain: Toolchain, scratch: Path, cancel: Cancel
 ) -> tuple[str, ...]:
-    """The MEASURING_OPTIONS that this compiler knows.
+    """Return the MEASURING_OPTIONS that this compiler knows.
 
     Raises CompilerUnavailable where it cannot start at all.
     """
@@ -271,7 +281,10 @@ def _compile_input(
 def in_its_words(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> tuple[PlannedCell, ...]:
-    """The cells with their options as this compiler calls them; raises CompilerUnavailable."""
+    """Return the cells with their options as this compiler calls them.
+
+    Raises CompilerUnavailable.
+    """
     if not any(flag.startswith(RENAMED) for cell in cells for flag in cell.argv):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
@@ -302,12 +315,10 @@ def in_its_words(
 
 
 def flags_of(command: str) -> list[str]:
-    """What a printed command gives the compiler, each option by one of its names.
+    """Return what a printed command gives the compiler.
 
-    Empty for what cannot be read.
-
-    Without the file of the input, which may have another folder, and that of the
-    output.
+    Each option has one of its names. Empty for what cannot be read. The file of the
+    input is left out, as it may have another folder, and so is that of the output.
     """
     try:
         arguments = shlex.split(command)
@@ -329,9 +340,9 @@ def flags_of(command: str) -> list[str]:
 def for_release(
     compiler: CompilerInfo, cells: Sequence[PlannedCell]
 ) -> tuple[PlannedCell, ...]:
-    """The cells, their targets with the flags of this compiler's release.
+    """Return the cells with the flags of this compiler's release.
 
-    Without ranges as they are.
+    Without ranges the targets stay as they are.
     """
     if not any(cell.target.releases for cell in cells):
         return tuple(cells)

@@ -1,4 +1,7 @@
-"""What the text of a command names outside of its folder: files whose bytes no key has."""
+"""Find what the text of a command names outside of its folder.
+
+No key has the bytes of such files.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _DATABASES = (
     "/var/lib/rpm/rpmdb.sqlite",
     "/var/lib/rpm/Packages",
 )
-"""Files in which a distribution keeps which packages are installed, in which version."""
+"""Files of a distribution's package database.
+
+They have which packages are installed, in which version.
+"""
 _PACMAN = Path("/var/lib/pacman/local")  # has a folder for each package
 _NAME = r"/[\w.+@%~/-]+"
 _OPTIONS = (
@@ -70,7 +76,10 @@ _PYTHON = ".py"  # starts programs that it names in a string
 
 
 def packages_digest() -> str:
-    """Return a digest of which packages the machine has; empty where no database says so."""
+    """Return a digest of which packages the machine has.
+
+    Empty where no database says so.
+    """
     digests = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
     if _PACMAN.is_dir():
         digests += sorted(os.listdir(_PACMAN))
@@ -166,7 +175,10 @@ def _words(name: str, text: str, programs: Mapping[str, str]) -> Iterator[str]:
 
 @cache
 def _programs(search_path: str) -> dict[str, str]:
-    """Name → path of the programs that are found by name and belong to no package of the machine."""
+    """Return name → path of the programs that belong to no package of the machine.
+
+    They are found by name.
+    """
     digests = dict[str, str]()
     for folder in search_path.split(os.pathsep):
         if not folder or is_system(folder) or not os.path.isdir(folder):

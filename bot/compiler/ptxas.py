@@ -1,4 +1,6 @@
-"""NVIDIA's assembler, which the extra `cuda` brings: PTX modules of an artifact in, machine code out.
+"""NVIDIA's assembler, which the extra `cuda` brings.
+
+It turns the PTX modules of an artifact into machine code.
 
 What runs on a device is not the PTX text of an artifact but what an assembler makes of
 it; on a device the driver's own one does that, of the driver's version. Here it is the
@@ -52,9 +54,9 @@ class Ptxas:
 
 
 def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
-    """A program of an installed package and its version.
+    """Return a program of an installed package and its version.
 
-    None without it, or where it has none for this machine.
+    None without the package, or where it has none for this machine.
     """
     try:
         package_distribution = distribution(package)
@@ -72,7 +74,7 @@ def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
 
 @cache
 def installed() -> Ptxas | None:
-    """The assembler of this environment; None where it has none."""
+    """Return the assembler of this environment; None where it has none."""
     program = program_of(PACKAGE, "*/bin/ptxas")
     if program:
         return Ptxas(*program)
@@ -80,7 +82,7 @@ def installed() -> Ptxas | None:
 
 
 def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
-    """What makes the figures of a cell of this backend.
+    """Return what makes the figures of a cell of this backend.
 
     Empty where it has no PTX text, or without an assembler.
     """
@@ -102,7 +104,7 @@ class Assembler:
         self._lock = threading.Lock()
 
     def assembled(self, modules: Sequence[PtxModule]) -> tuple[Assembled, ...] | str:
-        """All modules as machine code, or the reason why one of them could not be had."""
+        """Return all modules as machine code, or why one of them could not be made."""
         if self.ptxas is None:
             return MISSING
         assembled = []
@@ -161,7 +163,10 @@ class Assembler:
             return Assembled(cubin.read_bytes(), text)
 
     def _refusal(self, outcome: Outcome, output: str) -> str:
-        """Why there is no cubin: the first line that says so, or how the assembler ended."""
+        """Return why there is no cubin.
+
+        It is the first line that says so, or how the assembler ended.
+        """
         if outcome.timed_out:
             return here(f"ptxas did not end within {self._timeout_seconds:g} s")
         if outcome.signal:

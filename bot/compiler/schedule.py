@@ -25,10 +25,10 @@ class Watcher(Protocol):
     """Is told what runs; called from the threads that run it."""
 
     def started(self, name: str) -> None:
-        """A task begins."""
+        """Note that a task begins."""
 
     def ended(self, name: str) -> None:
-        """A task has ended."""
+        """Note that a task has ended."""
 
 
 def run_all(

@@ -1,4 +1,6 @@
-"""From a SPEC to a compiler that can be run: its native binary, its Python bindings, and which compiler it is.
+"""Turn a SPEC into a compiler that can be run.
+
+It has its native binary, its Python bindings, and which compiler it is.
 
 Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a
 directory with one wheel, an `iree-compile` binary, a virtual environment or a build
@@ -44,7 +46,10 @@ UNTHREADED = (  # Whole compiles fill the cores, so that threads inside one only
 )
 LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
-"""The linker, the libraries, and the device code that the compiler links in, beside its binary."""
+"""What the compiler reads beside its binary.
+
+The linker, the libraries, and the device code that the compiler links in.
+"""
 _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
 """What lies in `lib` of a build directory, which has its binaries in `tools`."""
 _SHARED = "lib*.so*"  # of a build whose libraries are shared ones
@@ -56,7 +61,10 @@ _TICK_SECONDS = 0.02
 
 
 NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
-"""Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
+"""The native binary inside a wheel.
+
+The `iree-compile` in `bin/` is a Python script that costs up to a second a call.
+"""
 
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
@@ -93,7 +101,7 @@ class Toolchain:
 
 
 _Located = tuple[Path, Path | None, str]
-"""A native binary, the directory of its Python bindings, and the SPEC as it is shown."""
+"""A native binary, the directory of its Python bindings, and the shown SPEC."""
 
 
 def resolve(
@@ -104,7 +112,7 @@ def resolve(
     places: Places = INDEX,
     timeout_seconds: float = PATIENCE_SECONDS,
 ) -> Toolchain:
-    """The compiler that `spec` names; raises CompilerUnavailable.
+    """Return the compiler that `spec` names; raises CompilerUnavailable.
 
     `say`: gets a line before anything slow; `timeout_seconds`: how long one compile may
     take, and so the answer to a question.
@@ -158,9 +166,10 @@ _PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
 
 
 def interpreter(root: Path, cancel: Cancel) -> str | None:
-    """The Python that loads the MLIR bindings below `root`: this one, else one on PATH that is seen to load them.
+    """Return the Python that loads the MLIR bindings below `root`.
 
-    Empty where there is none, None where there are no bindings.
+    It is this one, else one on PATH that is seen to load them. Empty where there is
+    none, None where there are no bindings.
     """
     libraries = [path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*")]
     if not libraries:
@@ -186,7 +195,7 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
 def _locate(
     spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places
 ) -> _Located:
-    """What a path names; where there is nothing, a release."""
+    """Return what a path names; where there is nothing, a release."""
     try:
         path = Path(spec).expanduser()
         is_path = spec.strip() and not is_release(spec)
@@ -331,7 +340,10 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
 
 
 def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
-    """Name within the compiler → file, in the same order everywhere."""
+    """Yield name within the compiler → file.
+
+    The order is the same everywhere.
+    """
     yield "iree-compile", binary
     libraries = binary.parent.parent / "lib"
     in_lib = _IN_LIB if libraries in _OF_THE_SYSTEM else (*_IN_LIB, _SHARED)
@@ -349,7 +361,7 @@ def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
 
 
 def _identity(files: Sequence[tuple[str, Path]]) -> str:
-    """What tells a file from any other, and from itself before a change."""
+    """Return what tells a file from any other, and from itself before a change."""
     rows = []
     for name, path in files:
         stat = path.stat()

@@ -58,7 +58,10 @@ class _Found:
 
     @property
     def identity(self) -> str:
-        """What the kernel says of all files: it changes whenever somebody writes to one."""
+        """What the kernel says of all files.
+
+        It changes whenever somebody writes to one.
+        """
         rows = []
         for name, path in sorted(self.files.items()):
             if name == COMPLETE:  # its times say when the compiler was used
@@ -72,7 +75,7 @@ class _Found:
 
 
 def digests_of(wheel: Path) -> tuple[str, ...]:
-    """The digests of a wheel file as `--hash` has them, one for each algorithm."""
+    """Return the digests of a wheel as `--hash` has them, one for each algorithm."""
     digests = [hashlib.new(name) for name in HASHES]
     with open(wheel, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -141,7 +144,7 @@ def held(
 
 
 def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
-    """How a folder differs from its list, or its wheel from the allowed ones.
+    """Return how a folder differs from its list, or its wheel from the allowed ones.
 
     Empty where it does not.
     """
@@ -172,7 +175,7 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
 
 
 def _change(name: str, listed: _Listed, files_found: _Found) -> str:
-    """What happened to a file since it was unpacked; empty for nothing."""
+    """Return what happened to a file since it was unpacked; empty for nothing."""
     if name not in listed.files and name not in listed.links:
         return "was added"
     if name not in files_found.files and name not in files_found.links:
@@ -190,7 +193,9 @@ def _change(name: str, listed: _Listed, files_found: _Found) -> str:
 
 
 def _found(folder: Path, *, byte_code: bool) -> _Found:
-    """What is in a folder, without its list and what is still being written.
+    """Return what is in a folder.
+
+    Its list and what is still being written are left out.
 
     `byte_code`: leave out byte code beside Python sources.
     """
@@ -214,9 +219,10 @@ def _found(folder: Path, *, byte_code: bool) -> _Found:
 
 
 def _list_of(home: Path) -> _Listed | None:
-    """The list of a folder; of a wheel that an older version unpacked, what its RECORD says.
+    """Return the list of a folder.
 
-    None without either.
+    For a wheel that an older version unpacked, return what its RECORD says. None
+    without either.
     """
     if not (home / LIST).is_symlink() and (home / LIST).is_file():
         try:

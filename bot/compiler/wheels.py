@@ -1,4 +1,6 @@
-"""Wheels of the compiler and its runtime: fetched from the package index with pip, unpacked once into the cache.
+"""Fetch wheels of the compiler and its runtime from the package index.
+
+pip fetches them, and each is unpacked once into the cache.
 
 Which releases there are is asked once a run, so that `latest` is the same for all that
 name it.
@@ -52,9 +54,10 @@ _ANSWER_SECONDS = 3
 def release_home(
     version: str, cache: Path, places: Places = INDEX, project: str = PROJECT
 ) -> Path:
-    """Where a release is unpacked: there are other wheels for another Python, machine or libc.
+    """Return where a release is unpacked.
 
-    What came from a page that a pull request may have named is never taken for what the index has.
+    There are other wheels for another Python, machine or libc. What came from a page
+    that a pull request may have named is never taken for what the index has.
     """
     kind = "" if project == PROJECT else project
     return (
@@ -73,7 +76,10 @@ def _abi() -> str:
 
 
 def this_python() -> str:
-    """This Python's version and what its extensions are built for: the same wherever it is installed."""
+    """Return this Python's version and what its extensions are built for.
+
+    It is the same wherever Python is installed.
+    """
     return f"{platform.python_version()}-{_abi()}"
 
 
@@ -85,9 +91,9 @@ def fetch_release(
     places: Places = INDEX,
     project: str = PROJECT,
 ) -> Path:
-    """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable.
+    """Return the unpacked wheel of a release, from the cache or its places.
 
-    `project`: the compiler, or RUNTIME.
+    `project`: the compiler, or RUNTIME. Raises CompilerUnavailable.
     """
     home = release_home(version, cache=cache, places=places, project=project)
     hashes = places.hashes_of(version) if project == PROJECT else ()
@@ -137,9 +143,9 @@ def download(
     more_hint: str,
     *options: str,
 ) -> list[Path]:
-    """The wheels that pip fetched into `scratch`, at least one.
+    """Fetch wheels with pip into `scratch`, at least one.
 
-    Raises CompilerUnavailable, with `more` in its hint.
+    Raises CompilerUnavailable, with `more_hint` in its hint.
     """
     outcome = pip(
         "download", *options, *places.argv, requirement, cancel=cancel, scratch=scratch
@@ -196,7 +202,7 @@ def pip(
 
 
 def reason(outcome: Outcome) -> str:
-    """Why pip gave up, in its own words without anybody's credentials."""
+    """Return why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
     message = "pip ended without a message"
@@ -215,14 +221,14 @@ def _tags(wheel: Path) -> frozenset[Tag]:
 
 
 def is_wheel_of(wheel: Path, project: str) -> bool:
-    """True where a wheel file is the project's own, by its name."""
+    """Return True where a wheel file is the project's own, by its name."""
     return bool(_tags(wheel)) and parse_wheel_filename(wheel.name)[
         0
     ] == canonicalize_name(project)
 
 
 def _fits(wheel: Path) -> bool:
-    """True where the wheel's native binary runs on this platform.
+    """Return True where the wheel's native binary runs on this platform.
 
     Its Python tag only matters for the bindings.
     """
@@ -232,7 +238,10 @@ def _fits(wheel: Path) -> bool:
 
 
 def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
-    """The one wheel of several that is for this machine and, if there is a choice, this Python."""
+    """Return the one wheel of several that is for this machine.
+
+    If there is a choice, it is for this Python.
+    """
     fitting = [wheel for wheel in candidates if _fits(wheel)]
     exact = [
         wheel for wheel in fitting if not _tags(wheel).isdisjoint(sys_tags())
@@ -258,7 +267,7 @@ def unpack(
     project: str = PROJECT,
     say: Callable[[str], None] = _unheard,
 ) -> Path:
-    """The unpacked tree of a wheel file, in the cache under its digest.
+    """Return the unpacked tree of a wheel file, in the cache under its digest.
 
     Raises CompilerUnavailable.
     """
@@ -317,9 +326,9 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
 def offered(
     places: Places, cancel: Cancel, *, briefly: bool = False
 ) -> tuple[Version, ...]:
-    """All releases for this machine and Python, pre-releases too, the oldest first.
+    """Return all releases for this machine and Python, the oldest first.
 
-    Raises CompilerUnavailable.
+    Pre-releases are among them. Raises CompilerUnavailable.
 
     A run has one `cancel`: the answer to the first question is the answer of all of its
     run. `briefly`: in one short request, for somebody who only asks whether the index
@@ -349,9 +358,10 @@ def offered(
 
 
 def newest(moving: str, places: Places, cancel: Cancel) -> str:
-    """The release that `latest` or `nightly` is in this run; raises CompilerUnavailable.
+    """Return the release that `latest` or `nightly` is in this run.
 
     `nightly` insists on pre-releases: where none is offered nobody said where they are.
+    Raises CompilerUnavailable.
     """
     if moving == NIGHTLY and places.project != PROJECT:
         hint = f"name a release of {places.project}, latest, or a wheel"
@@ -374,7 +384,7 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
 
 
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
-    """The releases strictly between two, on the way from the one.
+    """Return the releases strictly between two, on the way from the first.
 
     Pre-releases only where one of the two is one.
     """

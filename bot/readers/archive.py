@@ -1,4 +1,6 @@
-"""Archives of `ar`, such as `libkernels.a`: the members that ship, and what the archive adds around them.
+"""Read archives of `ar`, such as `libkernels.a`.
+
+A reading has the members that ship, and what the archive adds around them.
 
 Formats: System V and GNU (`/` and `/SYM64/` index the symbols, `//` holds long names),
 and BSD (`#1/LENGTH` puts the name before the contents, `__.SYMDEF` indexes the
@@ -47,7 +49,7 @@ class Member(NamedTuple):
 
 
 def is_archive(data: bytes) -> bool:
-    """Return True where the first bytes say that the file is an archive, thin ones included."""
+    """Return True where the first bytes are those of an archive, thin or not."""
     return data.startswith((MAGIC, THIN_MAGIC))
 
 
@@ -105,7 +107,7 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _name(field: bytes, long_names: bytes) -> str:
-    """The name of a member.
+    """Return the name of a member.
 
     `field` is what its header has, which may be an offset into the long names.
     """

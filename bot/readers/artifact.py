@@ -1,4 +1,6 @@
-"""The artifact (`.vmfb`), a VM module, with the executables in it: every byte of it under exactly one of four labels.
+"""Read the artifact (`.vmfb`), a VM module, with the executables in it.
+
+Every byte of it is under exactly one of four labels.
 
 Its bytecode is `vm_bytes`; a read-only segment that is an executable counts whole as
 `executable_bytes`, any other as `rodata_bytes`; the tables of the flatbuffer and
@@ -64,7 +66,10 @@ UINT32: Any = number_types.Uint32Flags
 UINT64: Any = number_types.Uint64Flags
 OFFSET_BYTES = 4
 MAX_TABLES = 1 << 16
-"""More tables than this in one vector are refused: crafted vectors may name one table a million times."""
+"""The most tables in one vector.
+
+More are refused: crafted vectors may name one table a million times.
+"""
 MAX_TEXT_BYTES = 1024  # longer names are refused: a million tables may share one
 
 
@@ -81,14 +86,17 @@ class FlatBufferTable:
     fields: str
 
     def scalar(self, name: str, flags: Any) -> int:
-        """The number in the field, 0 where the table does not have it."""
+        """Return the number in the field, 0 where the table does not have it."""
         offset = self._field(name, flags.bytewidth)
         if offset is None:
             return 0
         return self._number(offset, flags)
 
     def span(self, name: str, item_bytes: int = 1) -> ByteSpan | None:
-        """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
+        """Return the contents of a vector or a string, without its count.
+
+        The items of the vector have `item_bytes` each.
+        """
         offset = self._field(name, OFFSET_BYTES)
         if offset is None:
             return None
@@ -102,14 +110,14 @@ class FlatBufferTable:
         )
 
     def text(self, name: str) -> str:
-        """The string in the field, empty where the table does not have it."""
+        """Return the string in the field, empty where the table does not have it."""
         span = self.span(name) or ByteSpan(0, 0)
         if span.size > MAX_TEXT_BYTES:
             raise MalformedBinary(f"a name of {span.size} bytes", where=self.where)
         return span.of(self.data).decode("utf-8", "replace")
 
     def table(self, name: str, fields: str) -> FlatBufferTable | None:
-        """The table in the field, which has these fields itself."""
+        """Return the table in the field, which has these fields itself."""
         offset = self._field(name, OFFSET_BYTES)
         if offset is None:
             return None
@@ -121,7 +129,7 @@ class FlatBufferTable:
         )
 
     def tables(self, name: str, fields: str) -> Iterator[FlatBufferTable]:
-        """The tables of a vector, in order, each with these fields."""
+        """Return the tables of a vector, in order, each with these fields."""
         span = self.span(name, OFFSET_BYTES) or ByteSpan(0, 0)
         if span.size > MAX_TABLES * OFFSET_BYTES:
             raise MalformedBinary(
@@ -167,11 +175,10 @@ def _slot(fields: str, name: str) -> int | None:
 def root_table(
     data: bytes, start: int, expected: bytes, where: str, fields: str
 ) -> FlatBufferTable:
-    """The root of the buffer that starts at `start`.
+    """Return the root of the buffer that starts at `start`.
 
-    Raises `MalformedBinary` without the file identifier.
-
-    `expected`: the four bytes of the schema's `file_identifier`.
+    Raises `MalformedBinary` where the file identifier is not `expected`, the four bytes
+    of the schema's `file_identifier`.
     """
     if start < 0 or identifier(data, start) != expected:
         raise MalformedBinary(
@@ -186,7 +193,10 @@ def root_table(
 
 
 def identifier(data: bytes, start: int) -> bytes:
-    """What stands in the place of the file identifier of a buffer at `start`: four bytes behind the root's offset."""
+    """Return what stands in the place of the file identifier of a buffer.
+
+    It is the four bytes behind the root's offset, which is at `start`.
+    """
     return data[start + OFFSET_BYTES : start + 2 * OFFSET_BYTES]
 
 
@@ -204,11 +214,17 @@ SEGMENT = (
     " external_data_length"
 )
 DESCRIPTOR = struct.Struct("<iiIHHHH")
-"""FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+"""FunctionDescriptor: the fields of one function.
+
+Bytecode offset and length, requirements, reserved, blocks, i32 and ref registers.
+"""
 LOADER_PREFIX = "__"
 """How `__init` and its like begin, which the loader calls: no entry points."""
 ZIP_FILE = struct.Struct("<4s22xHH")
-"""Header of a ZIP's local file: signature, and the bytes of the name and of the extra field that follow it."""
+"""Header of a ZIP's local file.
+
+It has the signature, and the bytes of the name and of the extra field that follow.
+"""
 ZIP_SIGNATURE = b"PK\3\4"
 
 
@@ -225,9 +241,9 @@ class VmModule:
 
 
 def read_vm_module(data: bytes) -> Reading:
-    """A module that is an executable: parts `bytecode` and `rodata`.
+    """Read a module that is an executable, as the parts `bytecode` and `rodata`.
 
-    An entry point per exported function.
+    It has an entry point for each exported function.
     """
     module = parse_module(data)
     labelled = {module.bytecode: "bytecode"} | dict.fromkeys(module.segments, "rodata")
@@ -240,7 +256,7 @@ def read_vm_module(data: bytes) -> Reading:
 
 
 def parse_module(data: bytes) -> VmModule:
-    """The outline of a module; raises `MalformedBinary`."""
+    """Return the outline of a module; raises `MalformedBinary`."""
     start = module_start(data)
     size = int.from_bytes(data[start : start + OFFSET_BYTES], "little")
     flatbuffer = span_inside(
@@ -270,7 +286,10 @@ def parse_module(data: bytes) -> VmModule:
 
 
 def module_start(data: bytes) -> int:
-    """Return the offset of a module's size: behind the header of a ZIP's first file, else 0."""
+    """Return the offset of a module's size.
+
+    It is behind the header of a ZIP's first file, else 0.
+    """
     if len(data) < ZIP_FILE.size:
         return 0
     signature, name_bytes, extra_bytes = ZIP_FILE.unpack_from(data)
@@ -284,9 +303,9 @@ def _is_vm_module(data: bytes) -> bool:
 
 
 def exported_functions(data: bytes) -> tuple[str, ...]:
-    """Return the functions of an artifact that can be called, without those that the loader calls.
+    """Return the functions of an artifact that a program can call.
 
-    Raises `MalformedBinary`.
+    Functions that the loader calls are left out. Raises `MalformedBinary`.
     """
     exports = parse_module(data).root.tables("exported_functions", VM_EXPORT)
     names = (export.text("local_name") for export in exports)
@@ -322,7 +341,10 @@ def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
 
 
 HEADER = struct.Struct("<4sIQ48s")
-"""iree_flatbuffer_file_header_t: magic, version, bytes of content after the header, reserved (zero)."""
+"""iree_flatbuffer_file_header_t.
+
+Magic, version, bytes of content after the header, reserved (zero).
+"""
 RESERVED_AT = 16
 ROOT = "exports modules source_files"
 VULKAN_ROOT = "exports descriptor_set_layouts pipeline_layouts modules source_files"
@@ -336,7 +358,10 @@ METAL_EXPORT = """ordinal kernel max_threads_per_threadgroup threadgroup_size th
 
 
 class Layout(NamedTuple):
-    """How one kind of container is laid out; `format` and `read` are those of the modules in it."""
+    """How one kind of container is laid out.
+
+    `format` and `read` are those of the modules in it.
+    """
 
     format: str
     root: str
@@ -387,9 +412,10 @@ LAYOUTS = {
 
 
 def is_container(data: bytes) -> bool:
-    """True for any identifier that stands twice, so that an unknown one is refused, not overlooked.
+    """Return True for any identifier that stands twice.
 
-    True, too, for a known one before a root with exports: four bytes alone may be a constant's.
+    So an unknown one is refused, not overlooked. True, too, for a known one before a
+    root with exports: four bytes alone may be a constant's.
     """
     if _has_header(data) or identifier(data, 0) not in LAYOUTS:
         return _has_header(data)
@@ -400,7 +426,7 @@ def is_container(data: bytes) -> bool:
 
 
 def read_container(data: bytes) -> Reading:
-    """Parts of all modules, `header`, `sources`, `metallib`.
+    """Read a container: the parts of all modules, `header`, `sources` and `metallib`.
 
     Names, strings and tables are unattributed.
     """
@@ -443,7 +469,7 @@ def _has_header(data: bytes) -> bool:
 
 
 def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
-    """The layout and the root.
+    """Return the layout and the root.
 
     Raises `MalformedBinary`, also for content that is shorter than the header says.
     """
@@ -468,7 +494,10 @@ def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
 def _entry_points(
     layout: Layout, root: FlatBufferTable, modules: list[Reading | None]
 ) -> Iterator[EntryPoint]:
-    """The exports in their own order, under the names by which the program knows them."""
+    """Yield the exports in their own order.
+
+    They have the names by which the program knows them.
+    """
     entries_by_module = [
         {entry.name: entry for entry in reading.entry_points} if reading else None
         for reading in modules
@@ -500,9 +529,10 @@ def _entry_points(
 CONTAINER = Reader(is_container, read_container)
 VM_MODULE = Reader(_is_vm_module, read_vm_module)
 EMBEDDED = (CODE_OBJECT, ELF, CONTAINER, VM_MODULE)
-"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF.
+"""Formats that an artifact embeds as they are, each with an unmistakable magic.
 
-`_begins_like_executable` knows how each of them begins.
+Code objects come before other ELF files. `_begins_like_executable` knows how each of
+them begins.
 """
 READERS = (*EMBEDDED, SPIRV, PTX, METAL)
 """All formats; those that are not embedded come inside containers."""
@@ -556,7 +586,7 @@ def read_artifact(data: bytes) -> ArtifactReading:
 
 
 def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
-    """All PTX modules of an artifact, in file order; raises `MalformedBinary`."""
+    """Return all PTX modules of an artifact in file order; raises `MalformedBinary`."""
     modules = list[PtxModule]()
     module = parse_module(data)
     executables = [
@@ -582,7 +612,8 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
 def _is_executable_at(segment: ByteSpan, data: bytes) -> bool:
     """Return True where this segment of an artifact is an executable.
 
-    Segments can be as large as the artifact. Only one that begins like an executable is copied.
+    Segments can be as large as the artifact. Only a segment that begins like an
+    executable is copied.
     """
     head = ByteSpan(segment.start, min(segment.size, HEAD_BYTES)).of(data)
     return _begins_like_executable(head) and is_executable(segment.of(data))
@@ -598,14 +629,17 @@ def _begins_like_executable(head: bytes) -> bool:
 
 
 def is_executable(data: bytes) -> bool:
-    """True where a segment of an artifact is an executable, and not constant data."""
+    """Return True where a segment is an executable, and not constant data."""
     return any(reader.accepts(data) for reader in EMBEDDED)
 
 
 def read_executable(
     data: bytes, readers: Iterable[Reader] = READERS, where: str = "executable"
 ) -> Reading:
-    """Read a binary of any known format; raises `MalformedBinary`, also for unknown ones."""
+    """Read a binary of any known format.
+
+    Raises `MalformedBinary`, also for a binary of an unknown format.
+    """
     for reader in readers:
         if reader.accepts(data):
             return reader.read(data)

@@ -55,7 +55,10 @@ Product = TypeVar("Product")
 MAX_DIGITS = 19
 FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
-"""What a kernel's language may replace, runs of it taken as one (SPIRV-Cross joins underscores)."""
+"""What a kernel's language may replace.
+
+Runs of it are taken as one, because SPIRV-Cross joins underscores.
+"""
 CPU = "llvm-cpu"
 ELF_FORMAT = "elf"
 OF_PROGRAM = (
@@ -107,12 +110,12 @@ def measure(
     products: Products,
     artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
 ) -> Measurement:
-    """The numbers of one compile.
+    """Return the numbers of one compile.
 
     Whatever cannot be read is None with a reason, never an exception.
 
-    `reasons` has a line for each metric that is None; under `objects` and `unread` it
-    tells of binaries that no reader could read, though every metric is known without
+    `reasons` has a line for each metric that is None. Under `objects` and `unread` it
+    names binaries that no reader could read, even if every metric is known without
     them.
     """
     parsed = _Parsed(products, artifact_reader)
@@ -143,10 +146,10 @@ def measure(
 
 
 def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
-    """Return an artifact together with the static library that has its machine code; both ship.
+    """Return an artifact together with the static library that has its machine code.
 
-    A library of an unknown format counts whole, and leaves a line in `unread`. The
-    functions of a library are read as those of any object file.
+    Both ship. A library of an unknown format counts whole, and leaves a line in
+    `unread`. The functions of a library are read as those of any object file.
     """
     unread = tuple(line for line in artifact.unread if line != HIDDEN)
     executables = artifact.executables
@@ -170,7 +173,9 @@ def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
 
 
 class _Parsed:
-    """The products of a compile, each parsed for itself: one that cannot be read is None, and takes no other with it.
+    """The products of a compile, each parsed for itself.
+
+    A product that cannot be read is None, and the others are read all the same.
 
     Attributes:
         hidden: why some executables may count as constants; empty where nothing says so.
@@ -233,7 +238,7 @@ class _Parsed:
             return None
 
     def _listed(self) -> int | None:
-        """Entry points of the artifact.
+        """Return how many entry points the artifact has.
 
         None unless all its executables list theirs (stripped CPU libraries do not).
         """
@@ -251,7 +256,7 @@ class _Parsed:
         return None
 
     def reason(self, product: str) -> str:
-        """Why a product is None."""
+        """Return why a product is None."""
         return (
             self.reasons.get(product)
             or f"the compile wrote no {product.replace('_', ' ')}"
@@ -341,7 +346,7 @@ class _Parsed:
         return self.products.allocas.get(name)
 
     def parts(self) -> dict[str, int]:
-        """Every byte of the artifact under one name.
+        """Return the bytes of the artifact by part: every byte is in one part.
 
         Empty where executables cannot be separated from constants.
         """
@@ -371,7 +376,7 @@ class _Parsed:
         return {name: size for name, size in sizes.items() if size}
 
     def artifact_metrics(self) -> dict[str, Known]:
-        """The size of the artifact and its parts."""
+        """Return the size of the artifact and its parts."""
         reason = self.reason("unread" if self.artifact else "artifact")
         values = {
             name: Known(getattr(self.artifact, name, None), reason)
@@ -385,7 +390,10 @@ class _Parsed:
         return {"artifact_bytes": Known(artifact_bytes), **values}
 
     def program_metrics(self) -> dict[str, Known]:
-        """Metrics of the whole program, each checked by a second source where there is one."""
+        """Return the metrics of the whole program.
+
+        A second source checks each metric that it has, too.
+        """
         no_program = "" if self.program else self.reason("program")
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
@@ -483,7 +491,10 @@ class _Parsed:
 
 
 def _agreed(first: Known, second: int | None, who: str) -> Known:
-    """What the program's IR and another source say, if they do not contradict each other."""
+    """Return what the program's IR and another source say.
+
+    The value is None where they contradict each other.
+    """
     if second is None or first.value == second:
         return first
     if first.value is None:
@@ -494,10 +505,12 @@ def _agreed(first: Known, second: int | None, who: str) -> Known:
 def of_entries(
     dispatches: Sequence[Dispatch], metric: Metric, reason: str = "", silent: str = ""
 ) -> Known:
-    """A metric that is the largest value of all entry points, or their sum: known where it is of each of them.
+    """Return a metric that is the largest value of all entry points, or their sum.
 
-    `why`: the reason where it is not; empty where nothing else explains it; `silent`:
-    the reason where no entry point at all says it; empty for the name of the first.
+    It is known where the value of each entry point is known.
+
+    `reason`: why it is unknown; empty where nothing else explains it. `silent`: the
+    reason where no entry point has a value; empty for the name of the first one.
     """
     values = [getattr(row, metric.of_entry) for row in dispatches]
     unknown = [
@@ -521,9 +534,9 @@ def of_entries(
 
 
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:
-    """Wanted name → what is known of it.
+    """Return wanted name → its value.
 
-    A name or spelling that two of either side share finds none.
+    A name or a spelling that two of either side share has none.
     """
     named = list(named)
     exact = _unique(named)
@@ -547,11 +560,10 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def read_stack_usage(text: str) -> dict[str, int]:
-    """Function → bytes of its machine frame.
+    """Return function → bytes of its machine frame.
 
-    Of two functions of one name (private helpers) the larger one.
-
-    Raises as `stack_usage_rows`.
+    Of two functions of one name (private helpers) the larger frame counts. Raises as
+    `stack_usage_rows`.
     """
     frames: dict[str, int] = {}
     for name, size in stack_usage_rows(text):
@@ -613,7 +625,9 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def read_statistics(text: str) -> dict[str, int | None]:
-    """Metric → what the statistics count of the program, None where a release does not write the key.
+    """Return metric → what the statistics count of the program.
+
+    None where a release does not write the key.
 
     Transient memory is all allocations of constant size, also those for constants that
     are made at load, and for outputs; what is dynamic is in no figure. Constants are

@@ -1,4 +1,6 @@
-"""Reads how the compiler configured an executable, and puts chosen values of one text into another.
+"""Read how the compiler configured an executable, and change its configuration.
+
+Chosen values of one text are put into another.
 
 The text is the IR that `--iree-hal-dump-executable-configurations-to` writes. Two
 attributes hold the configuration: a `lowering_config` on each tiled operation, and a
@@ -27,7 +29,10 @@ _TOKEN = re.compile(
     r"|(?<![\w.$#%@!^-])(?:lowering_config|translation_info) = (?=#)",
     re.DOTALL,
 )
-"""Strings and comments are wholes, so that their brackets do not count; arrows and comparisons, too."""
+"""Strings, comments, arrows and comparisons.
+
+Each is a whole, so that its brackets do not count.
+"""
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[-=]>|[<>=]=|[\[\](){}<>]|,', re.DOTALL)
 _CLOSER = {"<": ">", "[": "]", "(": ")", "{": "}"}
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*) = (.*)$", re.MULTILINE)
@@ -41,7 +46,11 @@ _FAMILIES = {
     "LLVMGPU": "#iree_gpu.pipeline",
     "SPIRV": "#iree_gpu.spirv_pipeline",
 }
-"""Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an attribute."""
+"""Beginning of a pipeline's name up to 3.12.0 → the attribute since 3.13.0.
+
+Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an
+attribute.
+"""
 _FORMER = re.compile(r"(CPU|LLVMGPU|SPIRV)([A-Z]\w*)")
 _FORMER_VMVX = "VMVXDefault"
 _VMVX = "#iree_codegen.vmvx_pipeline"
@@ -52,7 +61,7 @@ _OF_NO_LOOPS = frozenset({"promote_operands", "promotion_types", "native_vector_
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What one attribute says: a `lowering_config`, or a function's `translation_info`."""
+    """One attribute: a `lowering_config`, or a function's `translation_info`."""
 
     operation: str  # that it is on: `linalg.generic`, `func.func`
     within: (
@@ -79,11 +88,14 @@ class Configuration:
 
     @property
     def place(self) -> str:
-        """The operation and the part of it: `iree_linalg_ext.attention decomposition_config.qk_attrs`."""
+        """The operation and the part of it.
+
+        Such as `iree_linalg_ext.attention decomposition_config.qk_attrs`.
+        """
         return f"{self.operation} {self.within}".rstrip()
 
     def written(self, values: Mapping[str, str]) -> str:
-        """The attribute as the compiler reads it, with these values."""
+        """Return the attribute as the compiler reads it, with these values."""
         parts = [
             f"{name} = {value}" if value else name
             for name, value in values.items()
@@ -105,7 +117,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class NotTransplantable:
-    """Why base's values cannot be put into head, as a clause: `linalg.fill` has other loops: …."""
+    """Why base's values cannot be put into head.
+
+    A clause, such as "`linalg.fill` has other loops: …".
+    """
 
     why: str
 
@@ -165,7 +180,10 @@ def _opener(text: str, open_at: list[int], closer: str) -> int:
 def _place(
     text: str, open_at: Sequence[int], opener_of: Mapping[int, int]
 ) -> tuple[str, str] | None:
-    """The operation, and the dictionaries that are open in it; None inside of another attribute."""
+    """Return the operation, and the dictionaries that are open in it.
+
+    None inside of another attribute.
+    """
     within = list[str]()
     for start in reversed(open_at):
         before = text[text.rfind("\n", 0, start) + 1 : start]
@@ -192,7 +210,7 @@ def _place(
 
 
 def _attribute_end(text: str, start: int) -> int:
-    """The end of an attribute: of its name, and of the brackets behind that."""
+    """Return the end of an attribute: of its name, and of the brackets behind that."""
     name = _ATTRIBUTE.match(text, start)
     if name is None:
         raise MalformedBinary("a configuration is no attribute", where=_WHERE)
@@ -203,7 +221,7 @@ def _attribute_end(text: str, start: int) -> int:
 
 
 def _closed(text: str, start: int) -> int:
-    """The end of the bracket that opens at `start`."""
+    """Return the end of the bracket that opens at `start`."""
     expected = list[str]()
     for piece in _PIECE.finditer(text, start):
         if piece[0] in _CLOSER:
@@ -219,7 +237,7 @@ def _closed(text: str, start: int) -> int:
 
 
 def _parts(body: str) -> list[str]:
-    """What commas outside of all brackets separate."""
+    """Return the pieces between commas that are outside of all brackets."""
     parts = list[str]()
     depth = 0
     start = 0
@@ -237,7 +255,10 @@ def _parts(body: str) -> list[str]:
 
 
 def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
-    """The attribute with what its aliases stand for, so that it means the same in another text."""
+    """Return the attribute with its aliases replaced by what they stand for.
+
+    So it means the same in another text.
+    """
 
     def meaning(match: re.Match[str]) -> str:
         return aliases.get(match[0], match[0])
@@ -286,7 +307,7 @@ def _configuration(
 
 
 def _entries(parts: Sequence[str]) -> dict[str, str]:
-    """Key → value of `key = value`; a word alone has an empty value."""
+    """Return key → value of `key = value`; a word alone has an empty value."""
     split = (part.partition(" = ") for part in parts)
     return _unique((key, value) for key, _, value in split)
 
@@ -301,7 +322,10 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
-    """The values of a `translation_info`, and which of them are in its dictionary."""
+    """Return the values of a `translation_info`.
+
+    Return as well which of them are in its dictionary.
+    """
     values = dict[str, str]()
     options = dict[str, str]()
     for part in _parts(body):
@@ -315,7 +339,10 @@ def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
 
 
 def _fields(part: str) -> dict[str, str]:
-    """The values of `pipeline = X workgroup_size = [64, 1, 1]`: no comma separates them."""
+    """Return the values of `pipeline = X workgroup_size = [64, 1, 1]`.
+
+    No comma separates them.
+    """
     starts = list[re.Match[str]]()
     depth = 0
     for piece in _FIELD_OR_PIECE.finditer(part):
@@ -335,7 +362,7 @@ def _fields(part: str) -> dict[str, str]:
 
 
 def _pipeline(value: str) -> tuple[str, str]:
-    """The family of a pipeline and its name there, the same for both spellings."""
+    """Return the family of a pipeline and its name, the same for both spellings."""
     if value == _FORMER_VMVX:
         return _VMVX, ""
     if former := _FORMER.fullmatch(value):
@@ -345,7 +372,7 @@ def _pipeline(value: str) -> tuple[str, str]:
 
 
 def _spelled(value: str, like: str) -> str:
-    """A pipeline in the spelling of the release that wrote `like`."""
+    """Return a pipeline in the spelling of the release that wrote `like`."""
     family, name = _pipeline(value)
     if like.startswith("#"):
         if name:
@@ -360,7 +387,10 @@ def _spelled(value: str, like: str) -> str:
 
 
 def _meaning(knob: str, value: str | None) -> object:
-    """What of a value is compared: neither the spelling of a pipeline nor the names of dialects."""
+    """Return the part of a value that is compared.
+
+    Neither the spelling of a pipeline nor the names of dialects count.
+    """
     if value is None:
         return None
     if knob == PIPELINE:
@@ -369,7 +399,7 @@ def _meaning(knob: str, value: str | None) -> object:
 
 
 def _ranks(configuration: Configuration) -> dict[str, int]:
-    """Knob → how many loops its list is for."""
+    """Return knob → how many loops its list is for."""
     ranks = dict[str, int]()
     if configuration.is_translation:
         return ranks
@@ -465,7 +495,10 @@ def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable
 
 
 def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
-    """All keys: head's in their order, and base's own behind those that they follow there."""
+    """Return all keys: head's in their order, and those that only base has.
+
+    A key of base alone comes behind the key that it follows there.
+    """
     keys = list(head)
     place = 0
     for key in base:

@@ -1,4 +1,6 @@
-"""C++ symbol names as people write them, and the stem of a name: the function without what it takes and returns.
+"""Demangle C++ symbol names, and find the stem of a name.
+
+The stem is the function without what it takes and returns.
 
 The demangler of the C++ runtime runs in a process of its own: a hostile name can be
 short and demangle without end.
@@ -26,7 +28,10 @@ _LARGEST_BYTES = 1 << 26
 _CLONE = re.compile(
     r"(?:\.(?:isra|constprop|lto_priv|llvm|localalias|clone|\d+))+(?=\.|\Z)"
 )
-"""What compilers append to the name of a function that they specialise; `.cold` and `.part` are other functions."""
+"""What compilers append to the name of a function that they specialise.
+
+`.cold` and `.part` are other functions.
+"""
 _PART_NUMBER = re.compile(r"(?<=\.part)\.\d+|(?<=\.cold)\.\d+")
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}\Z")
 _THUNK = re.compile(r"(?:non-virtual |virtual |covariant return )thunk to ")
@@ -42,7 +47,9 @@ _QUALIFIERS = frozenset({"const", "volatile", "&", "&&", "noexcept"})
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """Mangled name → the function as C++ writes it, without suffixes that a compiler appends.
+    """Return mangled name → the function as C++ writes it.
+
+    Suffixes that a compiler appends are left out.
 
     A name that the demangler refuses is missing. All are missing where this machine has
     no C++ runtime.
@@ -57,7 +64,10 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _answers(names: list[str]) -> Mapping[str, str]:
-    """Ask the demangler in a process of its own; nothing where that ends without an answer."""
+    """Ask the demangler in a process of its own.
+
+    Return nothing where that ends without an answer.
+    """
     with temporary_directory("names-") as directory:
         question = directory / "names.json"
         answer = directory / "answer.json"
@@ -77,7 +87,9 @@ def _answers(names: list[str]) -> Mapping[str, str]:
 
 
 def stem_of(name: str, text: str | None = None) -> str:
-    """What a function is called in its source: its qualified name without parameters, template values and return type.
+    """Return what a function is called in its source.
+
+    This is its qualified name without parameters, template values and return type.
 
     `text`: the demangled name; None for a name of C. Suffixes of specialised copies are
     left out.
@@ -115,7 +127,10 @@ def qualified_name(text: str) -> str:
 
 
 def parameters(text: str) -> str | None:
-    """What stands between the last parentheses of a function; None where it has none."""
+    """Return the text between the last parentheses of a function.
+
+    None where it has none.
+    """
     hidden = _hide(text)
     end = hidden.rfind(")")
     depth = 0
@@ -137,9 +152,9 @@ def _hide(text: str) -> str:
 
 
 def _pointed_to(hidden: str) -> str | None:
-    """`fp(int)` of `int (*fp(int))(float)`, a function that returns a pointer to a function.
+    """Return `fp(int)` of `int (*fp(int))(float)`.
 
-    None for any other.
+    This is a function that returns a pointer to a function. None for any other.
     """
     pointer = re.search(r"\([*&]+ ?", hidden)
     if pointer is None or ")(" not in hidden or pointer.start() != hidden.find("("):
@@ -155,7 +170,7 @@ def _pointed_to(hidden: str) -> str | None:
 
 
 def _outside(hidden: str) -> str | None:
-    """The text outside of brackets; None where these are not balanced."""
+    """Return the text outside of brackets; None where these are not balanced."""
     depth = 0
     outside = list[str]()
     for character in hidden:

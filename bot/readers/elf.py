@@ -1,4 +1,7 @@
-"""ELF files of all machines: bytes per kind of section, functions as digests, kernels of AMD and NVIDIA GPUs.
+"""Read ELF files of all machines.
+
+A reading has the bytes of each kind of section, functions as digests, and kernels of
+AMD and NVIDIA GPUs.
 
 llvm-cpu makes two of them: a relocatable object that still has its symbols, and the
 linked, stripped library inside the artifact. Format: System V ABI, generic part,
@@ -75,9 +78,15 @@ LOADER_FUNCTION = "iree_hal_executable_library_query"
 # of them
 MAX_NAME_BYTES = 1024
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
-"""ELF class → bytes of the file header, of one program header, of one section header."""
+"""ELF class → bytes of three headers.
+
+Of the file header, of one program header, of one section header.
+"""
 SYMBOLS = {32: ("IIIBBH", (0, 1, 2, 3, 5)), 64: ("IBBHQQ", (0, 4, 5, 1, 3))}
-"""ELF class → layout of a symbol, and the positions of name, value, size, info and section index in it."""
+"""ELF class → layout of a symbol, and the positions of its fields.
+
+The fields are name, value, size, info and section index.
+"""
 LABELS = {
     **dict.fromkeys(("SHT_SYMTAB", "SHT_SYMTAB_SHNDX"), "symbols"),
     **dict.fromkeys(
@@ -105,7 +114,10 @@ class Section:
 
     @property
     def label(self) -> str:
-        """The part it counts as: by type where that says it, else by how it is mapped."""
+        """The part that the section counts as.
+
+        Its type decides where it says so, else how it is mapped.
+        """
         allocated = self.flags & SHF_ALLOC
         if self.type in LABELS:
             return LABELS[self.type]
@@ -146,9 +158,9 @@ class Elf:
     parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
-        """The symbols of the symbol table (a file has at most one) by index.
+        """Return the symbols of the symbol table by index.
 
-        Of a kind, only the defined ones.
+        A file has at most one such table. Of a kind, only the defined ones.
         """
         table = next(
             (
@@ -190,7 +202,7 @@ class Elf:
         return tuple(symbols)
 
     def require_inside(self, symbol: Symbol) -> None:
-        """Raise `MalformedBinary` for a function that has bytes outside of its section."""
+        """Raise `MalformedBinary` for a function with bytes outside of its section."""
         if symbol.size_bytes and self.contents(symbol) is None:
             section = self.sections.get(symbol.section)
             room = "a section without bytes in the file"
@@ -203,7 +215,10 @@ class Elf:
             raise ImpossibleBinary(problem, where="elf")
 
     def contents(self, symbol: Symbol) -> bytes | None:
-        """What a linked file has for a symbol; None where its section has no such bytes."""
+        """Return the bytes that a linked file has for a symbol.
+
+        None where its section has no such bytes.
+        """
         section = self.sections.get(symbol.section)
         if (
             section is None
@@ -217,9 +232,9 @@ class Elf:
 
 
 def read_elf(data: bytes) -> Reading:
-    """Parts per kind of section.
+    """Read an ELF file, as parts per kind of section.
 
-    An entry point per function symbol (a stripped library has none).
+    It has an entry point for each function symbol (a stripped library has none).
     """
     elf = parse_elf(data)
     functions = [
@@ -236,7 +251,7 @@ def read_elf(data: bytes) -> Reading:
 
 
 def parse_elf(data: bytes) -> Elf:
-    """The outline of a file; raises `MalformedBinary`."""
+    """Return the outline of a file; raises `MalformedBinary`."""
     try:
         file = ELFFile(BytesIO(data))
         header: Any = file.header
@@ -296,12 +311,21 @@ def parse_elf(data: bytes) -> Elf:
 
 
 ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
-"""What the compiler counts up in the name of a dispatch, `main_dispatch_12_matmul_4x8_f32`."""
+"""The number that the compiler counts up in the name of a dispatch.
+
+Such as 12 in `main_dispatch_12_matmul_4x8_f32`.
+"""
 RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
-"""ELF class → the fields of a relocation, and by how many bits `r_info` has the symbol above the type."""
+"""ELF class → the fields of a relocation, and a number of bits.
+
+`r_info` has the symbol that many bits above the type.
+"""
 X86_RELATIVE = (2, 4)
 X86_FIELD_BYTES = 4
-"""x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
+"""x86-64 psABI, "Relocation Types".
+
+R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields.
+"""
 RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
 MAX_DEPTH = (
     2  # constant data that refers to data (a table of tables) is followed this far
@@ -309,9 +333,10 @@ MAX_DEPTH = (
 
 
 def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
-    """Function → size (`st_size`) and digest in a relocatable object; raises `MalformedBinary`.
+    """Return function → size (`st_size`) and digest in a relocatable object.
 
-    Local functions may share a name; they then count together.
+    Local functions may share a name; they then count together. Raises
+    `MalformedBinary`.
     """
     whole = _Object(object_bytes)
     by_name = dict[str, list[Symbol]]()
@@ -321,14 +346,20 @@ def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
 
 
 class _Relocation(NamedTuple):
-    """One place to fill in: its offset in its section, how, and with the address of what."""
+    """One place to fill in.
+
+    It has its offset in its section, how it is filled, and with the address of what.
+    """
 
     offset: int
     type: int
     symbol: Symbol
     addend: int
     bias: int
-    """What an addend lacks to be an offset: x86-64 counts from the end of the field, which ends the instruction."""
+    """What an addend lacks to be an offset.
+
+    x86-64 counts from the end of the field, which ends the instruction.
+    """
 
 
 _OFFSET = attrgetter("offset")
@@ -426,7 +457,10 @@ class _Object:
     def _range(
         self, function: Symbol, index: int, start: int, size: int, depth: int
     ) -> tuple[bytes, bytes]:
-        """A part of a section, as the function refers to it: its bytes, and its relocations as text."""
+        """Return a part of a section as the function refers to it.
+
+        It has the part's bytes, and its relocations as text.
+        """
         first = self.sections[index].span.start + start
         inside = self._inside(index, start, size)
         self.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
@@ -463,7 +497,10 @@ class _Object:
     def _constant(
         self, function: Symbol, section: Section, relocation: _Relocation, depth: int
     ) -> str:
-        """Digest of the constant data a relocation refers to, made once for all that do, and where in it."""
+        """Return the digest of the constant data that a relocation refers to.
+
+        It is made once for all that refer to it. Return as well where in the data.
+        """
         symbol = relocation.symbol
         bias = relocation.bias
         start = symbol.value
@@ -505,7 +542,11 @@ NOTE_OWNER = b"AMDGPU\0"
 NT_AMDGPU_METADATA = 32
 NOTE_HEADER = struct.Struct("<III")
 MAX_METADATA_BYTES = 1 << 22
-"""A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
+"""The most bytes of metadata that are read.
+
+A kernel takes about 800. One byte of msgpack can become an object of 64, so more is
+refused.
+"""
 ENTRY_OFFSET = slice(
     16, 24
 )  # where a kernel descriptor has the distance to the code, which is a matter of layout
@@ -518,11 +559,17 @@ FIELDS = {
     "sgpr_spills": ".sgpr_spill_count",
     "agprs": ".agpr_count",
 }
-"""Field of an entry point → key in a kernel's metadata; accumulation registers only from gfx90a on."""
+"""Field of an entry point → key in a kernel's metadata.
+
+Only gfx90a and later have accumulation registers.
+"""
 
 
 def read_code_object(data: bytes) -> Reading:
-    """Parts per kind of section; an entry point per kernel of the metadata."""
+    """Read an AMD code object, as parts per kind of section.
+
+    It has an entry point for each kernel of the metadata.
+    """
     elf = parse_elf(data)
     symbols = {
         symbol.name: symbol
@@ -575,7 +622,7 @@ def _entry_point(
 
 
 def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
-    """What the first note of metadata says of each kernel."""
+    """Return what the first note of metadata says of each kernel."""
     for section in elf.sections.values():
         data = b""
         if section.type == "SHT_NOTE":
@@ -632,7 +679,10 @@ OF_FUNCTION = struct.Struct("<II")
 EIFMT_SVAL = 0x04
 EIATTR_FRAME_SIZE = 0x11
 EIATTR_REGCOUNT = 0x2F
-"""Names of `cuobjdump -elf` in `.nv.info`: the format of a sized value; frame and registers of a function."""
+"""Names of `cuobjdump -elf` in `.nv.info`.
+
+The format of a sized value; frame and registers of a function.
+"""
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
     r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes"
@@ -642,9 +692,9 @@ PROPERTIES = re.compile(
 
 
 def read_cubin(data: bytes) -> Reading:
-    """Parts per kind of section, `text` the machine code.
+    """Read a cubin, as parts per kind of section, with the machine code as `text`.
 
-    An entry point per function that has a section.
+    It has an entry point for each function that has a section.
     """
     if not CUBIN.accepts(data):
         raise MalformedBinary("not an ELF file for CUDA", where="cubin")
@@ -682,7 +732,10 @@ def read_cubin(data: bytes) -> Reading:
 
 
 def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
-    """Function and attribute → value, of those attributes of the file that are a number of a function."""
+    """Return function and attribute → value.
+
+    These are the attributes of the file that are a number of a function.
+    """
     sections = elf.sections.values()
     # `.nv.info.<function>`, which has that flag, tells of one function; `.nv.info` of
     # them all.
@@ -712,11 +765,11 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
 
 
 def read_assembled(assembled: Assembled) -> Reading:
-    """What one module became, with all its functions.
+    """Return what one module became, with all its functions.
 
-    Those that are only called have no registers of their own.
+    Functions that are only called have no registers of their own.
 
-    Raises `MalformedBinary`, also where cubin and print tell of different functions.
+    Raises `MalformedBinary`, also where cubin and print name different functions.
     """
     reading = read_cubin(assembled.cubin)
     functions = dict[str, EntryPoint]()

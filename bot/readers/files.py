@@ -1,4 +1,6 @@
-"""The files of a compile as the measurement of one cell: each is read by its magic number, whatever made it.
+"""Measure the files of a compile as one cell.
+
+Each file is read by its magic number, whatever made it.
 
 A kernel is an entry point of an AMD code object, a cubin, PTX or SPIR-V; of other ELF
 files, such as a C library's, each function is one. A file of no known format counts
@@ -57,7 +59,11 @@ _INSTRUCTION = re.compile(
     rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)"
 )  # of assembly, PTX with its predicates among it
 _BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
-"""Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a `tensor` between the brackets."""
+"""The beginning of a type without the word `tensor`.
+
+Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a
+`tensor` between the brackets.
+"""
 _SHOWN_OF_MNEMONIC = (
     2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
 )
@@ -232,9 +238,10 @@ def _with_facts(dispatch: Dispatch, facts: Mapping[str, int | None]) -> Dispatch
 def _pieces(
     files: Mapping[str, bytes], artifacts: Sequence[str]
 ) -> tuple[list[_Piece], dict[str, str]]:
-    """Return the files that ship, an archive as its members, and damaged archives with the reason.
+    """Return the files that ship, and damaged archives with the reason.
 
-    Raises InputError for a thin archive: what ships is in other files.
+    An archive counts as its members. Raises InputError for a thin archive, because what
+    ships is in other files.
     """
     pieces = list[_Piece]()
     unread = dict[str, str]()
@@ -269,7 +276,10 @@ def _without_ending(name: str) -> str:
 
 
 def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str]:
-    """Return the stack usage by file name without ending, and why there is none where a file is not of the format."""
+    """Return the stack usage by file name without ending.
+
+    Where a file is not of the format there is none; return as well the reason.
+    """
     usages = dict[str, tuple[Row, ...]]()
     try:
         for name, data in files.items():
@@ -283,7 +293,9 @@ def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str
 def _frames(
     piece: _Piece, usages: Mapping[str, tuple[Row, ...]], texts: Mapping[str, str]
 ) -> dict[str, int]:
-    """Return function → frame of one object, from its own file of stack usage, else from those of all files.
+    """Return function → frame of one object.
+
+    The frames come from its own file of stack usage, else from those of all files.
 
     A local function may have a namesake in another file. What is linked of several
     files has no file of its own.
@@ -318,7 +330,10 @@ def _read(data: bytes) -> Reading:
 
 
 def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) -> None:
-    """Raises InputError for a fact that is less than nothing, or not what the files themselves say."""
+    """Raise InputError for a negative fact.
+
+    Raise it as well for a fact that contradicts the files themselves.
+    """
     for id_, value in facts.items():
         if value is None:
             continue
@@ -340,7 +355,7 @@ def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) ->
 def stages_of(
     files: Mapping[str, bytes], stages: Sequence[str]
 ) -> DispatchTrace | None:
-    """What the function consists of at each stage of a compiler's own IR.
+    """Return what the function consists of at each stage of a compiler's own IR.
 
     None where there are no such files.
     """

@@ -1,4 +1,6 @@
-"""The dispatch regions of a program, from its text at the phase `flow`, without what is only numbering.
+"""Read the dispatch regions of a program from its text at the phase `flow`.
+
+What is only numbering is left out.
 
 Format: `flow.executable private @main_dispatch_0 {` holds one function; `flow.dispatch
 @main_dispatch_0::@…` is a place where the program launches it (3.8.0 to 3.13.0).

@@ -18,7 +18,10 @@ from bot.readers.demangling import LAMBDA, parameters, qualified_name
 from bot.readers.elf import Symbol
 
 COLD = ".cold"
-"""What GCC appends to the name of the unlikely part of a function, which runs in the frame of the function."""
+"""What GCC appends to the name of the unlikely part of a function.
+
+That part runs in the frame of the function.
+"""
 _COLUMN = re.compile(r"^(.*?:\d+):\d+:", re.MULTILINE)
 _GCC_LAMBDA = re.compile(r"<lambda(?:\((?:[^()]|\([^()]*\))*\))?[^<>()]*>")
 _LAMBDA_CALL = re.compile(r"\{lambda(?:#\d+)?\}(?:::operator\(\))?")
@@ -39,7 +42,8 @@ class Row(NamedTuple):
 def rows_of(data: bytes) -> tuple[Row, ...]:
     """Read one file of `-fstack-usage`, in its order; raises MalformedBinary.
 
-    GCC writes a column after the line number, and `dynamic,bounded` for a frame with a known bound.
+    GCC writes a column after the line number, and `dynamic,bounded` for a frame with a
+    known bound.
     """
     text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace(
         "dynamic,bounded", "dynamic"
@@ -88,7 +92,7 @@ def _frames_by_source_name(
     texts: Mapping[str, str],
     is_own: bool,
 ) -> dict[str, int]:
-    """Return the frames of functions that the rows call by their names in the source."""
+    """Return the frames of functions that rows call by their names in the source."""
     symbols_by_key = dict[str, list[Symbol]]()
     for function in functions:
         if COLD not in function.name:
@@ -137,9 +141,9 @@ def _assigned(
     texts: Mapping[str, str],
     is_own: bool,
 ) -> dict[str, int]:
-    """Frames of functions that share a name in their source.
+    """Return the frames of functions that share a name in their source.
 
-    Nothing where lines and functions cannot be paired.
+    Return nothing where lines and functions cannot be paired.
     """
     places = sorted({(symbol.section, symbol.value) for symbol in symbols})
     if not rows or len(rows) < len(places):
@@ -164,9 +168,10 @@ def _assigned(
 def _by_parameters(
     symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str]
 ) -> dict[str, int]:
-    """Frames of overloads.
+    """Return the frames of overloads.
 
-    Nothing unless each line has parameters that just one function has, and the reverse.
+    Return nothing unless each line has parameters that just one function has, and the
+    reverse.
     """
     lines = {_canonical(row.name): row.frame_bytes for row in rows}
     wanted = {
@@ -184,7 +189,10 @@ def _by_parameters(
 
 
 def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each parameter in an order of their own: `const int*` and `int const*` are one type."""
+    """Return the words of each parameter in an order of their own.
+
+    `const int*` and `int const*` are one type.
+    """
     head = declaration.partition(" [with ")[0]
     text = parameters(head) or ""
     is_constant = head.rstrip().endswith("const")

@@ -1,4 +1,7 @@
-"""The IR worker's answers as values, checked as what they are: output of a process that ran foreign code."""
+"""The IR worker's answers as checked values.
+
+They are the output of a process that ran foreign code.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class CompiledFor(Record, frozen=True):
 
 
 class Interface(Record, frozen=True):
-    """All that somebody who wants to run a program has to know of it, in the program's order."""
+    """All that is needed to run a program, in the program's order."""
 
     functions: tuple[Function, ...]
     parameters: tuple[Parameter, ...]
@@ -73,9 +76,10 @@ class Interface(Record, frozen=True):
 
 
 def program_facts(answer: str) -> ProgramFacts:
-    """The answer to the request `program`, as JSON text.
+    """Parse the answer to the request `program`, as JSON text.
 
-    Raises MalformedBinary with the worker's own error, or with what is wrong in its answer.
+    Raises MalformedBinary with the worker's own error, or with what is wrong in its
+    answer.
     """
     facts = read_answer(answer, ProgramFacts)
     if problem := next(_wrong(facts), None):
@@ -84,9 +88,10 @@ def program_facts(answer: str) -> ProgramFacts:
 
 
 def alloca_bytes(answer: str) -> dict[str, int]:
-    """The answer to the request `allocas`: function → bytes; empty where no function allocates.
+    """Parse the answer to the request `allocas`: function → bytes.
 
-    Raises MalformedBinary, also where a function's allocations have no constant size.
+    Empty where no function allocates. Raises MalformedBinary, also where a function's
+    allocations have no constant size.
     """
     sizes = read_answer(answer, _Allocas).functions
     if unknown := sorted(name for name, size in sizes.items() if size is None):
@@ -97,7 +102,9 @@ def alloca_bytes(answer: str) -> dict[str, int]:
 
 
 def strategies(answer: str) -> dict[str, str]:
-    """The answer to the request `strategies`: function → its configuration, one line.
+    """Parse the answer to the request `strategies`.
+
+    Return function → its configuration, one line.
 
     Raises MalformedBinary.
     """
@@ -108,12 +115,16 @@ def strategies(answer: str) -> dict[str, str]:
 
 
 def interface(answer: str) -> Interface:
-    """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
+    """Parse the answer to the request `interface`; raises MalformedBinary."""
     return read_answer(answer, Interface)
 
 
 def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
-    """An answer says why it is none, or has all fields of its kind."""
+    """Parse an answer, which has all fields of its kind.
+
+    Raises MalformedBinary with the reason that the worker gives, or for a missing
+    field.
+    """
     try:
         fields = decoded(answer, dict[str, msgspec.Raw], _WHERE)
         if "error" in fields:
@@ -173,7 +184,7 @@ def _wrong_families(facts: ProgramFacts) -> Iterator[str]:
 
 
 def _no_lines(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
-    """Complaints about texts that are empty, too long or more than one line of printable text."""
+    """Yield texts that are empty, too long or not one line of printable text."""
     for text in texts:
         if (
             not text
@@ -198,7 +209,7 @@ class Tensor(NamedTuple):
         return None in self.sizes
 
     def sized(self, dynamic: int) -> Tensor:
-        """The type with every dimension that is not fixed made `dynamic`."""
+        """Return the type with every dimension that is not fixed made `dynamic`."""
         return self._replace(
             sizes=tuple(dynamic if size is None else size for size in self.sizes)
         )
@@ -234,7 +245,7 @@ class Tensor(NamedTuple):
 
 
 def parsed(text: str) -> Tensor | None:
-    """The type that the text names.
+    """Return the type that the text names.
 
     None for any other (a fence, a buffer, a tensor with an encoding).
     """

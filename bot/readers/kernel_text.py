@@ -31,7 +31,10 @@ from bot.readers.binary import ByteSpan, code_digest, fingerprint
 # respected.
 
 SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
-"""Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
+"""Comments and strings.
+
+Unterminated ones run to the end, so that scanning stays linear.
+"""
 MAX_NAME_BYTES = 1024  # longer names are refused: a block is searched for its own
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
 
@@ -49,12 +52,12 @@ class Block(NamedTuple):
 
 
 def header_pattern(header: bytes) -> Pattern[bytes]:
-    """A pattern for `blocks`: `header` has the groups `kind` and `name`."""
+    """Make a pattern for `blocks` from a `header` with the groups `kind` and `name`."""
     return re.compile(SKIPPED + rb"|(?P<brace>[{}])|(?P<stop>;)|" + header, re.DOTALL)
 
 
 def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
-    """The outermost blocks with a header, in order.
+    """Return the outermost blocks with a header, in order.
 
     A `;` before the brace makes it a mere declaration.
 
@@ -105,19 +108,22 @@ def _block_end(text: bytes, opening: Match[bytes], where: str) -> int:
 
 
 def outside(text: bytes, inside: list[Block]) -> bytes:
-    """The text without the blocks, for declarations at the outermost level."""
+    """Return the text without the blocks, for declarations at the outermost level."""
     starts = [0, *(block.span.end for block in inside)]
     ends = [*(block.span.start for block in inside), len(text)]
     return b"\n".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def without_comments(text: bytes) -> bytes:
-    """The text with every comment and string as one blank."""
+    """Return the text with every comment and string as one blank."""
     return re.sub(SKIPPED, b" ", text, flags=re.DOTALL)
 
 
 def without_name(text: bytes, name: bytes) -> bytes:
-    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`)."""
+    """Return source text with `@` for the name.
+
+    The name may also start the name of a parameter (PTX: `NAME_param_0`).
+    """
     return re.sub(
         rb"(?<![\w$%.])" + re.escape(name) + rb"(?=_param_|[^\w$]|\Z)", b"@", text
     )
@@ -151,7 +157,10 @@ DEVICE = re.compile(
 )
 EXTENT = re.compile(rb"\[[^\]]*\]?")
 FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
-"""What LLVM counts up over the functions of a module, in the names of labels and frames."""
+"""What LLVM counts up over the functions of a module.
+
+It is in the names of labels and frames.
+"""
 LABELS = {"entry": "text", "func": "functions"}
 TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 
@@ -168,9 +177,11 @@ class Variable(NamedTuple):
 
 
 def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
-    """Parts `text` (kernels), `functions` (what they call) and `module` (declarations, comments).
+    """Read PTX as the parts `text`, `functions` and `module`.
 
-    `data`: the module, with or without a closing NUL; `launch_known`: True where the
+    They are the kernels, what these call, and declarations with comments.
+
+    `data`: the module, with or without a closing NUL. `launch_known`: True where the
     caller adds what a launch asks for: `.extern` arrays then count 0 bytes. Elsewhere
     workgroup memory is None where a kernel uses one: only the container knows its size.
     """
@@ -219,7 +230,7 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
 
 
 def device_of(data: bytes) -> str:
-    """The device that a module asks for (`sm_80`); raises `MalformedBinary`."""
+    """Return the device that a module asks for (`sm_80`); raises `MalformedBinary`."""
     device = DEVICE.search(data[:PTX_MAGIC_WITHIN_BYTES])
     if device is None:
         raise MalformedBinary("no .target directive with a device", where="ptx")
@@ -254,7 +265,7 @@ def _ptx_kernel(
 
 
 def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Name and declaration, with contents, of the module's variables.
+    """Yield name and declaration, with contents, of the module's variables.
 
     LLVM declares one at a time.
     """
@@ -268,7 +279,10 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _nameless(name: bytes, text: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
-    """The text without its own name and ordinals, and with the contents of all else that it names."""
+    """Return the text without its own name and ordinals.
+
+    It has the contents of all else that it names.
+    """
     own_text = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
     if _used(own_text, renamed):
         return IDENTIFIER.sub(lambda match: renamed.get(match[0], match[0]), own_text)
@@ -276,7 +290,7 @@ def _nameless(name: bytes, text: bytes, renamed: Mapping[bytes, bytes]) -> bytes
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
-    """The names that the body has.
+    """Return the names that the body has.
 
     Both sets may be large, their intersection takes the smaller one's time.
     """
@@ -320,7 +334,11 @@ METAL_HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+
 METAL_MAGIC = b"#include <metal_stdlib>"
 METAL_MAGIC_WITHIN_BYTES = 1 << 12
 THREADGROUP = re.compile(rb"\bthreadgroup\s(?P<declaration>[^;(){}]*)(?P<end>;?)")
-"""Without an end it is no declaration; the pattern fits all the same, so that none of it is looked at twice."""
+"""The declaration of a threadgroup variable.
+
+Without an end it is no declaration; the pattern fits all the same, so that none of it
+is looked at twice.
+"""
 THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
 
 ARRAY_TEMPLATE = "spvUnsafeArray"
@@ -364,7 +382,10 @@ METAL_DECLARATION = re.compile(
 
 
 def read_metal(data: bytes) -> Reading:
-    """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
+    """Read Metal as the parts `text` and `module`.
+
+    They are the kernels, and types, helpers and comments. Stacks are None.
+    """
     if not METAL.accepts(data):
         raise MalformedBinary("no Metal source", where="msl")
     outermost = list(blocks(data, METAL_HEADER, "msl"))
@@ -397,7 +418,7 @@ def read_metal(data: bytes) -> Reading:
 
 
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
-    """The sum of the kernel's threadgroup variables.
+    """Return the sum of the kernel's threadgroup variables.
 
     None where a type has no known size or the launch decides.
     """
@@ -421,7 +442,7 @@ class Size(NamedTuple):
     alignment_bytes: int
 
     def times(self, count: int) -> Size | None:
-        """An array of `count` of them; None where it is absurdly large."""
+        """Return the size of an array of `count`; None where it is absurdly large."""
         whole = _aligned(self.size_bytes, self.alignment_bytes) * count
         if whole <= MAX_BYTES:
             return Size(whole, self.alignment_bytes)
@@ -435,7 +456,10 @@ class TypeSizes:
         self.structs: dict[str, Size | None] = {}
 
     def define_struct(self, name: str, body: str) -> None:
-        """Take in a struct's members; its size is None where one of them has no known size."""
+        """Take in a struct's members.
+
+        Its size is None where one of them has no known size.
+        """
         end = 0
         alignment = 1
         for member in filter(None, (part.strip() for part in body.split(";"))):

@@ -22,9 +22,10 @@ _INDENTED = " " * 4
 
 
 def machine_instructions(text: str, function: str) -> Counter[str] | None:
-    """Return instruction → how many there are; None without exactly one function of this name.
+    """Return instruction → how many there are in the function.
 
-    Names that differ in punctuation alone are the same.
+    None without exactly one function of this name. Names that differ in punctuation
+    alone are the same.
     """
     wanted_name = UNSPEAKABLE.sub("_", function)
     bodies = []

@@ -1,4 +1,6 @@
-"""The passes that a compiler runs over a program, in order, and the pipeline that runs them again.
+"""Read the passes that a compiler runs over a program, in order.
+
+They make the pipeline that runs them again.
 
 Format: what `--mlir-print-ir-tree-dir` writes, as `bot.readers.program_passes` has it.
 From 3.12.0 on the header of a dump has the options of the pass in braces; up to 3.11.0
@@ -25,7 +27,10 @@ _ANCHOR = re.compile(r"([a-z]+)_([a-z]+)(?:_|$)")
 _WRAPPERS = frozenset({"iree-op-pipeline-adaptor", "iree-util-fixed-point-iterator"})
 """Passes that only run others, which are printed themselves."""
 _UNREADABLE = re.compile(r"[\w-]+=(?:unknown)?(?= |\})")
-"""Options that are printed without a value that can be read again: `target-registry=unknown`, `extra-library=`."""
+"""Options that are printed without a value that can be read again.
+
+Such as `target-registry=unknown`, `extra-library=`.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""What a function consists of after each pass, counted from the compiler's own dumps as they stream by.
+"""Count what a function consists of after each pass.
+
+The compiler's own dumps are read as they stream by.
 
 Formats, 3.5.0 to 3.13.0: MLIR's `--mlir-print-ir-after-all` heads a dump with `//
 -----// IR Dump After CSEPass (cse) //----- //`, from 3.12 on `… CSEPass: cse{options}
@@ -43,7 +45,10 @@ _ITEMS = {
         rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"
     ),
 }
-"""A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
+"""A line of a function → its operation or instruction.
+
+Flags of machine instructions are in lower case.
+"""
 _INNER = re.compile(
     rb"\{ ([a-z_]\w*\.[\w.]+) .*\}"
 )  # What `vector.mask` holds stands on its line
@@ -96,9 +101,9 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
 
 
 def header_of(line: bytes) -> tuple[str, str]:
-    """The pass that a line is the header of, and the class that implements it.
+    """Return the pass that a line is the header of, and the class that implements it.
 
-    Both empty for any other line.
+    Both are empty for any other line.
     """
     header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
     if header is None:
@@ -131,7 +136,10 @@ class PassReader:
         self._before: tuple[str, Counter[str]] = ("", Counter())
 
     def feed(self, chunk: bytes) -> None:
-        """The next part of what the compiler prints; an empty one is its end."""
+        """Take in the next part of what the compiler prints.
+
+        An empty one is its end.
+        """
         *lines, unfinished = (self._rest + chunk).split(b"\n")
         self._rest = unfinished[:LONGEST_LINE_BYTES]
         for line in lines if chunk else (unfinished, b"*** "):
@@ -154,7 +162,7 @@ class PassReader:
                     self._end = _ENDS.get(level, indent + b"}")
 
     def _ended(self) -> None:
-        """Keep what was counted of the function, where that is something else than before."""
+        """Keep what was counted of the function, if it changed."""
         if self._level and self._typed:
             level, before = self._before
             changes = Counter(self._typed)

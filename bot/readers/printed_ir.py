@@ -79,7 +79,7 @@ class Translation:
 
 
 def printed_translation(directory: Path) -> Translation | str:
-    """Return the translation that a compiler printed into this directory; why there is none."""
+    """Return the translation that a compiler printed here, or why there is none."""
     printed, has_options = _printed(directory)
     names = [printed_pass.name for printed_pass in printed]
     if _CONFIGURED not in names or _TRANSLATED not in names:
@@ -106,7 +106,10 @@ def printed_translation(directory: Path) -> Translation | str:
 
 
 def _lowering_end(inside: Sequence[PrintedPass]) -> int:
-    """Return how many passes run before the last pass that lowers the executable's target ends."""
+    """Return how many passes run before the last lowering pass ends.
+
+    This is the last pass that lowers the executable's target.
+    """
     ends = [
         place
         for place, printed_pass in enumerate(inside)

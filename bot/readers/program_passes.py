@@ -1,4 +1,6 @@
-"""What a dispatch consists of before it is one: the operations of its places in the model, after each earlier pass.
+"""Read what a dispatch consists of before it is one.
+
+These are the operations of its places in the model, after each earlier pass.
 
 Format: what `--mlir-print-ir-tree-dir` writes with locations in local scope, 3.5.0 to
 3.13.0: a file for each run of a pass, `3_12_cse.mlir`; numbers count the dumps of the
@@ -25,13 +27,19 @@ from bot.system.trees import files_below
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
-"""Not where a function was called from that is inlined: all its operations have that in common."""
+"""Not where a function was called from that is inlined.
+
+All its operations have that in common.
+"""
 _FUNCTION = re.compile(rb"(func|util)\.func\b[^@]*@\"?([\w$.-]+)\"?\(.*\{$")
 _EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)')
 _HOST = re.compile(
     r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b"
 )
-"""Operations of the host's program around dispatches, and of the data that passes between them, in all releases."""
+"""Operations of the host's program around dispatches, in all releases.
+
+They are also those of the data that passes between dispatches.
+"""
 _NO_WORK = (
     ".constant",
     ".const",
@@ -52,7 +60,9 @@ Counted = Counter[tuple[Places, str]]
 
 
 class ProgramReader:
-    """The program's operations by their places after each pass; nothing of the text is kept.
+    """The program's operations by their places after each pass.
+
+    Nothing of the text is kept.
 
     Attributes:
         model: digest of the text whose places they are.
@@ -87,12 +97,15 @@ class ProgramReader:
 
     @staticmethod
     def is_unseen(executable: str) -> bool:
-        """Whether it runs when the module is loaded: its functions have no names to tell their dumps apart."""
+        """Return whether a dispatch runs when the module is loaded.
+
+        Its functions have no names to tell their dumps apart.
+        """
         return _INITIALIZER in executable
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """Executable → its function."""
+        """Return executable → its function."""
         return {
             executable: name
             for name, executable in self._executables.items()
@@ -101,7 +114,7 @@ class ProgramReader:
 
     @cached_property
     def dispatches(self) -> Mapping[str, Places]:
-        """Executable → the places of its operations."""
+        """Return executable → the places of its operations."""
         return {
             executable: (
                 frozenset[bytes]().union(
@@ -112,7 +125,10 @@ class ProgramReader:
         }
 
     def steps(self, places: Places) -> tuple[PassStep, ...]:
-        """The passes that changed what there is of these places: what has most of its own among them."""
+        """Return the passes that changed the operations at these places.
+
+        An operation counts that has most of its own places among them.
+        """
         steps = []
         for name, class_name, changes in self._steps:
             own_changes = Counter[str]()
@@ -135,10 +151,11 @@ class ProgramReader:
 def joint_places(
     readers: Sequence[ProgramReader], executables: Sequence[str]
 ) -> Places:
-    """The places of a dispatch on both sides, with those of the dispatches that do what it does on either.
+    """Return the places of a dispatch on both sides.
 
-    Those share most of the smaller one's places: what one side fused is several of the
-    other's. Empty where a side has no such executable.
+    Those of the dispatches that do what it does on either side are among them: they
+    share most of the smaller one's places, because what one side fused is several of
+    the other's. Empty where a side has no such executable.
 
     `executables`: of each reader; empty where that side has none.
     """

@@ -1,4 +1,7 @@
-"""SPIR-V modules: code per entry point, and the memory of their `Function` and `Workgroup` variables.
+"""Read SPIR-V modules.
+
+A reading has the code of each entry point, and the memory of its `Function` and
+`Workgroup` variables.
 
 Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
 https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and
@@ -63,7 +66,10 @@ MAX_BYTES = (
     1 << 48
 )  # nested arrays multiply; a larger claim is refused rather than computed
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
-"""From version 1.4 on an entry point's interface names every global variable it uses."""
+"""The first version in which an interface names every global variable in use.
+
+The interface is the entry point's.
+"""
 LABEL_BY_OPCODE = (
     dict.fromkeys(DEBUG_OPCODES, "debug")
     | dict.fromkeys((10, OP_IMPORT, 14, OP_ENTRY_POINT, 16, 17, 331), "interface")
@@ -72,7 +78,10 @@ LABEL_BY_OPCODE = (
     )
     | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
 )
-"""Instruction outside of functions → part; `types` are types, constants and global variables."""
+"""Instruction outside of functions → part.
+
+`types` are types, constants and global variables.
+"""
 LEAST_WORDS = {
     **dict.fromkeys((OP_BOOL, OP_STRUCT), 2),
     **dict.fromkeys((OP_IMPORT, OP_DECORATE, OP_FLOAT), 3),
@@ -86,7 +95,10 @@ Size = tuple[int, int]  # bytes and alignment of a type
 
 @dataclass(slots=True)
 class SpirvFunction:
-    """A function while it is read: where it starts, how many words it has and what its variables occupy."""
+    """A function while it is read.
+
+    It has where it starts, how many words it has, and what its variables occupy.
+    """
 
     start: int
     words: int = 0
@@ -255,7 +267,10 @@ class Module:
 
 
 def read_spirv(data: bytes) -> Reading:
-    """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
+    """Read a module as the parts `text`, `types`, `annotations` and others.
+
+    The others are `interface`, `debug` and `header`; `text` has the functions.
+    """
     if (
         not SPIRV.accepts(data)
         or len(data) % WORD_BYTES
@@ -345,7 +360,10 @@ def _without_names(module: Module, start: int, end: int) -> bytes:
 
 
 def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
-    """The sum of the variables, where those that alias each other share the largest one's memory."""
+    """Return the sum of the variables.
+
+    Those that alias each other share the largest one's memory.
+    """
     own_bytes = 0
     shared = 0
     for variable in variables:

@@ -1,4 +1,6 @@
-"""Random values into files, and files of values compared, with numpy in a process of its own.
+"""Fill files with random values, and compare files of values.
+
+numpy does it in a process of its own.
 
 A stand-alone script: it imports the standard library, numpy and ml_dtypes (both come
 with the runtime), nothing of the bot. One JSON object on standard input, one on
@@ -46,7 +48,7 @@ _BIAS_SCALE = 1 << 17
 
 
 def float_type(element: str) -> Any:
-    """The numpy type of a float; None for any other element."""
+    """Return the numpy type of a float; None for any other element."""
     if element in _SMALL_FLOATS:
         import ml_dtypes
 
@@ -57,7 +59,10 @@ def float_type(element: str) -> Any:
 
 
 def integer_bits(element: str) -> int | None:
-    """Bits of an integer as it is stored with others of its kind; None for any other element."""
+    """Return the bits of an integer as it is stored with others of its kind.
+
+    None for any other element.
+    """
     digits = element.lstrip("siu")
     if element == "index":
         return 64
@@ -67,7 +72,7 @@ def integer_bits(element: str) -> int | None:
 
 
 def pieces(tensor: Any) -> Iterator[bytes]:
-    """The tensor's bytes; the same for the same seed, element and sizes."""
+    """Return the tensor's bytes; the same for the same seed, element and sizes."""
     digest = hashlib.sha256(tensor["seed"].encode()).digest()
     rng = np.random.default_rng(np.frombuffer(digest, np.uint32))
     total = math.prod(tensor["sizes"])
@@ -128,7 +133,7 @@ def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
 
 
 def fill(files: list[Any]) -> Any:
-    """Write the files, each with its head and its tensors, and answer with their number."""
+    """Write the files, each with its head and its tensors; return their number."""
     for file in files:
         with open(file["path"], "wb") as out:
             head = file["head"].encode()
@@ -139,7 +144,7 @@ def fill(files: list[Any]) -> Any:
 
 
 def compare(outputs: list[Any]) -> Any:
-    """What can be said of each output, over all draws."""
+    """Return the comparison of each output, over all draws."""
     return {
         "outputs": [
             OutputComparison(output["element"]).all(output["draws"])
@@ -161,7 +166,7 @@ class OutputComparison:
         self.whole: set[bytes] = set()
 
     def all(self, draws: list[Any]) -> Any:
-        """The answer of this output."""
+        """Return the answer of this output."""
         results = [self.one(before, after) for before, after in draws]
         return {
             "draws": results,
@@ -170,7 +175,7 @@ class OutputComparison:
         }
 
     def one(self, before_path: str, after_path: str) -> Any:
-        """The two files of one draw."""
+        """Take in the two files of one draw."""
         before_bytes, after_bytes = (
             np.fromfile(path, np.uint8) for path in (before_path, after_path)
         )
@@ -209,7 +214,10 @@ class OutputComparison:
         return int(finite.size)
 
     def differences(self, before: Any, after: Any) -> tuple[int, float | None]:
-        """How many values differ, and the largest difference as a part of the largest magnitude."""
+        """Count the values that differ, and find the largest difference.
+
+        It is a part of the largest magnitude.
+        """
         bits = np.dtype(f"u{self.type.itemsize}")
         places = before.view(bits) != after.view(bits)
         if self.float is None or not places.any():
@@ -226,7 +234,10 @@ class OutputComparison:
         )
 
     def relative(self, before: Any, differences: Any) -> float | None:
-        """The largest difference; None where there is nothing that it could be a part of."""
+        """Return the largest difference.
+
+        None where there is nothing that it could be a part of.
+        """
         largest_difference = float(differences.max(initial=0.0))
         largest = float(
             np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0)

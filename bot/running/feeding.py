@@ -1,4 +1,6 @@
-"""What a program is run on: random inputs and parameters, the same in every run, as files that are written once.
+"""Make what a program is run on: random inputs and parameters.
+
+They are the same in every run, as files that are written once.
 
 The child process `array_worker` makes and compares arrays; its answers are checked, and
 what it fails at has a reason.
@@ -71,7 +73,7 @@ def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
 def compare(
     outputs: Sequence[Any], directory: Path, cancel: Cancel
 ) -> tuple[Output, ...] | str:
-    """What can be said of each output, or the reason why nothing can."""
+    """Return the comparison of each output, or why there is none."""
     answer = _ask({"compare": outputs}, kind=_Compared, parent=directory, cancel=cancel)
     if isinstance(answer, str):
         return answer
@@ -140,7 +142,10 @@ class Feed(NamedTuple):
 
 
 class _File(NamedTuple):
-    """One file of random values: what `array_worker` makes it from, and how large it gets."""
+    """One file of random values.
+
+    It has what `array_worker` makes it from, and how large it gets.
+    """
 
     kind: str
     head: str
@@ -149,13 +154,16 @@ class _File(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Has a digest of what it is made from, so that a file that is there is the right one."""
+        """Return a name with a digest of what the file is made from.
+
+        So a file that is there is the right one.
+        """
         digest = hashlib.sha256(canonical([self.head, self.tensors])).hexdigest()
         return f"{self.kind}-{digest[:24]}.{'safetensors' if self.head else 'bin'}"
 
 
 def not_called(interface: Interface) -> str | None:
-    """Why there is no function to run, or none that somebody could know how to call.
+    """Return why there is no function to run, or none that can be called.
 
     None where there is one.
     """
@@ -241,9 +249,11 @@ def feed(
 def _arguments(
     function: Function, draw: int, dynamic: int, *, picks: bool
 ) -> list[tuple[str, _File | None]]:
-    """One run's arguments: for each the text before its file's name on the command line, and the file, if it has one.
+    """Return one run's arguments.
 
-    The first run is of small values, of the others each second one as wide as can be.
+    Each has the text before its file's name on the command line, and the file, if it
+    has one. The first run is of small values, of the others each second one as wide as
+    can be.
 
     A mask that is no mask may make all that a program computes infinite, so that the
     rest keeps small integers.
@@ -277,7 +287,10 @@ def _arguments(
 
 
 def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
-    """What integers are below: long ones few in some of the draws, and in all of a program that picks by them."""
+    """Return what integers are below.
+
+    Long ones are few in some of the draws, and in all of a program that picks by them.
+    """
     is_long = not tensor.is_float and (tensor.bits or 0) >= _LONG_BITS
     if is_long and (picks or tensor.element == "index" or draw % 2 == 0):
         return _FEW
@@ -310,7 +323,7 @@ def _described(
 
 
 def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File] | str:
-    """Scope → its file; or the reason why one cannot be made.
+    """Return scope → its file, or why one cannot be made.
 
     `is_wide`: give integers that may be anything all values, and the biases of a
     quantised program, whose other integers stay small, values as large as the sums that
@@ -355,9 +368,11 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
 def _parameter_file(
     scope: str, tensors: dict[str, Tensor], filling: str, *, picks: bool
 ) -> _File:
-    """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
+    """Return a file with all tensors of a scope.
 
-    It looks at nothing but the offsets, so that every type may pass for bytes.
+    It has the format of https://huggingface.co/docs/safetensors, which the runtime
+    reads. The runtime looks at nothing but the offsets, so that every type may pass for
+    bytes.
     """
     header = {}
     offset = 0

@@ -1,4 +1,6 @@
-"""A program that states what is known of its dynamic dimensions: bounds and a divisor, by `util.assume.int`.
+"""Make a program state what is known of its dynamic dimensions.
+
+Bounds and a divisor are stated by `util.assume.int`.
 
 A tensor argument is tied to its assumed dimensions. A tensor of PyTorch gets the
 operations by which `torch.export` writes bounds down. The compiler itself makes

@@ -167,7 +167,10 @@ def _varying_lines(labels: Mapping[tuple[str, ...], str]) -> list[str]:
 
 
 def _text_of(slot: Slot) -> str:
-    """What stands there: the constant's value without its type, the whole array, or the whole shape."""
+    """Return what stands in a slot.
+
+    This is the constant's value without its type, the whole array, or the whole shape.
+    """
     if slot.constant is not None:
         return slot.value.removesuffix(f" : {slot.constant.results[0].type}")
     owner = slot.place[0]
@@ -191,13 +194,17 @@ def _owner(slot: Slot) -> str:
 
 
 class _Graph:
-    """A function without names and places: its values by what they are made of, whatever the order of operands.
+    """A function without names and places.
+
+    Its values are described by what they are made of, whatever the order of operands.
 
     Attributes:
-        sources: form and operands of each value and each operation without results, operands before their users; an
-            operation with a body has what the body gives as its operands.
+        sources: form and operands of each value and each operation without results,
+            operands before their users; an operation with a body has what the body
+            gives as its operands.
         effects: the operations at the top that have no results.
-        units: those that compute, as (source, its operation, its own operands, names and types of all that it does).
+        units: those that compute, as (source, its operation, its own operands, names
+            and types of all that it does).
         words: what all operations compute.
     """
 
@@ -220,7 +227,7 @@ class _Graph:
         return self._forms.setdefault(form, len(self._forms))
 
     def _block(self, block: Any) -> tuple[list[int], Words]:
-        """Sources of the operations without results, and what all operations compute."""
+        """Return the sources of operations without results, and what all compute."""
         effects = list[int]()
         computed_by_all = Words()
         for op in (view.operation for view in block.operations):
@@ -259,10 +266,11 @@ class _Graph:
     def _enter(
         self, op: Any, operands: tuple[int, ...]
     ) -> tuple[tuple[str, ...], list[Any]]:
-        """The maps of the results of a structured operation, and all blocks, whose arguments are sources from now on.
+        """Take in the blocks of an operation, whose arguments are sources from now on.
 
-        Where there is one argument to each operand, as in linalg, it is that operand,
-        read in the order of its map.
+        Return the maps of the results of a structured operation, and all blocks. Where
+        there is one argument to each operand, as in linalg, it is that operand, read in
+        the order of its map.
         """
         blocks = [block for region in op.regions for block in region.blocks]
         arguments = [argument for block in blocks for argument in block.arguments]
@@ -282,10 +290,11 @@ class _Graph:
     def serial(
         self, alias: Mapping[int, int] | None = None
     ) -> tuple[tuple[Any, ...], list[int]]:
-        """The graph from what is stored back to the arguments, and its sources in the order in which it comes to them.
+        """Return the graph from what is stored back to the arguments.
 
-        Equal ones are the same graph but for the order of operands; `alias`: source →
-        that which takes its place.
+        Return as well its sources in the order in which it comes to them. Equal ones
+        are the same graph but for the order of operands. `alias`: source → that which
+        takes its place.
         """
         alias = alias or {}
         terms = list[int]()
@@ -319,9 +328,9 @@ class _Graph:
 
 
 def _word(op: Any) -> list[tuple[str, str]]:
-    """Name and element type of an operation that computes, and not an address.
+    """Return name and element type of an operation that computes values.
 
-    Nothing of all others.
+    Return nothing for an operation that computes addresses, and for all others.
     """
     types = [str(value.type) for value in (*op.operands, *op.results)]
     is_named = (
@@ -356,7 +365,11 @@ def _operand_orders(
 def _order_line(
     member: Member, order: list[int], first: Member, expected: list[int]
 ) -> str:
-    """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
+    """Return the line of a member whose operands have another order.
+
+    `expected`, `order`: the sources of the first member and of this one, as the walk
+    through their one graph meets them.
+    """
     arguments = len(first.arguments)
     places = sorted(
         (first_place, place)
@@ -374,7 +387,11 @@ def _order_line(
 def _extra_operations(
     members: Sequence[Member], graphs: Mapping[str, _Graph]
 ) -> Iterator[Draft]:
-    """Families of one executable and those that are the same without one operation, fed by one of its operands."""
+    """Yield families that differ in one operation.
+
+    One executable and those that are the same without one operation, which one of its
+    operands feeds.
+    """
     by_words = defaultdict[Hashable, list[Member]](list)
     larger = defaultdict[str, dict[str, str]](dict)
     for member in members:
@@ -416,7 +433,7 @@ def _extra_operations(
 def _different_fusions(
     members: Sequence[Member], graphs: Mapping[str, _Graph]
 ) -> Iterator[Draft]:
-    """Yield families around the same costliest operation whose other operations differ."""
+    """Yield families of the same costliest operation that differ in the others."""
     roots = dict[str, tuple[str, Words]]()
     for member in members:
         root = _root(graphs[member.name])
@@ -459,7 +476,7 @@ def _extra_text(extra: Counter[str]) -> str:
 
 
 def _root(graph: _Graph) -> tuple[str, Words] | None:
-    """The costliest operation as text without names, and what it computes.
+    """Return the costliest operation as text without names, and what it computes.
 
     None where all is elementwise.
     """

@@ -1,4 +1,6 @@
-"""Groups of executables that could be one, and folding them: the first of a group takes what varies as operands.
+"""Find groups of executables that could be one, and fold them.
+
+The first executable of a group takes what varies as operands.
 
 All sites of the group launch that one then. Static dimensions and offsets that vary
 become dynamic: in types, in operands of operations, in the workload. The compiler
@@ -34,7 +36,10 @@ LEVELS = {
     "offsets": frozenset({"constant", "offset"}),
     "static-shapes": frozenset({"constant", "offset", "dimension"}),
 }
-"""What may differ and still be folded: level → kinds of slots, each level with those of the one before."""
+"""Level → kinds of slots that may differ and still be folded.
+
+Each level has those of the one before.
+"""
 DISPATCH = "flow.dispatch"
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2  # segments of the operands of a dispatch
@@ -60,8 +65,12 @@ _OPERATIONS: Mapping[str, tuple[int, Mapping[int, int | str]]] = {
         {2: 1, 3: _OFFSETS, 4: _SIZES, 5: _STRIDES},
     ),
 }
-"""Operations with operands for what is dynamic: operands before those where nothing says how many each segment has,
-and segment → whose entries it has: a static array's, those of an operand's type, or those of its result's."""
+"""Operations with operands for what is dynamic.
+
+The number is that of the operands before those, where nothing says how many each
+segment has. The mapping is segment → whose entries it has: a static array's, those of
+an operand's type, or those of its result's.
+"""
 _OF_ANY_SHAPE = (
     "linalg.",
     "iree_linalg_ext.",
@@ -74,7 +83,10 @@ _OF_ANY_SHAPE = (
 
 
 def groups(ir: Any, module: Any) -> Answer:
-    """Which executables could become one: the worker's answer to the request `groups`."""
+    """Return which executables could become one.
+
+    This is the worker's answer to the request `groups`.
+    """
     members, unfit = read(ir, module)
     all_members = list(members.values())
     return {
@@ -94,7 +106,10 @@ def _names_of_groups(members: list[Member], free: frozenset[str]) -> list[list[s
 
 
 def _elements(member: Member) -> int:
-    """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
+    """Return the elements of the largest tensor that the function takes or gives.
+
+    Dynamic dimensions count as 1.
+    """
     shapes = (sizes_in(str(argument.type)) for argument in member.arguments)
     return max(
         (prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes),
@@ -136,7 +151,9 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
-    """Make the executables of a group one; the types of the operands that its sites pass now.
+    """Make the executables of a group one.
+
+    Return the types of the operands that its sites pass now.
 
     Raises Unfit, before anything was changed, where they are not of one key at some
     level: their slots would not match.
@@ -163,7 +180,10 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
 
 
 def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
-    """Member → its dispatch sites; raises Unfit where something else names a member."""
+    """Return member → its dispatch sites.
+
+    Raises Unfit where something else names a member.
+    """
     sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
         names = [
@@ -177,7 +197,10 @@ def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[A
 
 
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
-    """How many operands each site passes to the function; raises Unfit where they disagree."""
+    """Return how many operands each site passes to the function.
+
+    Raises Unfit where the sites disagree.
+    """
     counts = {
         list(op.attributes["operandSegmentSizes"])[_ARGUMENTS]
         for ops in sites.values()
@@ -202,7 +225,7 @@ class Varying(NamedTuple):
 
 
 def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
-    """What varies in the group, each way of varying once."""
+    """Return what varies in the group, each way of varying once."""
     ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for place, column in enumerate(
         zip(*(member.slots for member in group), strict=True)
@@ -282,7 +305,10 @@ class _Rewriting:
             raise Unfit(f"{slot.op.name} of varying shape")
 
     def rewrite(self, places: int) -> None:
-        """Give the function its new arguments, behind the operands that sites pass, and use them."""
+        """Give the function its new arguments, and use them.
+
+        They come behind the operands that sites pass.
+        """
         block = self._member.function.regions[0].blocks[0]
         arguments, moved = self._arguments(block, places)
         first = next(iter(block.operations)).operation
@@ -326,7 +352,11 @@ class _Rewriting:
         )
 
     def _arguments(self, block: Any, places: int) -> tuple[list[Any], dict[Any, Any]]:
-        """The new arguments in order, and those behind them, where results go, made anew: there is no inserting."""
+        """Add the new arguments, and make those behind them anew.
+
+        Nothing can be inserted. Results go through the arguments behind. Return the new
+        ones in order, and the old ones → those that are made anew.
+        """
         behind = list(block.arguments)[places:]
         for varied in self._varying:
             is_tensor = str(varied.type).startswith("tensor<")
@@ -350,7 +380,10 @@ class _Rewriting:
         return arguments[:new], dict(zip(behind, arguments[new:], strict=True))
 
     def _value(self, type_: Any, argument: Any) -> Any:
-        """The value that the function uses: the argument, or all of the tensor that is passed."""
+        """Return the value that the function uses.
+
+        This is the argument, or all of the tensor that is passed.
+        """
         if argument.type == type_:
             return argument
         sizes = list(type_.shape)
@@ -371,7 +404,10 @@ class _Rewriting:
         ).results[0]
 
     def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
-        """The values, those of dimensions as the workload that the number of workgroups is counted from."""
+        """Return the values, with those of dimensions as part of the workload.
+
+        The number of workgroups is counted from the workload.
+        """
         shapes = [
             index for index, varied in enumerate(self._varying) if varied.is_shape
         ]
@@ -401,7 +437,10 @@ class _Rewriting:
         return operands
 
     def _tie(self, first: Any) -> None:
-        """Say of the function's arguments what their dimensions are, where nothing says it yet."""
+        """State the dimensions of the function's arguments.
+
+        Arguments whose dimensions are stated already stay as they are.
+        """
         for argument in self._member.arguments:
             dims = self._dims.get(argument)
             if not dims or any(
@@ -465,7 +504,10 @@ class _Rewriting:
     def _replace(
         self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]
     ) -> None:
-        """The operation with other operands; what is inside of it moves."""
+        """Replace the operation by one with other operands.
+
+        What is inside of it moves.
+        """
         attributes = {
             **{name: op.attributes[name] for name in attributes_of(op)},
             **changed,
@@ -529,7 +571,10 @@ def _segments(op: Any, leading: int) -> list[list[Any]]:
 def _merged(
     dynamic: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]
 ) -> list[Any]:
-    """The operands of the dynamic entries in their order: those that were dynamic, and those that become it."""
+    """Return the operands of the dynamic entries in their order.
+
+    They are those that were dynamic, and those that become it.
+    """
     remaining = list(dynamic)
     operands = []
     for index, entry in enumerate(entries):
@@ -587,10 +632,10 @@ def _rewrite_site(
 
 
 def _require_agreement(ir: Any, module: Any, member: Member) -> None:
-    """Raises ValueError where a site does not pass what the function takes, which no verifier looks at.
+    """Check that each site passes what the function takes; no verifier does.
 
-    An argument may be given a value of its type: a tensor is bound, its size may be of
-    any.
+    Raises ValueError. An argument may be given a value of its type: a tensor is bound,
+    its size may be of any.
     """
     types = [str(argument.type) for argument in member.arguments]
     for op in _sites(ir, module, [member])[member.name]:

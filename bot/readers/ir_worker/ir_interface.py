@@ -1,6 +1,7 @@
-"""What a program takes and gives: its public functions, its parameters, and what its executables are compiled for.
+"""Read what a program takes and gives.
 
-From the module at the end of the `flow` phase.
+It has public functions, parameters, and what its executables are compiled for. They are
+read from the module at the end of the `flow` phase.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 
 
 def interface(ir: Any, module: Any) -> dict[str, Any]:
-    """The fields of `bot.readers.ir_facts.Interface`."""
+    """Return the fields of `bot.readers.ir_facts.Interface`."""
     functions = {
         name: _Function(ir, op) for name, op in functions_of(ir, module).items()
     }
@@ -115,12 +116,11 @@ class _Function:
 
 
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:
-    """The type that an argument is imported as, or a result exported as.
+    """Return the type that an argument is imported as, or a result exported as.
 
-    Else what the value itself is.
-
-    Here, or in the function that an argument is handed to or a result comes from; a
-    buffer view as the source has it.
+    The import may be in the function that an argument is handed to or a result comes
+    from. Where there is none this is the type of the value itself; a buffer view has
+    the type of the source.
     """
     function = functions[name]
     value = function.values[side][index]
@@ -143,7 +143,10 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
 
 
 def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
-    """Scope, key and type of every parameter that a global or a constant refers to, once, in the program's order."""
+    """Return scope, key and type of each parameter, in the program's order.
+
+    These are the parameters that a global or a constant refers to, each once.
+    """
     parameters: dict[tuple[str, str, str], None] = {}
     values = (
         ir.DenseElementsAttr,
@@ -159,7 +162,10 @@ def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
 
 
 def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
-    """What the devices' executables are compiled for, each once, in the program's order."""
+    """Return what the devices' executables are compiled for.
+
+    Each is listed once, in the program's order.
+    """
     targets: dict[tuple[str, str, tuple[str, ...]], None] = {}
     for op in collect(ir, module, ("util.global",)):
         if (
@@ -184,7 +190,11 @@ def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
 
 
 def _picks(ir: Any, module: Any) -> bool:
-    """True where an integer may become the place of something in a tensor, or how far another one is shifted."""
+    """Return True where the program picks something by an integer.
+
+    The integer may become the place of something in a tensor, or how far another one is
+    shifted.
+    """
     if collect(ir, module, _BY_PLACE):
         return True
     if any(

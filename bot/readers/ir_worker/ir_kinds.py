@@ -1,6 +1,6 @@
-"""What an executable's main operation is, decided from its IR by an explicit table of priorities.
+"""Decide what an executable's main operation is, and walk IR.
 
-And walks of IR.
+An explicit table of priorities decides.
 
 Like all of this folder it imports the standard library only: the worker loads it into
 the measured compiler's process, where there is no bot. `ir` is the module
@@ -38,7 +38,10 @@ KINDS = (
     ),
     *("broadcast", "pad", "copy", "fill", "other"),
 )
-"""Costliest first: an executable is of the first of these kinds that one of its operations has."""
+"""All kinds, costliest first.
+
+An executable is of the first of these kinds that one of its operations has.
+"""
 COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
 
 _EXACT = {
@@ -92,7 +95,10 @@ _NAME_PARTS = (
     ),
     *(("iree_linalg_ext.", "other"), ("linalg.", "elementwise")),
 )
-"""For the other named operations of linalg and iree_linalg_ext: the first of these parts in the name decides."""
+"""For the other named operations of linalg and iree_linalg_ext.
+
+The first of these parts in the name decides.
+"""
 
 _NOT_COUNTED = frozenset(
     {"linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index"}
@@ -112,7 +118,7 @@ PLAIN = {
 def collect(
     ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]
 ) -> list[Any]:
-    """All operations of these names in the root, inner ones before the one around them.
+    """Return the operations of these names in the root, inner ones first.
 
     Walks give plain operations. Iterating over a block, or asking a value for its
     owner, would give typed views and import the dialect's Python module for them, which
@@ -131,12 +137,12 @@ def collect(
 
 
 def name_of(op: Any) -> str:
-    """The symbol that an operation defines."""
+    """Return the symbol that an operation defines."""
     return str(op.attributes["sym_name"].value)
 
 
 def functions_of(ir: Any, module: Any) -> dict[str, Any]:
-    """The functions with a body, by name."""
+    """Return the functions with a body, by name."""
     return {
         name_of(op): op
         for op in collect(ir, module, ("util.func",))
@@ -145,7 +151,7 @@ def functions_of(ir: Any, module: Any) -> dict[str, Any]:
 
 
 def is_public(function: Any) -> bool:
-    """True where others can call it."""
+    """Return True where others can call the function."""
     visibility = "sym_visibility"
     return (
         visibility not in function.attributes
@@ -154,7 +160,7 @@ def is_public(function: Any) -> bool:
 
 
 def is_linalg(name: str) -> bool:
-    """True for the structured operations of linalg and iree_linalg_ext."""
+    """Return True for the structured operations of linalg and iree_linalg_ext."""
     return name.startswith(("linalg.", "iree_linalg_ext.")) and name not in _NOT_COUNTED
 
 
@@ -245,7 +251,7 @@ class _Generic:
         return loops
 
     def _factors(self) -> tuple[set[int], set[int]] | None:
-        """The inputs that a multiply-accumulate body multiplies.
+        """Return the inputs that a multiply-accumulate body multiplies.
 
         None for other bodies, and for squares.
         """
@@ -263,7 +269,7 @@ class _Generic:
         return None
 
     def _maker(self, value: Any) -> Any:
-        """The body's operation that made a value, seen through conversions.
+        """Return the body's operation that made a value, seen through conversions.
 
         None for any other value.
         """
@@ -273,7 +279,10 @@ class _Generic:
         return maker
 
     def _inputs_of(self, value: Any) -> set[int]:
-        """Numbers of the inputs a value is computed from (the zero points of quantised factors are inputs too)."""
+        """Return the numbers of the inputs that a value is computed from.
+
+        The zero points of quantised factors are inputs, too.
+        """
         maker = self.makers.get(value)
         if maker is not None:
             return {

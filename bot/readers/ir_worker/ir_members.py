@@ -1,4 +1,6 @@
-"""Executables as they are compared: in which order each is read, and what of it may differ from others.
+"""Read executables for comparison.
+
+The order of reading is fixed, and so is what may differ from others.
 
 An executable is read in the order of its text. What is always compared are its rows:
 operations, their attributes, types without static dimensions, and which values they
@@ -41,7 +43,10 @@ _SCALAR_USERS = (
     "tensor.extract",
     "tensor.splat",
 )
-"""Operations whose constant operands are values of the computation; those of all others may be shapes."""
+"""Operations whose constant operands are values of the computation.
+
+Those of all others may be shapes.
+"""
 
 
 class Slot(NamedTuple):
@@ -80,7 +85,10 @@ class Member:
     function_slots: tuple[Slot, ...]
 
     def key(self, free: frozenset[str]) -> tuple[Any, ...]:
-        """Equal for executables that differ in slots of these kinds, and in nothing else."""
+        """Return a key of all but the slots of these kinds.
+
+        It is equal for executables that differ in such slots, and in nothing else.
+        """
         return self.rows, tuple(
             None if slot.kind in free else slot.value for slot in self.slots
         )
@@ -123,7 +131,10 @@ def member_of(ir: Any, executable: Any) -> Member:
 
 
 def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
-    """The executables by name that have the form that fusion gives, and why the others have not."""
+    """Return the executables that have the form that fusion gives, by name.
+
+    Return as well why the others have not.
+    """
     members = dict[str, Member]()
     unfit = dict[str, str]()
     for op in collect(ir, module, (EXECUTABLE,)):
@@ -137,7 +148,7 @@ def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
 def partition(
     members: Iterable[Member], key: Callable[[Member], Any]
 ) -> list[list[Member]]:
-    """The groups of two and more that have one key, in the program's order."""
+    """Return the groups of two and more that have one key, in the program's order."""
     by_key: dict[Any, list[Member]] = {}
     for member in members:
         by_key.setdefault(key(member), []).append(member)
@@ -158,7 +169,10 @@ class _Reading:
         self._is_counting = False
 
     def visit(self, op: Any) -> None:
-        """An operation and all inside of it. Constants are told where they are used."""
+        """Take in an operation and all inside of it.
+
+        Constants are taken in where they are used.
+        """
         if op.name == CONSTANT:
             self._constants[op.results[0]] = op
             return
@@ -187,9 +201,9 @@ class _Reading:
         self.rows.append("end")
 
     def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
-        """Name and text of each attribute.
+        """Yield name and text of each attribute.
 
-        Of an array without its static entries, which are slots.
+        The text of an array is without its static entries, which are slots.
         """
         for name in attributes_of(op):
             if name in _ARRAYS:
@@ -238,7 +252,10 @@ class _Reading:
         return "constant", type_
 
     def _value(self, op: Any, value: Any) -> None:
-        """A value gets its number; static dimensions of its type are slots."""
+        """Give a value its number.
+
+        The static dimensions of its type are slots.
+        """
         self._numbers[value] = len(self._numbers)
         text = str(value.type)
         self.rows.append(_erased(text))
@@ -251,7 +268,10 @@ class _Reading:
 
 
 def attributes_of(op: Any) -> list[str]:
-    """The names of an operation's attributes: older releases list names, newer ones pairs."""
+    """Return the names of an operation's attributes.
+
+    Older releases list names, newer ones pairs.
+    """
     return [
         attribute if isinstance(attribute, str) else attribute.name
         for attribute in op.attributes
@@ -259,7 +279,10 @@ def attributes_of(op: Any) -> list[str]:
 
 
 def sizes_in(text: str) -> list[str]:
-    """The dimensions in the text of a type, as they are written; none where it has no shape."""
+    """Return the dimensions in the text of a type, as they are written.
+
+    Empty where it has no shape.
+    """
     shape = SHAPE.search(text)
     if shape:
         return shape[2][:-1].split("x")
@@ -267,7 +290,7 @@ def sizes_in(text: str) -> list[str]:
 
 
 def with_sizes(text: str, sizes: Iterable[str]) -> str:
-    """The text of a type that has a shape, with other dimensions."""
+    """Return the text of a type that has a shape, with other dimensions."""
     shape = SHAPE.search(text)
     if shape:
         return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}"
@@ -275,7 +298,10 @@ def with_sizes(text: str, sizes: Iterable[str]) -> str:
 
 
 def _erased(text: str) -> str:
-    """A type without its static dimensions; as it is where it has several shapes."""
+    """Return a type without its static dimensions.
+
+    A type with several shapes stays as it is.
+    """
     shape = SHAPE.search(text)
     if shape is None or SHAPE.search(text, shape.end()):
         return text

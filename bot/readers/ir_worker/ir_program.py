@@ -1,4 +1,7 @@
-"""What one model's target-independent IR says: the worker's answer to the request `program`."""
+"""Read one model's target-independent IR.
+
+This is the worker's answer to the request `program`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,11 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<({\[]|[>)}\]]')
 # place
 MOST_PLACES = 1_000
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
-"""Dialects of modules, functions, weights and the calling convention around the model; of branches and assertions."""
+"""Dialects of the structure around the operations of a model.
+
+They have modules, functions, weights and the calling convention around the model,
+branches and assertions.
+"""
 _NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index"})
 """The place of a result, the number of a loop."""
 _SAYS_ITS_BODY = frozenset({"linalg.generic", "linalg.map", "linalg.reduce"})
@@ -34,10 +41,10 @@ _CONSTANTS = frozenset({"arith.constant", "complex.constant", "ub.poison"})
 
 
 def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> Answer:
-    """The answer; one module at a time is in memory.
+    """Return the answer; one module at a time is in memory.
 
-    `load`: the module of a file; `files`: `dispatch_creation` and `stream` → path;
-    `input`, `global_optimization` and `flow` where at hand.
+    `load` reads the module of a file. `files` has the paths of `dispatch_creation` and
+    `stream`, and of `input`, `global_optimization` and `flow` where they exist.
     """
     answer = {
         **_regions(ir, load(files["dispatch_creation"])),
@@ -116,7 +123,7 @@ def _flow(ir: Any, module: Any) -> Answer:
 
 
 def _digest(module: Any) -> str:
-    """Over all functions and data of a module, without the devices that it is for.
+    """Digest all functions and data of a module, without its devices.
 
     The module is printed as a whole: printing an operation of it takes as long. The
     module's own lines, which have its attributes, are those that are not indented.
@@ -133,7 +140,10 @@ def _digest(module: Any) -> str:
 
 
 def tops_of(ir: Any, module: Any) -> list[Any]:
-    """The operations at the top; see `ir_kinds.collect` for why by a walk."""
+    """Return the operations at the top.
+
+    `ir_kinds.collect` says why this is a walk.
+    """
     tops: list[Any] = []
 
     def visit(op: Any) -> Any:
@@ -155,23 +165,24 @@ def entry_point_of(dispatch: Any) -> tuple[str, ...]:
 
 
 def generic(op: Any) -> str:
-    """The operation in generic form: its name, operands, properties, regions and types, all in one notation.
+    """Return the operation in generic form.
 
-    A release that adds an optional operand to an operation prints one more count of 0
-    for it: left out.
+    Its name, operands, properties, regions and types are in one notation. A release
+    that adds an optional operand to an operation prints one more count of 0 for it:
+    this is left out.
     """
     return _TRAILING_ZEROS.sub(r"\1>", op.get_asm(print_generic_op_form=True, **PLAIN))
 
 
 def hexadecimal(text: str) -> str:
-    """The SHA-256 of a text, in hex."""
+    """Return the SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def without_names(text: str, names: set[str]) -> str:
-    """The text with these symbols, as references and as strings, replaced by `@`.
+    """Replace these symbols in the text, as references and as strings, by `@`.
 
-    Whole ones only.
+    Only whole symbols are replaced.
     """
     either = "|".join(re.escape(name) for name in sorted(names))
     symbols = re.compile(
@@ -185,9 +196,10 @@ def without_names(text: str, names: set[str]) -> str:
 
 
 def contents(ir: Any, module: Any) -> Answer:
-    """`operations`: name → count.
+    """Count the operations of the model, and their places.
 
-    `places`: the model's own name of a place → count, "" for what has none.
+    `operations`: name → count. `places`: the model's own name of a place → count, ""
+    for operations without one.
 
     Places count whole operations: neither what stands in the body of another one, nor
     constants, which many share.
@@ -221,7 +233,7 @@ def contents(ir: Any, module: Any) -> Answer:
 
 
 def is_operation(name: str) -> bool:
-    """True for what computes, moves or holds values of the model.
+    """Return True for what computes, moves or holds values of the model.
 
     False for the structure around it.
     """
@@ -238,11 +250,12 @@ def is_operation(name: str) -> bool:
 
 
 def component_of(location: str) -> str | None:
-    """The first name in a location's text that names something (MLIR's LangRef, "Location Attributes").
+    """Return the first name in a location's text that names something.
 
-    Of a call its callee's alone, of fused parts that of the first which has one. Names
-    end at their first `;` (TFLite joins the names of merged operations so). None for
-    places in files, and for such names as `<root>` and `%0`.
+    See MLIR's LangRef, "Location Attributes". The name of a call is its callee's alone,
+    that of fused parts is the first part's that has one. Names end at their first `;`
+    (TFLite joins the names of merged operations so). None for places in files, and for
+    such names as `<root>` and `%0`.
     """
     offset = len("loc(") if location.startswith("loc(") else len(location)
     while token := _PLACE.search(location, offset):
@@ -255,7 +268,7 @@ def component_of(location: str) -> str | None:
 
 
 def _behind(text: str, start: int) -> int:
-    """The place behind the bracket that closes the one in which the start is."""
+    """Return the place behind the bracket that closes the one around the start."""
     depth = 1
     for token in _BRACKETS.finditer(text, start):
         depth += (token[0] in "<({[") - (token[0] in ">)}]")
@@ -265,7 +278,10 @@ def _behind(text: str, start: int) -> int:
 
 
 def _name(escaped: str) -> str | None:
-    r"""The printed name as it was: MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte."""
+    r"""Return the printed name as it was.
+
+    MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte.
+    """
     data = _ESCAPE.sub(
         lambda match: (
             bytes.fromhex(match[1].decode()) if len(match[1]) == 2 else match[1]
@@ -299,7 +315,10 @@ _COUNTED = {
 _ALLOCA = "stream.resource.alloca"
 _IMPORT = "stream.tensor.import"
 _LENT = "iree.abi.transients.size"
-"""In the reflection of a function whose caller lends it transient memory: the function that says how much."""
+"""The key in the reflection of a function whose caller lends it transient memory.
+
+It names the function that says how much.
+"""
 _MAKES_BUFFERS = (
     _ALLOCA,
     "stream.resource.alloc",
@@ -317,7 +336,7 @@ _STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
 
 
 def stream(ir: Any, module: Any) -> Answer:
-    """Executables and their launches.
+    """Return executables and their launches.
 
     Of the alternatives that a launch may have, the first listed counts.
     """
@@ -377,12 +396,10 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
 
 
 def _integer(attribute: Any) -> int | None:
-    """The value of an integer constant without its sign, as the compiler's assumptions have it.
+    """Return the value of an integer constant without its sign.
 
-    None for others.
-
-    None as well for one above `_INT_LIMIT`: a 64-bit -1 is no number that all JSON
-    readers hold exactly.
+    The compiler's assumptions have it so. None for other constants, and for a value
+    above `_INT_LIMIT`: not all JSON readers hold a 64-bit -1 exactly.
     """
     text, _, kind = str(attribute).rpartition(" : ")
     if not text:
@@ -484,9 +501,10 @@ def _variable_bytes(bodies: list[_Body]) -> int | None:
 def _lent_bytes(
     ir: Any, top: Any, functions: Mapping[str, Any], constants: Constants
 ) -> int | None:
-    """Return the bytes that the caller of a function must lend it for its transient memory.
+    """Return the bytes that the caller lends a function for its transient memory.
 
-    A function of the program says that. None where there is none, or where only a run tells.
+    A function of the program says that. None where there is none, or where only a run
+    tells.
     """
     if "iree.reflection" not in top.attributes:
         return None
@@ -586,7 +604,10 @@ def _lifetime(value: Any) -> str:
 
 
 def _peak(bodies: list[_Body]) -> int:
-    """The most that is held at once: while it is set up, or then by the function that needs most."""
+    """Return the most that is held at once.
+
+    Either while it is set up, or then by the function that needs most.
+    """
     held_bytes = 0
     peak = 0
     functions = {body.name: body for body in bodies if not body.initializer}
@@ -604,7 +625,10 @@ def _peak(bodies: list[_Body]) -> int:
 def _most(
     body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()
 ) -> tuple[int, int]:
-    """The most that it holds at once, and what it holds at its end: only what is given back is free again."""
+    """Return the most that a body holds at once, and what it holds at its end.
+
+    Only what is given back is free again.
+    """
     live = peak = 0
     for step in body.steps:
         if isinstance(step, str):

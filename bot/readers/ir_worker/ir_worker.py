@@ -1,4 +1,6 @@
-"""What a compiler's IR dumps say, read with that compiler's own MLIR bindings in a process of their own.
+"""Read a compiler's IR dumps with that compiler's own MLIR bindings.
+
+The bindings are in a process of their own.
 
 A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its siblings `ir_*` it
 imports the standard library and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the
@@ -75,7 +77,10 @@ _NEVER_CONFIGURED = (
     "linalg.index",
     "tensor.empty",
 )
-"""Most operations are of these: asking each for its attributes would take most of the time."""
+"""Most operations are of these.
+
+Asking each for its attributes would take most of the time.
+"""
 _WHOLE_WRAPPER = re.compile(
     r"#[\w.]+\.(?:translation_info|lowering_config|compilation_info)<(.*)>", re.DOTALL
 )
@@ -84,12 +89,18 @@ _PIPELINE = re.compile(
 )
 _FORMER_NAME = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])")
 _FORMER_VMVX = "VMVXDefault"
-"""Up to 3.12.0 a pipeline's name began with its backend's: renaming it is no other choice."""
+"""The former spelling of a pipeline's name.
+
+Up to 3.12.0 it began with its backend's: renaming it is no other choice.
+"""
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
 
 class IrWorker:
-    """Answers requests with the bindings it is given (the module `iree.compiler.ir`)."""
+    """Answers requests with the bindings it is given.
+
+    They are the module `iree.compiler.ir`.
+    """
 
     def __init__(self, ir: Any) -> None:
         self.ir = ir
@@ -108,7 +119,7 @@ class IrWorker:
         }
 
     def answer(self, line: str) -> Answer:
-        """The answer to one request; never raises."""
+        """Return the answer to one request; never raises."""
         try:
             request = json.loads(line)
             answer = self.answers.get(request["op"])
@@ -119,7 +130,10 @@ class IrWorker:
             return {"error": _one_line(error)}
 
     def _allocas(self, text: bytes) -> Answer:
-        """Function → bytes of its stack allocations, added up as the compiler's gate does."""
+        """Return function → bytes of its stack allocations.
+
+        They are added up as the compiler's gate does.
+        """
         if b"llvm.alloca" not in text and b"llvm.func" in text:
             return {
                 "functions": {}
@@ -171,9 +185,10 @@ class IrWorker:
         return self._module(Path(path).read_bytes())
 
     def _module(self, text: bytes) -> Any:
-        """A module in a context of its own: types and attributes are never freed within one.
+        """Parse a module in a context of its own.
 
-        The caller must hold the module while it uses its operations: they do not keep it alive.
+        Types and attributes are never freed within one. The caller must hold the module
+        while it uses its operations: they do not keep it alive.
         """
         context = self.ir.Context()
         context.enable_multithreading(False)
@@ -182,7 +197,7 @@ class IrWorker:
 
 
 def _one_line(error: BaseException) -> str:
-    """The error, a file in it without its directory.
+    """Return the error as one line, a file in it without its directory.
 
     What the machine refuses is not the program's.
     """
@@ -194,7 +209,10 @@ def _one_line(error: BaseException) -> str:
 
 
 def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
-    """Bits of all elements, rounded up to the alignment, as bytes: LLVMCPUCheckIRBeforeLLVMConversion.cpp.
+    """Return the bytes of a stack allocation as the compiler's gate counts them.
+
+    All elements' bits are rounded up to the alignment, see
+    LLVMCPUCheckIRBeforeLLVMConversion.cpp.
 
     The compiler's gate looks at buffers only. The two allocations that its dispatch ABI
     adds later are left out: the parameters of an import (a structure without
@@ -218,7 +236,10 @@ def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
 
 
 def _bits(element: Any) -> int | None:
-    """Bits of an LLVM type as the gate counts them: elements side by side without padding, vscale 1."""
+    """Return the bits of an LLVM type as the gate counts them.
+
+    Elements are side by side without padding, and vscale is 1.
+    """
     if hasattr(element, "element_type"):
         inner = _bits(element.element_type)
         shape = (
@@ -240,7 +261,7 @@ def _bits(element: Any) -> int | None:
 
 
 def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
-    """The value of an element count, None where it is not constant.
+    """Return the value of an element count, None where it is not constant.
 
     Vscale is 1, the gate's assumption.
     """
@@ -256,7 +277,10 @@ def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
 
 
 def strategies(ir: Any, module: Any) -> Answer:
-    """Function → `pipeline, sizes and options | operation: its configuration | …`, one part for each configuration.
+    """Return function → its configurations, in one line.
+
+    The line is `pipeline, sizes and options | operation: its configuration | …`, with
+    one part for each configuration.
 
     The functions of `hal.executable.variant`s that have a `translation_info`
     (`9.executable-configurations`); one that several variants configure differently has
@@ -299,7 +323,11 @@ def strategies(ir: Any, module: Any) -> Answer:
 
 
 def _translation(attribute: str) -> str:
-    """`DoubleTilingExpert {enable_loop_peeling}` of `#iree_codegen.translation_info<pipeline = …>`."""
+    """Return the pipeline of a `translation_info`.
+
+    Such as `DoubleTilingExpert {enable_loop_peeling}` of
+    `#iree_codegen.translation_info<pipeline = …>`.
+    """
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
     inner = _PIPELINE.sub(
         lambda match: match[1] or match[2] or "",
@@ -313,16 +341,16 @@ def _translation(attribute: str) -> str:
 
 
 def _short(attribute: str) -> str:
-    """A configuration without the wrapper that all have and without the names of dialects.
+    """Return a configuration without its wrapper and the names of dialects.
 
-    Nothing else is lost.
+    All have that wrapper. Nothing else is lost.
     """
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
     return _DIALECT.sub("", wrapper[1] if wrapper else attribute)
 
 
 def _bindings(root: str) -> Any:
-    """The module `iree.compiler.ir` of the wheel, without what is not needed and slow to import.
+    """Import `iree.compiler.ir` of the wheel, without what is slow and not needed.
 
     None in `sys.modules` refuses an import at once. The bindings do without numpy. The
     dialects' Python modules (seconds where they are not yet byte-compiled) only add
