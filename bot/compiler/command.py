@@ -257,24 +257,9 @@ class CommandCompiler:
         stages = [f"*.{stage}" for stage in command.stages]
         patterns = (*command.artifacts, STACK_USAGE, *stages)
         measured = {name: path for name, path in names if any_of(patterns, name)}
-        for name in measured:
-            require_utf8(name)
-        if (out / FACTS).is_symlink():
-            raise InputError(f"{FACTS} is a link")
-        for name, path in measured.items():
-            if path.is_symlink():
-                raise InputError(f"{name} is a link")
-        whole_bytes = sum(
-            require_bounded(path, name) for name, path in measured.items()
-        )
-        if whole_bytes > MOST_READ_BYTES:
-            raise InputError(
-                f"the files have {whole_bytes:,} bytes, and the limit is"
-                f" {MOST_READ_BYTES:,}"
-            )
-        files = {name: read_bounded(path, name) for name, path in measured.items()}
+        _require_readable(measured, out)
         return Compiled(
-            files,
+            {name: read_bounded(path, name) for name, path in measured.items()},
             cpu_ms,
             peak_rss_kib,
             facts=self._facts(out / FACTS),
@@ -327,6 +312,23 @@ def any_of(globs: Sequence[str], name: str) -> bool:
         fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)
         for glob in globs
     )
+
+
+def _require_readable(measured: Mapping[str, Path], out: Path) -> None:
+    """Check the files that are measured; raises InputError for links and large files."""
+    for name in measured:
+        require_utf8(name)
+    if (out / FACTS).is_symlink():
+        raise InputError(f"{FACTS} is a link")
+    for name, path in measured.items():
+        if path.is_symlink():
+            raise InputError(f"{name} is a link")
+    whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
+    if whole_bytes > MOST_READ_BYTES:
+        raise InputError(
+            f"the files have {whole_bytes:,} bytes, and the limit is"
+            f" {MOST_READ_BYTES:,}"
+        )
 
 
 def command_compiler(

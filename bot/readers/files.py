@@ -33,7 +33,7 @@ from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import ImpossibleBinary, InputError, MalformedBinary
 from bot.readers.archive import THIN_MAGIC, is_archive, members_of
 from bot.readers.artifact import read_executable
-from bot.readers.assemble import OF_ENTRY_POINT, of_entries
+from bot.readers.assemble import OF_ENTRY_POINT, Known, of_entries
 from bot.readers.demangling import demangled, stem_of
 from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, STT_FUNC, function_codes, parse_elf
 from bot.readers.frames import Row, fits, frames_of, rows_of
@@ -120,15 +120,9 @@ def measure_files(
         values["executable_bytes"] = code_bytes
         values["rodata_bytes"] = constants
         values["unattributed_bytes"] = whole_bytes - code_bytes - constants
-        none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
-        for metric in METRICS:
-            if not metric.of_entry:
-                continue
-            values[metric.id], reasons[metric.id] = of_entries(
-                dispatches, metric, reason=none_at_all, silent=NO_ARTIFACT_SAYS_IT
-            )
-            if no_frames and metric.of_entry == "stack_bytes":
-                reasons[metric.id] = no_frames
+        for id_, summed in _metrics_of_entries(dispatches, no_frames).items():
+            values[id_] = summed.value
+            reasons[id_] = summed.reason
     _check(facts, values)
     values |= facts
     if len(dispatches) == 1:
@@ -147,6 +141,26 @@ def measure_files(
         reasons=unknown,
         parts={label: size for label, size in sizes.items() if size},
     )
+
+
+def _metrics_of_entries(
+    dispatches: Sequence[Dispatch], no_frames: str
+) -> dict[str, Known]:
+    """Return the metrics that sum up the entry points.
+
+    `no_frames`: why the frames are unknown; empty where they are known.
+    """
+    metrics = dict[str, Known]()
+    reason = "" if dispatches else NO_ARTIFACT_SAYS_IT
+    for metric in METRICS:
+        if not metric.of_entry:
+            continue
+        metrics[metric.id] = of_entries(
+            dispatches, metric, reason=reason, silent=NO_ARTIFACT_SAYS_IT
+        )
+        if no_frames and metric.of_entry == "stack_bytes":
+            metrics[metric.id] = metrics[metric.id]._replace(reason=no_frames)
+    return metrics
 
 
 def _readings(pieces: Sequence[_Piece], unread: dict[str, str]) -> dict[str, Reading]:

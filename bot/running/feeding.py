@@ -14,7 +14,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -213,19 +213,12 @@ def feed(
     files = dict[str, _File]()
     calls = list[tuple[str, ...]]()
     for draw, parameter_files in runs:
-        flags = [f"--function={function.name}"]
-        for scope, file in parameter_files.items():
-            files[file.name] = file
-            prefix = f"{scope}=" if scope else ""
-            flags.append(f"--parameters={prefix}{file.name}")
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
-        for text, input_file in arguments:
-            if input_file is None:
-                flags.append(f"--input={text}")
-            else:
-                files[input_file.name] = input_file
-                flags.append(f"--input={text}@{input_file.name}")
-        calls.append(tuple(flags))
+        for file in (*parameter_files.values(), *(file for _, file in arguments)):
+            if file is not None:
+                files[file.name] = file
+        flags = _flags(parameter_files, arguments)
+        calls.append((f"--function={function.name}", *flags))
     if reason := _written(files, directory, cancel):
         return reason
     if has_inputs:
@@ -244,6 +237,21 @@ def feed(
         results=tuple(result.element if result else "" for result in results),
         dynamic=dynamic if is_dynamic else None,
     )
+
+
+def _flags(
+    parameter_files: Mapping[str, _File],
+    arguments: Iterable[tuple[str, _File | None]],
+) -> Iterator[str]:
+    """Yield the flags of one run that name its parameters and its arguments."""
+    for scope, file in parameter_files.items():
+        prefix = f"{scope}=" if scope else ""
+        yield f"--parameters={prefix}{file.name}"
+    for text, input_file in arguments:
+        if input_file is None:
+            yield f"--input={text}"
+        else:
+            yield f"--input={text}@{input_file.name}"
 
 
 def _arguments(

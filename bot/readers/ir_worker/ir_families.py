@@ -119,11 +119,7 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
 
     It has a line for each thing that varies, in turns of constants, offsets and shapes.
     """
-    columns = [
-        slots
-        for slots in zip(*(member.function_slots for member in group), strict=True)
-        if len({slot.value for slot in slots}) > 1
-    ]
+    columns = list(_varying_columns(group))
     kinds = {slots[0].kind for slots in columns}
     if not kinds:
         return "constants", group, [IDENTICAL]
@@ -155,6 +151,13 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
     if is_shaped:
         return "static-shapes", group, lines_shown
     return "offsets" if "offset" in kinds else "constants", group, lines_shown
+
+
+def _varying_columns(group: Sequence[Member]) -> Iterator[tuple[Slot, ...]]:
+    """Yield the slots of all members at each place where their values differ."""
+    for slots in zip(*(member.function_slots for member in group), strict=True):
+        if len({slot.value for slot in slots}) > 1:
+            yield slots
 
 
 def _varying_lines(labels: Mapping[tuple[str, ...], str]) -> list[str]:
