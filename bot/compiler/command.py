@@ -180,9 +180,9 @@ class CommandCompiler:
                 **self.sources,
                 self.path_of(cell.model.path): Path(cell.model.path).read_bytes(),
             }
-            reserved = (
-                {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
-            )
+            reserved = {OUT, "tmp"}
+            if self.environment is not None:
+                reserved.add(_PYTHON)
             for name, data in files.items():
                 if os.path.normpath(name).partition(os.sep)[0] in reserved:
                     return Failure(
@@ -239,7 +239,10 @@ class CommandCompiler:
                 )
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
-        """Return what the command wrote; raises InputError for files beyond the limits."""
+        """Return what the command wrote.
+
+        Raises InputError for files beyond the limits.
+        """
         paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
             raise InputError(
@@ -409,7 +412,8 @@ def command_compiler(
     if not revision:
         version = f"{command.package or 'command'} {version}"
     shown_spec = version.replace(" ", "==") if environment else spec
-    shown_spec = f"{moving}{RESOLVED}{shown_spec}" if moving else shown_spec
+    if moving:
+        shown_spec = f"{moving}{RESOLVED}{shown_spec}"
     info = CompilerInfo(
         version=version,
         revision=revision,

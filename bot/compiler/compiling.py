@@ -329,7 +329,8 @@ def compile_directly(
 ) -> Result:
     """Compile one cell; once more with the stack gate lifted where that refused.
 
-    Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
+    Where that fails, too, its failure stands, unless it says nothing of the compiler
+    and the model.
 
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """

@@ -97,7 +97,8 @@ def trim(output: str) -> str:
                 short = _LONG_NAME.sub(r"'\1…\2'", short)
             if len(short) > LONGEST_LINE:
                 short = f"{short[: LONGEST_LINE - 1]}…"
-            kept_lines += [short] if short not in kept_lines else []
+            if short not in kept_lines:
+                kept_lines.append(short)
     return "\n".join(kept_lines)[:MOST_CHARACTERS]
 
 
@@ -179,17 +180,17 @@ def without_places(text: str) -> str:
     A location that is cut off ends the text.
     """
     parts = []
-    at = 0
-    while (start := text.find(_PLACE, at)) >= 0:
-        parts.append(text[at:start])
+    offset = 0
+    while (start := text.find(_PLACE, offset)) >= 0:
+        parts.append(text[offset:start])
         depth = 0
-        at = len(text)
+        offset = len(text)
         for match in _PARENTHESES.finditer(text, start + len(_PLACE) - 1):
             depth += {"(": 1, ")": -1}.get(match[0], 0)
             if depth == 0:
-                at = match.end()
+                offset = match.end()
                 break
-    parts.append(text[at:])
+    parts.append(text[offset:])
     return "\n".join(
         line for line in "".join(parts).split("\n") if not line.startswith("#loc")
     )
@@ -221,7 +222,9 @@ _OTHERS = re.compile(
 
 
 def require_room(outcome: Outcome, directory: Path) -> None:
-    """Refuse what was made in a directory that is full, whether the compiler noticed or not.
+    """Refuse what was made in a directory that is full.
+
+    It is refused whether the compiler noticed or not.
 
     Raises:
         OutputError: there is no room.

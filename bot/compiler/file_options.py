@@ -34,7 +34,8 @@ PATH_OPTIONS: Mapping[str, str] = {
 }
 """Option → the signs that part its value into files or folders.
 
-`=` follows a name (`scope=file`), `,` parts paths, and `@` begins the name of an entry point.
+`=` follows a name (`scope=file`), `,` parts paths, and `@` begins the name of an entry
+point.
 """
 
 IMPORT_PATH_OPTIONS: Mapping[str, str] = {"--data-dir": ""}

@@ -112,8 +112,10 @@ def held(
     Args:
         home: the folder.
         say: gets that line.
-        hashes: the digests that the requirements file allows for the wheel; empty where it allows any.
-        byte_code: byte code beside Python sources is no difference, because nobody reads it.
+        hashes: the digests that the requirements file allows for the wheel; empty where
+            it allows any.
+        byte_code: byte code beside Python sources is no difference, because nobody
+            reads it.
 
     Raises:
         OutputError: the compiler is changed and cannot be removed.

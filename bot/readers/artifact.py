@@ -206,8 +206,11 @@ def identifier(data: bytes, start: int) -> bytes:
 VM_IDENTIFIER = b"IREE"
 WHERE = "VM module"
 SEGMENT_ALIGNMENT = 64
-MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
-    rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
+MODULE = (
+    "name version requirements attrs types dependencies imported_functions"
+    " exported_functions function_signatures rodata_segments rwdata_segments"
+    " module_state function_descriptors bytecode_version bytecode_data"
+)
 VM_EXPORT = "local_name internal_ordinal"
 SEGMENT = (
     "compression_type_type compression_type embedded_data external_data_offset"
@@ -353,8 +356,10 @@ EXPORT = (
     " debug_info"
 )
 VULKAN_EXPORT = "ordinal kernel pipeline_layout_ordinal subgroup_size debug_info"
-METAL_EXPORT = """ordinal kernel max_threads_per_threadgroup threadgroup_size threadgroup_size_aligned constant_count
-    binding_flags debug_info name"""
+METAL_EXPORT = (
+    "ordinal kernel max_threads_per_threadgroup threadgroup_size"
+    " threadgroup_size_aligned constant_count binding_flags debug_info name"
+)
 
 
 class Layout(NamedTuple):
@@ -498,10 +503,14 @@ def _entry_points(
 
     They have the names by which the program knows them.
     """
-    entries_by_module = [
-        {entry.name: entry for entry in reading.entry_points} if reading else None
-        for reading in modules
-    ]
+    entries_by_module = list[dict[str, EntryPoint] | None]()
+    for reading in modules:
+        if reading:
+            entries_by_module.append(
+                {entry.name: entry for entry in reading.entry_points}
+            )
+        else:
+            entries_by_module.append(None)
     for export in root.tables("exports", layout.export):
         kernel = export.text("kernel")
         ordinal = export.scalar("ordinal", UINT32)
@@ -551,7 +560,8 @@ def read_artifact(data: bytes) -> ArtifactReading:
     An executable that cannot be read keeps its bytes and leaves a line in `unread`.
 
     Raises:
-        MalformedBinary: the artifact itself is damaged: cut short, or with overlapping parts.
+        MalformedBinary: the artifact itself is damaged: cut short, or with overlapping
+            parts.
     """
     module = parse_module(data)
     require_disjoint((module.bytecode, *module.segments), "artifact")

@@ -178,7 +178,8 @@ class _Parsed:
     A product that cannot be read is None, and the others are read all the same.
 
     Attributes:
-        hidden: why some executables may count as constants; empty where nothing says so.
+        hidden: why some executables may count as constants; empty where nothing says
+            so.
         reasons: why a product is None, by its name.
     """
 
@@ -265,8 +266,8 @@ class _Parsed:
     def dispatches(self) -> tuple[Dispatch, ...]:
         """Return the entry points in the program's order.
 
-        Without the program's IR they are in the artifact's order, and their executables and
-        kinds are unknown.
+        Without the program's IR they are in the artifact's order, and their executables
+        and kinds are unknown.
         """
         in_artifact = self._entries_of_artifact()
         rows = self._rows(in_artifact)
@@ -336,7 +337,7 @@ class _Parsed:
         return values
 
     def _alloca_bytes(self, name: str) -> int | None:
-        """Return the stack allocations of an entry point; None where they are unknown."""
+        """Return the bytes of an entry point's stack allocations; None for unknown."""
         # Stack files of other targets hold nothing but zeros.
         if self.products.backend != CPU or self.products.allocas is None:
             return None

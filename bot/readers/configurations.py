@@ -463,21 +463,22 @@ def _other_operations(
     base: Sequence[Configuration], head: Sequence[Configuration]
 ) -> str:
     """Say which operations are configured more often on one side."""
-    base_groups, head_groups = (
-        Counter(configuration.place for configuration in side) for side in (base, head)
-    )
+    base_groups = Counter(configuration.place for configuration in base)
+    head_groups = Counter(configuration.place for configuration in head)
     changes = list[str]()
     for place in sorted(base_groups | head_groups):
         if base_groups[place] != head_groups[place]:
             changes.append(
-                f"`{place}` {base_groups[place]:,} times on base and {head_groups[place]:,} times on"
-                " head"
+                f"`{place}` {base_groups[place]:,} times on base and"
+                f" {head_groups[place]:,} times on head"
             )
     return f"other operations are configured: {', '.join(changes[:_MOST_NAMED])}"
 
 
 def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable:
-    """Return the knobs whose values differ, in the texts' order; raises MalformedBinary.
+    """Return the knobs whose values differ, in the texts' order.
+
+    Raises MalformedBinary.
 
     A knob that several operations have is one: it differs where it does on any of them.
     """

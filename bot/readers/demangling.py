@@ -142,7 +142,7 @@ def parameters(text: str) -> str | None:
 
 
 def _hide(text: str) -> str:
-    """Replace brackets and blanks that belong to names, such as those of `operator()`."""
+    """Replace brackets and blanks of names, such as those of `operator()`."""
     text = text.replace("(anonymous namespace)", ANONYMOUS).replace("->", "\ue007")
     text = _SYMBOL_OPERATOR.sub(
         lambda match: match[0].replace(" ", "").translate(_HIDDEN), text

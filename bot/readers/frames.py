@@ -124,7 +124,7 @@ def _frames_by_source_name(
 def fits(
     functions: Iterable[Symbol], rows: Iterable[Row], texts: Mapping[str, str]
 ) -> bool:
-    """Return True where each function has a line of its name or of its source's name."""
+    """Return True where each function has a line of its name or its source's name."""
     row_names = {row.name for row in rows}
     keys = {_key_of_row(name) for name in row_names}
     return all(
@@ -174,18 +174,20 @@ def _by_parameters(
     reverse.
     """
     lines = {_canonical(row.name): row.frame_bytes for row in rows}
-    wanted = {
+    key_of_symbol = {
         symbol.name: _canonical(texts.get(symbol.name, symbol.name))
         for symbol in symbols
     }
-    places = {(symbol.section, symbol.value): wanted[symbol.name] for symbol in symbols}
+    places = {
+        (symbol.section, symbol.value): key_of_symbol[symbol.name] for symbol in symbols
+    }
     if (
         len(lines) != len(rows)
         or len(set(places.values())) != len(places)
-        or lines.keys() != set(wanted.values())
+        or lines.keys() != set(key_of_symbol.values())
     ):
         return {}
-    return {name: lines[key] for name, key in wanted.items()}
+    return {name: lines[key] for name, key in key_of_symbol.items()}
 
 
 def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:

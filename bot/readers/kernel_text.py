@@ -7,11 +7,12 @@ workgroup memory into `.shared` arrays, and IREE all of its workgroup memory int
 `.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per
 kernel.
 
-Metal: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to 2.4 (sizes and alignments of
-types: a vector of three takes the space of four) and
-4.4 (`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
-compiler makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does not say what a kernel's
-frame takes: the driver decides.
+Metal: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to
+2.4 (sizes and alignments of types: a vector of three takes the space of four) and 4.4
+(`threadgroup` address space),
+https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The compiler
+makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does
+not say what a kernel's frame takes: the driver decides.
 """
 
 from __future__ import annotations
@@ -215,12 +216,10 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
         for block in functions
         if block.kind == "entry"
     )
-    parts = {
-        label: sum(
-            function.span.size for function in functions if function.kind == kind
-        )
-        for kind, label in LABELS.items()
-    }
+    parts = dict.fromkeys(LABELS.values(), 0)
+    for function in functions:
+        if function.kind in LABELS:
+            parts[LABELS[function.kind]] += function.span.size
     return Reading(
         format="ptx",
         size_bytes=len(data),

@@ -1,8 +1,8 @@
 """Counts the instructions of a function in LLVM's machine IR.
 
 Format: YAML documents, one for each function, as `-stop-after` writes them
-(llvm/lib/CodeGen/MIRPrinter.cpp). The key `body` holds blocks; instructions are indented by four
-columns or more.
+(llvm/lib/CodeGen/MIRPrinter.cpp). The key `body` holds blocks; instructions are
+indented by four columns or more.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""The IR of one executable after each pass of its translation, printed into a tree of files.
+"""Read the IR of one executable after each pass of its translation.
 
-Format: what `--mlir-print-ir-tree-dir` writes, 3.5.0 to 3.13.0: a file for each run of a pass,
-`6_0_0_9_62_cse.mlir`. Numbers count the dumps of the operation and of those around it
-(FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). The first line names the pass and its
-operation: `// -----// IR Dump After CSEPass: cse ('func.func' operation: @name) //----- //`. Up to
-3.11.0 the name is in brackets, and options are not printed.
+The compiler prints it into a tree of files.
+
+Format: what `--mlir-print-ir-tree-dir` writes, 3.5.0 to 3.13.0: a file for each run of
+a pass, `6_0_0_9_62_cse.mlir`. Numbers count the dumps of the operation and of those
+around it (FileTreeIRPrinterConfig, mlir/lib/Pass/IRPrinting.cpp). The first line names
+the pass and its operation: `// -----// IR Dump After CSEPass: cse ('func.func'
+operation: @name) //----- //`. Up to 3.11.0 the name is in brackets, and options are not
+printed.
 """
 
 from __future__ import annotations

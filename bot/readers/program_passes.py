@@ -115,14 +115,13 @@ class ProgramReader:
     @cached_property
     def dispatches(self) -> Mapping[str, Places]:
         """Return executable → the places of its operations."""
-        return {
-            executable: (
-                frozenset[bytes]().union(
-                    *(places for places, _ in self._functions.get(name, ()))
-                )
-            )
-            for executable, name in self.names.items()
-        }
+        places_of = dict[str, Places]()
+        for executable, name in self.names.items():
+            places = set[bytes]()
+            for operation_places, _ in self._functions.get(name, ()):
+                places |= operation_places
+            places_of[executable] = frozenset(places)
+        return places_of
 
     def steps(self, places: Places) -> tuple[PassStep, ...]:
         """Return the passes that changed the operations at these places.
@@ -199,7 +198,8 @@ def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
 class _Dump:
     """The functions of one dump, each with its operations by their places.
 
-    An operation within another one that has no place of its own has that of the one around it.
+    An operation within another one that has no place of its own has that of the one
+    around it.
     """
 
     def __init__(self, lines: Iterator[bytes]) -> None:

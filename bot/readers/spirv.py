@@ -112,9 +112,11 @@ class Module:
         at: position of the instruction that is being read.
         entries: function id, name, interface ids; in order.
         workgroup: variable id → bytes, None where the type has no known size.
-        nameless: position and count of the words that are only names, by rising position.
+        nameless: position and count of the words that are only names, by rising
+            position.
         debug_sets: ids of the imported sets of instructions that only describe.
-        sizes: by result id; a type without an entry (runtime arrays, images, matrices, …) has no known size.
+        sizes: by result id; a type without an entry (runtime arrays, images, matrices,
+            …) has no known size.
         constants: id → value of integer constants.
     """
 

@@ -6,13 +6,16 @@ A stand-alone script: it imports the standard library, numpy and ml_dtypes (both
 with the runtime), nothing of the bot. One JSON object on standard input, one on
 standard output:
 
-    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element", "sizes": [int], "role": text,
+    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element",
+                "sizes": [int], "role": text,
                 "below": int or null}]}]}
-        → {"filled": count of files}; a file is the length of its head in 8 bytes and the head in UTF-8, or nothing
-           for an empty head, then the tensors' bytes without gaps
+        → {"filled": count of files}; a file is the length of its head in 8 bytes and
+           the head in UTF-8, or nothing for an empty head, then the tensors' bytes without gaps
     {"compare": [{"element": text, "draws": [[PATH before, PATH after]]}]}
-        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values", "different", "finite": int,
-                                   "relative": float, or null where one has a value where the other has none}],
+        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values",
+                                   "different", "finite": int,
+                                   "relative": float, or null where one has a value where
+                                   the other has none}],
                         "constant": bool, "still": bool}]}
     anything that goes wrong → {"error": "one line"}
 

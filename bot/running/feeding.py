@@ -308,7 +308,10 @@ def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
     rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
     if tensor.is_float:
-        return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
+        value = rng.gauss(0, 0.25)
+        if described["role"] == "wide":
+            value *= 2 ** rng.uniform(-8, 8)
+        return f"{value:.6f}"
     bits = tensor.bits or 1
     below = described["below"]
     return str(
@@ -396,7 +399,8 @@ def _parameter_file(
         role = "parameter"
         if filling == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1:
             role = "bias"
-        below = _below(tensor, 1 if filling == "wide" else 2, picks=picks)
+        draw = 1 if filling == "wide" else 2
+        below = _below(tensor, draw, picks=picks)
         described.append(
             _described(tensor, seed=f"parameter {scope}::{key}", role=role, below=below)
         )

@@ -12,7 +12,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
-from math import prod
 from typing import Any
 
 from .ir_kinds import KINDS, PLAIN, kinds_of
@@ -22,6 +21,7 @@ from .ir_members import (
     Member,
     Slot,
     attributes_of,
+    elements_in,
     partition,
     sizes_in,
 )
@@ -178,7 +178,11 @@ def _text_of(slot: Slot) -> str:
         return slot.value.removesuffix(f" : {slot.constant.results[0].type}")
     owner = slot.place[0]
     if isinstance(owner, str):
-        return f"[{', '.join('?' if value == DYNAMIC else str(value) for value in slot.op.attributes[owner])}]"
+        entries = [
+            "?" if value == DYNAMIC else str(value)
+            for value in slot.op.attributes[owner]
+        ]
+        return f"[{', '.join(entries)}]"
     return "x".join(sizes_in(str(owner.type))) or slot.value
 
 
@@ -485,18 +489,14 @@ def _root(graph: _Graph) -> tuple[str, Words] | None:
     """
     best: tuple[tuple[int, int, int], Any, Words] | None = None
     for source, op, _, computed in graph.units:
-        kinds = (
-            kinds_of(graph.ir, op)
-            if op.name.startswith(("linalg.", "iree_linalg_ext."))
-            else set()
-        )
+        if not op.name.startswith(("linalg.", "iree_linalg_ext.")):
+            continue
+        kinds = kinds_of(graph.ir, op)
         if ranks := [_COSTLY.index(kind) for kind in kinds if kind in _COSTLY]:
-            shapes = (sizes_in(str(value.type)) for value in op.operands)
-            elements = sum(
-                prod(int(size) for size in sizes if size != "?")
-                for sizes in shapes
-                if sizes
-            )
+            elements = 0
+            for value in op.operands:
+                if sizes := sizes_in(str(value.type)):
+                    elements += elements_in(sizes)
             key = (min(ranks), -elements, source)
             if best is None or key < best[0]:
                 best = key, op, computed

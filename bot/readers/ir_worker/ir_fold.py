@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect
@@ -22,6 +21,7 @@ from .ir_members import (
     Slot,
     Unfit,
     attributes_of,
+    elements_in,
     member_of,
     partition,
     read,
@@ -101,8 +101,10 @@ def groups(ir: Any, module: Any) -> Answer:
 
 def _names_of_groups(members: list[Member], free: frozenset[str]) -> list[list[str]]:
     """Return the names in each group of members that are equal but for what is free."""
-    groups = partition(members, lambda member: member.key(free))
-    return [[member.name for member in group] for group in groups]
+    names = []
+    for group in partition(members, lambda member: member.key(free)):
+        names.append([member.name for member in group])
+    return names
 
 
 def _elements(member: Member) -> int:
@@ -111,10 +113,7 @@ def _elements(member: Member) -> int:
     Dynamic dimensions count as 1.
     """
     shapes = (sizes_in(str(argument.type)) for argument in member.arguments)
-    return max(
-        (prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes),
-        default=1,
-    )
+    return max((elements_in(sizes) for sizes in shapes if sizes), default=1)
 
 
 def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
@@ -461,7 +460,7 @@ class _Rewriting:
             argument.replace_all_uses_except(tied.results[0], tied)
 
     def _remake(self, op: Any) -> None:
-        """Give an operation the additional operands that it needs now, if there are any."""
+        """Give an operation the additional operands that it needs now, if any."""
         leading, owners = _OPERATIONS[op.name]
         parts = _segments(op, leading)
         attributes = dict[str, Any]()

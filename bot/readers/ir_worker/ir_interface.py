@@ -37,25 +37,19 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
         for function in functions.values()
         for call in function.calls
     }
-    public = {
-        name: function
+    public = [
+        name
         for name, function in functions.items()
         if function.is_public and name not in called
-    }
+    ]
     return {
         "functions": [
             {
                 "name": name,
-                "arguments": [
-                    _type(functions, name=name, side=_ARGUMENT, index=index)
-                    for index in range(len(function.values[_ARGUMENT]))
-                ],
-                "results": [
-                    _type(functions, name=name, side=_RESULT, index=index)
-                    for index in range(len(function.values[_RESULT]))
-                ],
+                "arguments": _types(functions, name, _ARGUMENT),
+                "results": _types(functions, name, _RESULT),
             }
-            for name, function in public.items()
+            for name in public
         ],
         "parameters": [
             {"scope": scope, "key": key, "type": kind}
@@ -72,7 +66,8 @@ class _Function:
 
     Attributes:
         borders: value → the operation that imports or exports it.
-        declared: types as the source had them; empty where the compiler did not write them down.
+        declared: types as the source had them; empty where the compiler did not write
+            them down.
     """
 
     def __init__(self, ir: Any, op: Any) -> None:
@@ -113,6 +108,14 @@ class _Function:
                 declaration
             ].value.partition(" -> ")
             self.declared = (_DECLARED.findall(arguments), _DECLARED.findall(results))
+
+
+def _types(functions: dict[str, _Function], name: str, side: int) -> list[str]:
+    """Return the types of all arguments of a function, or of all its results."""
+    count = len(functions[name].values[side])
+    return [
+        _type(functions, name=name, side=side, index=index) for index in range(count)
+    ]
 
 
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:

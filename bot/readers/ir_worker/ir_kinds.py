@@ -234,7 +234,7 @@ class _Generic:
         return "reduction"
 
     def _is_windowed(self) -> bool:
-        """Return True where an input is read at a sum of loops, such as `d0 * 2 + d3`."""
+        """Return True where an input is read at a sum of loops (`d0 * 2 + d3`)."""
         for input_map in self.input_maps:
             for result in input_map.results:
                 is_sum = isinstance(result, self.ir.AffineAddExpr)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect, name_of
@@ -287,6 +288,11 @@ def sizes_in(text: str) -> list[str]:
     if shape:
         return shape[2][:-1].split("x")
     return []
+
+
+def elements_in(sizes: Iterable[str]) -> int:
+    """Return the product of dimensions; those that are dynamic count as 1."""
+    return prod(int(size) for size in sizes if size != "?")
 
 
 def with_sizes(text: str, sizes: Iterable[str]) -> str:

@@ -9,9 +9,11 @@ bot. One JSON object per line, one answer a request; first of all {"ready": true
 
     {"op": "program", "dispatch_creation": PATH, "stream": PATH,
      and where at hand "input": PATH, "global_optimization": PATH, "flow": PATH}
-        → the fields of `bot.core.reading.ProgramFacts`; without flow no sources and sites, and no families
+        → the fields of `bot.core.reading.ProgramFacts`; without flow no sources and
+          sites, and no families
     {"op": "allocas", "executable_targets": PATH}
-        → {"functions": {name: bytes, null where not constant}}, empty where no function of the file allocates
+        → {"functions": {name: bytes, null where not constant}}, empty where no function
+          of the file allocates
     {"op": "strategies", "executable_configurations": PATH}
         → {"functions": {name: one line}}, the functions that the compiler configured
     {"op": "interface", "flow": PATH}
@@ -20,15 +22,21 @@ bot. One JSON object per line, one answer a request; first of all {"ready": true
         → {"entries": {executable: its entry point},
            "elements": {executable: those of the largest tensor that it takes or gives},
            "unfit": {executable: why it cannot be folded},
-           "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
-           that differ in nothing but what the level and those before it allow}
+           "groups": {"identical", "constants", "offsets", "static-shapes":
+           [[executable, two or more]]}: executables that differ in nothing but what
+           the level and those before it allow}
     {"op": "fold", "flow": PATH, "out": PATH, "groups": [[executable]]}
         → {"folded": [{"members": [executable], "operands": [type]}],
-           "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
-           `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
-    {"op": "assume", "model": PATH, "out": PATH, "smallest": 16, "largest": 512 or null, "divisor": 16}
-        → {"dimensions": how many dynamic dimensions the arguments have}: `out` has the model with these assumptions
-    anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
+           "left": [{"members": [executable], "why": text}],
+           "executables": how many there are now}:
+           `out` has the program with each group made one, verified; where nothing was
+           folded, the very text of `flow`
+    {"op": "assume", "model": PATH, "out": PATH, "smallest": 16,
+     "largest": 512 or null, "divisor": 16}
+        → {"dimensions": how many dynamic dimensions the arguments have}:
+          `out` has the model with these assumptions
+    anything that goes wrong
+        → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`,
 `4.global-optimization`, `5.dispatch-creation`, `6.flow`, `7.stream`,
