@@ -228,15 +228,10 @@ class CommandCompiler:
                 if isinstance(result, Compiled):
                     return replace(result, sources_digest=_digest(files))
                 return result
-            except (InputError, OSError) as error:
-                return Failure(
-                    "read",
-                    (
-                        error.what
-                        if isinstance(error, InputError)
-                        else f"{error.strerror}"
-                    ),
-                )
+            except InputError as error:
+                return Failure("read", error.what)
+            except OSError as error:
+                return Failure("read", f"{error.strerror}")
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
         """Return what the command wrote.

@@ -132,16 +132,16 @@ def check_flags(
     """
     unknown = unknown_to_all(toolchain, cells, cancel)
     if unknown is not None:
-        is_from_user = any(flag.partition("=")[0] == unknown for flag in user_flags)
+        where = "every cell"
+        hint = "compare newer releases"
+        if any(flag.partition("=")[0] == unknown for flag in user_flags):
+            where = "flags"
+            hint = "remove it, or compare releases that both know it"
         raise UsageError(
             f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version})"
             f" does not know the option {unknown}",
-            where="flags" if is_from_user else "every cell",
-            hint=(
-                "remove it, or compare releases that both know it"
-                if is_from_user
-                else "compare newer releases"
-            ),
+            where=where,
+            hint=hint,
         )
 
 
@@ -324,11 +324,9 @@ def flags_of(command: str) -> list[str]:
         arguments = shlex.split(command)
     except ValueError:
         return []
-    start = (
-        arguments.index("iree-compile") + 1
-        if "iree-compile" in arguments
-        else len(arguments)
-    )
+    start = len(arguments)
+    if "iree-compile" in arguments:
+        start = arguments.index("iree-compile") + 1
     end = arguments.index("-o", start) if "-o" in arguments[start:] else None
     return [min(word, other_name(word)) for word in arguments[start:end]]
 

@@ -118,10 +118,10 @@ def resolve(
     take, and so the answer to a question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
-    (binary, bindings, shown_spec), no_bindings = (
-        _locate(spec, cache=cache, cancel=cancel, say=say, places=places),
-        "",
+    binary, bindings, shown_spec = _locate(
+        spec, cache=cache, cancel=cancel, say=say, places=places
     )
+    no_bindings = ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
     answer = _ask_version(binary, cancel=cancel, where=spec, patience_seconds=patience)
     stated = _VERSION.search(answer.output)

@@ -334,20 +334,20 @@ def offered(
     run. `briefly`: in one short request, for somebody who only asks whether the index
     is there.
     """
-    patience = (
-        (f"--timeout={_ANSWER_SECONDS}", "--retries=0") if briefly else ("--retries=2",)
-    )
+    patience = ["--retries=2"]
+    limit_seconds: float = 120
+    failing = "the releases cannot be listed"
+    if briefly:
+        patience = [f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
+        limit_seconds = 2 * _ANSWER_SECONDS
+        failing = "no answer"
     argv = ("index", "versions", places.project, "--pre")
-    limit_seconds = 2 * _ANSWER_SECONDS if briefly else 120
     outcome = pip(
         *argv, *patience, *places.argv, cancel=cancel, timeout_seconds=limit_seconds
     )
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
-        problem = (
-            f"{'no answer' if briefly else 'the releases cannot be listed'}:"
-            f" {reason(outcome)}"
-        )
+        problem = f"{failing}: {reason(outcome)}"
         hint = "check the network and the index, or name one release"
         raise CompilerUnavailable(problem, where=places.project, hint=hint)
     versions = set()

@@ -524,14 +524,9 @@ def of_entries(
         return Known(None, f"the sum of {len(values):,} values is out of range")
     if reason or not values:
         return Known(None, reason or NO_ENTRY)
-    return Known(
-        None,
-        (
-            silent
-            if silent and len(unknown) == len(values)
-            else f"unknown for {unknown[0]}"
-        ),
-    )
+    if silent and len(unknown) == len(values):
+        return Known(None, silent)
+    return Known(None, f"unknown for {unknown[0]}")
 
 
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:

@@ -58,9 +58,9 @@ from bot.readers.binary import (
 
 MAGIC = b"\x7fELF"
 MACHINE = slice(18, 20)  # where both layouts have `e_machine`
-EM_X86_64, EM_CUDA, EM_AMDGPU = (
-    (number).to_bytes(2, "little") for number in (62, 190, 224)
-)
+EM_X86_64 = (62).to_bytes(2, "little")
+EM_CUDA = (190).to_bytes(2, "little")
+EM_AMDGPU = (224).to_bytes(2, "little")
 SHN_UNDEF = 0
 SHN_LORESERVE = 0xFF00
 SHF_WRITE = 1
@@ -375,7 +375,8 @@ class _Object:
         self.known = dict[
             tuple[object, ...], bytes
         ]()  # constants by place; by function where they refer to something
-        self.symbols, self.functions = self.elf.symbols(), self.elf.symbols(STT_FUNC)
+        self.symbols = self.elf.symbols()
+        self.functions = self.elf.symbols(STT_FUNC)
         starts: dict[
             int, set[int]
         ] = {}  # section → offsets that a symbol or relocation names
@@ -603,11 +604,13 @@ def _entry_point(
             )
     function = symbols.get(name)
     descriptor = symbols.get(f"{name}.kd")
+    machine_code = None
     if function is not None:
         elf.require_inside(function)
-    machine_code, start_state = (
-        elf.contents(symbol) if symbol else None for symbol in (function, descriptor)
-    )
+        machine_code = elf.contents(function)
+    start_state = None
+    if descriptor is not None:
+        start_state = elf.contents(descriptor)
     code = None
     if machine_code is not None and start_state is not None:
         budget.spend(len(machine_code) + len(start_state))

@@ -75,10 +75,8 @@ def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
                     raise MalformedBinary(
                         f"a name of {len(header['name'])} bytes", where=where
                     )
-                kind, name = (
-                    header[group].decode("utf-8", "replace")
-                    for group in ("kind", "name")
-                )
+                kind = header["kind"].decode("utf-8", "replace")
+                name = header["name"].decode("utf-8", "replace")
                 body = ByteSpan(token.end(), offset - 1 - token.end())
                 yield Block(
                     kind=kind,

@@ -108,10 +108,8 @@ def header_of(line: bytes) -> tuple[str, str]:
     header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
     if header is None:
         return "", ""
-    class_name, name = (
-        header[part].decode(errors="replace") if header[part] else ""
-        for part in ("class", "name")
-    )
+    class_name = (header["class"] or b"").decode(errors="replace")
+    name = (header["name"] or b"").decode(errors="replace")
     return name or class_name, class_name
 
 

@@ -349,12 +349,11 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
 
 
 def _without_names(module: Module, start: int, end: int) -> bytes:
-    """These words without those that are only names."""
+    """Return these words without those that are only names."""
     kept_words = array("I")
     offset = start
-    first, last = (
-        bisect_left(module.nameless, (position,)) for position in (start, end)
-    )
+    first = bisect_left(module.nameless, (start,))
+    last = bisect_left(module.nameless, (end,))
     for cut, cut_words in module.nameless[first:last]:
         kept_words += module.words[offset:cut]
         offset = cut + cut_words

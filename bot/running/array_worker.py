@@ -179,9 +179,8 @@ class OutputComparison:
 
     def one(self, before_path: str, after_path: str) -> Any:
         """Take in the two files of one draw."""
-        before_bytes, after_bytes = (
-            np.fromfile(path, np.uint8) for path in (before_path, after_path)
-        )
+        before_bytes = np.fromfile(before_path, np.uint8)
+        after_bytes = np.fromfile(after_path, np.uint8)
         self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
         result = {
             "before_bytes": before_bytes.size,

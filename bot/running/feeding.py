@@ -111,10 +111,9 @@ _SPARE_BYTES = (
     64 << 20
 )  # room that is left on the disk, for outputs and whatever others do there
 _ANY = "!hal.buffer_view"  # an argument that the program does not look at
-_FEW, _LONG_BITS = (
-    2,
-    32,
-)  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
+# Integers of so many bits are 0 or 1 in some of the draws: they may be masks.
+_FEW = 2
+_LONG_BITS = 32
 _QUANTISED = ("i8", "si8", "ui8")
 _SUM = "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""

@@ -283,11 +283,9 @@ class _Graph:
         arguments = [argument for block in blocks for argument in block.arguments]
         is_structured = "." in op.name and 0 < len(arguments) == len(operands)
         has_maps = is_structured and "indexing_maps" in op.attributes
-        maps = (
-            [str(attribute) for attribute in op.attributes["indexing_maps"]]
-            if has_maps
-            else [""] * len(operands)
-        )
+        maps = [""] * len(operands)
+        if has_maps:
+            maps = [str(attribute) for attribute in op.attributes["indexing_maps"]]
         for index, argument in enumerate(arguments):
             form = ("in", maps[index] if is_structured else index, str(argument.type))
             used = (operands[index],) if is_structured else ()

@@ -358,15 +358,10 @@ class _Rewriting:
         """
         behind = list(block.arguments)[places:]
         for varied in self._varying:
-            is_tensor = str(varied.type).startswith("tensor<")
-            block.add_argument(
-                (
-                    self._ir.Type.parse(_TENSOR_OF.format(varied.type))
-                    if is_tensor
-                    else varied.type
-                ),
-                self._location,
-            )
+            type_ = varied.type
+            if str(type_).startswith("tensor<"):
+                type_ = self._ir.Type.parse(_TENSOR_OF.format(type_))
+            block.add_argument(type_, self._location)
         moved = [
             block.add_argument(argument.type, self._location) for argument in behind
         ]

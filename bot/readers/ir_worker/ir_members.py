@@ -116,7 +116,9 @@ def member_of(ir: Any, executable: Any) -> Member:
         raise Unfit("it is not one function of one block")
     reading = _Reading()
     reading.visit(executable)
-    rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
+    rows = tuple(reading.rows)
+    slots = tuple(reading.slots)
+    row, slot = reading.begin
     entry = name_of(exports[0])
     return Member(
         name=name_of(executable),

@@ -98,27 +98,24 @@ def _flow(ir: Any, module: Any) -> Answer:
             for form, function_texts in texts.items()
         }
         sources.append({"executable": name_of(executable), **cleaned})
-    sites = [
-        {
-            "entry_point": entry_point_of(op)[-1],
-            "component": component_of(str(op.location)),
-            "initializer": top.name == "util.initializer",
-        }
-        for top in tops_of(ir, module)
-        for op in (
-            []
-            if top.name == "flow.executable"
-            else collect(ir, top, ("flow.dispatch",))
-        )
-    ]
+    sites = list[Answer]()
+    for top in tops_of(ir, module):
+        if top.name == "flow.executable":
+            continue
+        for op in collect(ir, top, ("flow.dispatch",)):
+            sites.append(
+                {
+                    "entry_point": entry_point_of(op)[-1],
+                    "component": component_of(str(op.location)),
+                    "initializer": top.name == "util.initializer",
+                }
+            )
+    found_families: list[Answer] | None
     try:
-        found_families: list[Answer] | None = families(
-            ir, list(read(ir, module)[0].values())
-        )
+        found_families = families(ir, list(read(ir, module)[0].values()))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        found_families = (
-            None  # another release writes it otherwise: all else does not need it
-        )
+        # Another release writes it otherwise: all else does not need it.
+        found_families = None
     return {"sources": sources, "sites": sites, "families": found_families}
 
 
@@ -382,10 +379,11 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
     functions = {name_of(op): op for op in collect(ir, executable, ("func.func",))}
     for export in collect(ir, executable, ("stream.executable.export",)):
         function = functions.get(export.attributes["function_ref"].value)
-        kinds = kinds_of(ir, function) if function is not None else set()
-        text = (
-            "" if function is None else without_names(generic(function), {*functions})
-        )
+        kinds = set[str]()
+        text = ""
+        if function is not None:
+            kinds = kinds_of(ir, function)
+            text = without_names(generic(function), {*functions})
         yield {
             "executable": name_of(executable),
             "entry_point": name_of(export),
