@@ -313,7 +313,10 @@ def any_of(globs: Sequence[str], name: str) -> bool:
 
 
 def _require_readable(measured: Mapping[str, Path], out: Path) -> None:
-    """Check the files that are measured; raises InputError for links and large files."""
+    """Check the files that are measured.
+
+    Raises InputError for links and large files.
+    """
     for name in measured:
         require_utf8(name)
     if (out / FACTS).is_symlink():

@@ -212,8 +212,23 @@ def _locate(
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
         raise CompilerUnavailable(problem, where=spec[:200], hint=SPEC_HINT) from None
-    moving = spec.strip() if spec.strip() in MOVING else ""
-    release = newest(moving, places, cancel) if moving else release_of(spec)
+    moving = spec.strip()
+    if moving in MOVING:
+        release = newest(moving, places, cancel)
+        shown_spec = f"{moving}{RESOLVED}{PROJECT}=={release}"
+        say(shown_spec)
+    else:
+        release = _stated_release(spec)
+        shown_spec = f"{PROJECT}=={release}"
+    return _unpacked(
+        fetch_release(release, cache=cache, cancel=cancel, say=say, places=places),
+        shown_spec,
+    )
+
+
+def _stated_release(spec: str) -> str:
+    """Return the release that a SPEC states; raises CompilerUnavailable for none."""
+    release = release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
         meant = meant_spec(spec)
@@ -223,14 +238,7 @@ def _locate(
             where=where,
             hint=hint,
         )
-    shown_spec = f"{PROJECT}=={release}"
-    if moving:
-        shown_spec = f"{moving}{RESOLVED}{shown_spec}"
-        say(shown_spec)
-    return _unpacked(
-        fetch_release(release, cache=cache, cancel=cancel, say=say, places=places),
-        shown_spec,
-    )
+    return release
 
 
 def _unpacked(root: Path, shown_spec: str) -> _Located:

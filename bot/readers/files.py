@@ -110,9 +110,7 @@ def measure_files(
         "compile_peak_rss_kib": costs[1],
         "executables": len(artifacts),
     }
-    # Functions of the host are not launched, but called.
-    is_host = any(reading.format == "elf" for reading in readings.values())
-    if dispatches and not is_host:
+    if dispatches and not _is_host(readings):
         values["entry_points"] = len(dispatches)
     not_read = "; ".join(f"{name}: {reason}" for name, reason in unread.items())
     reasons = dict.fromkeys(METRIC_IDS, not_read or no_frames or NO_ARTIFACT_SAYS_IT)
@@ -127,12 +125,12 @@ def measure_files(
     values |= facts
     if len(dispatches) == 1:
         dispatches = [_with_facts(dispatches[0], facts)]
-    metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
-    unknown = {
-        id_: reasons.get(id_, "facts.json does not have it")
-        for id_, value in metrics.items()
-        if value is None
-    }
+    metrics = dict.fromkeys((*METRIC_IDS, *facts))
+    unknown = dict[str, str]()
+    for id_ in metrics:
+        metrics[id_] = values.get(id_)
+        if metrics[id_] is None:
+            unknown[id_] = reasons.get(id_, "facts.json does not have it")
     if unread:
         unknown["unread"] = not_read
     return Measurement(
@@ -141,6 +139,11 @@ def measure_files(
         reasons=unknown,
         parts={label: size for label, size in sizes.items() if size},
     )
+
+
+def _is_host(readings: Mapping[str, Reading]) -> bool:
+    """Return True for code of the host, whose functions are called, not launched."""
+    return any(reading.format == "elf" for reading in readings.values())
 
 
 def _metrics_of_entries(

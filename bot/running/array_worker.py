@@ -10,12 +10,13 @@ standard output:
                 "sizes": [int], "role": text,
                 "below": int or null}]}]}
         → {"filled": count of files}; a file is the length of its head in 8 bytes and
-           the head in UTF-8, or nothing for an empty head, then the tensors' bytes without gaps
+           the head in UTF-8, or nothing for an empty head, then the tensors' bytes
+           without gaps
     {"compare": [{"element": text, "draws": [[PATH before, PATH after]]}]}
         → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values",
                                    "different", "finite": int,
-                                   "relative": float, or null where one has a value where
-                                   the other has none}],
+                                   "relative": float, or null where one has a
+                                   value where the other has none}],
                         "constant": bool, "still": bool}]}
     anything that goes wrong → {"error": "one line"}
 

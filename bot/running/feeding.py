@@ -205,37 +205,43 @@ def feed(
     wide = _parameter_files(interface, is_wide=True)
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
-    has_inputs = any(text != _ANY for text in function.arguments)
-    runs = [(draw, narrow) for draw in range(draws if has_inputs else 1)]
+    if all(text == _ANY for text in function.arguments):
+        draws = 1
+    runs = [(draw, narrow) for draw in range(draws)]
     if wide != narrow:
         runs.insert(1, (len(runs) | 1, wide))
     files = dict[str, _File]()
     calls = list[tuple[str, ...]]()
     for draw, parameter_files in runs:
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
-        for file in (*parameter_files.values(), *(file for _, file in arguments)):
-            if file is not None:
-                files[file.name] = file
+        files |= {file.name: file for file in parameter_files.values()}
+        files |= {file.name: file for _, file in arguments if file is not None}
         flags = _flags(parameter_files, arguments)
         calls.append((f"--function={function.name}", *flags))
     if reason := _written(files, directory, cancel):
         return reason
-    if has_inputs:
-        drawn = "input"
-    elif interface.parameters:
-        drawn = "set of parameters"
-    else:
-        drawn = ""
-    tensors = [parsed(text) for text in function.arguments]
-    is_dynamic = any(tensor is not None and tensor.is_dynamic for tensor in tensors)
     results = [parsed(text) for text in function.results]
     return Feed(
         directory,
         draws=tuple(calls),
-        random=drawn,
+        random=_drawn(interface),
         results=tuple(result.element if result else "" for result in results),
-        dynamic=dynamic if is_dynamic else None,
+        dynamic=dynamic if _takes_dynamic(function) else None,
     )
+
+
+def _takes_dynamic(function: Function) -> bool:
+    """Return True where a dimension of an argument is not fixed."""
+    tensors = [parsed(text) for text in function.arguments]
+    return any(tensor is not None and tensor.is_dynamic for tensor in tensors)
+
+
+def _drawn(interface: Interface) -> str:
+    """Return what is drawn for each run of the one function; empty for nothing."""
+    (function,) = interface.functions
+    if any(text != _ANY for text in function.arguments):
+        return "input"
+    return "set of parameters" if interface.parameters else ""
 
 
 def _flags(

@@ -143,14 +143,9 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
         elif slot.place[0] not in _FOLLOWING:
             arrays.setdefault(values, _owner(slot))
     if is_shaped:
-        by_kind = [_varying_lines(labels) for labels in (shapes, constants, arrays)]
-    else:
-        by_kind = [_varying_lines(labels) for labels in (arrays, constants)]
-    in_turns = dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
-    lines_shown = [line for line in in_turns if line]
-    if is_shaped:
-        return "static-shapes", group, lines_shown
-    return "offsets" if "offset" in kinds else "constants", group, lines_shown
+        return "static-shapes", group, _lines_in_turns(shapes, constants, arrays)
+    kind = "offsets" if "offset" in kinds else "constants"
+    return kind, group, _lines_in_turns(arrays, constants)
 
 
 def _varying_columns(group: Sequence[Member]) -> Iterator[tuple[Slot, ...]]:
@@ -158,6 +153,13 @@ def _varying_columns(group: Sequence[Member]) -> Iterator[tuple[Slot, ...]]:
     for slots in zip(*(member.function_slots for member in group), strict=True):
         if len({slot.value for slot in slots}) > 1:
             yield slots
+
+
+def _lines_in_turns(*labels_by_kind: Mapping[tuple[str, ...], str]) -> list[str]:
+    """Return a line of each kind, then the next line of each kind, and so on."""
+    by_kind = [_varying_lines(labels) for labels in labels_by_kind]
+    in_turns = dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
+    return [line for line in in_turns if line]
 
 
 def _varying_lines(labels: Mapping[tuple[str, ...], str]) -> list[str]:
