@@ -1,1 +1,4 @@
-"""From a compiler SPEC to finished compiles: toolchains, command lines, processes, cache."""
+"""Turn a compiler SPEC into finished compiles.
+
+The folder has toolchains, command lines, processes and the cache.
+"""

@@ -1,4 +1,7 @@
-"""The compiler's own MLIR bindings, in a child process: its IR is parsed by what wrote it."""
+"""The compiler's own MLIR bindings, in a child process.
+
+The IR is parsed by the program that wrote it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
 
 
 class Bindings:
-    """A worker process that reads IR for one side; started on first use, restarted after a crash.
+    """A worker process that reads IR for one side.
+
+    It is started on first use, and restarted after a crash.
 
     Attributes:
         reason: why there is none; None where there is.
@@ -39,14 +44,15 @@ class Bindings:
             str(script or IR_WORKER),
             str(root),
         ]
-        self._root, self._cancel = root, cancel
+        self._root = root
+        self._cancel = cancel
         self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
         self._worker: Worker | None = None
         self._lock = threading.Lock()
 
     def ask(self, operation: str, **fields: object) -> str | None:
-        """The worker's answer as JSON text (`{"error": …}` included).
+        """Return the worker's answer as JSON text (`{"error": …}` included).
 
         None where there are no bindings.
         """
@@ -59,15 +65,11 @@ class Bindings:
                 greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
                 if greeting is None or greeting.strip() != '{"ready": true}':
                     self.close()
-                    self._root, self.reason = (
-                        None,
-                        here("this compiler's MLIR bindings cannot be loaded"),
-                    )
-            answer = (
-                self._worker.ask(request, self._cancel, self._timeout_seconds)
-                if self._worker
-                else None
-            )
+                    self._root = None
+                    self.reason = here("this compiler's MLIR bindings cannot be loaded")
+            answer = None
+            if self._worker:
+                answer = self._worker.ask(request, self._cancel, self._timeout_seconds)
             if answer is None:
                 self.close()
                 return json.dumps(
@@ -87,7 +89,7 @@ class Bindings:
 
 
 def working(toolchain: Toolchain, cancel: Cancel) -> Bindings:
-    """A worker of the compiler's own bindings."""
+    """Return a worker of the compiler's own bindings."""
     return Bindings(
         toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python
     )
@@ -104,20 +106,26 @@ QUESTIONS = {
     "allocas": ("10.executable-targets",),
     "strategies": ("9.executable-configurations",),
 }
-"""What is asked of the IR of a compile, and of which phases: the ends of their files' names."""
+"""What is asked of the IR of a compile, and of which phases.
+
+Phases are the ends of their files' names.
+"""
 
 
 def questions(directory: Path) -> dict[str, dict[str, Path]]:
-    """Question → phase, as the IR worker calls it → its file, of those that a compile left in this folder."""
-    there: dict[str, dict[str, Path]] = {}
+    """Return question → phase → its file, of those that a compile left here.
+
+    A phase is called as the IR worker calls it.
+    """
+    files_by_question: dict[str, dict[str, Path]] = {}
     for question, phases in QUESTIONS.items():
         files = (
             (phase, min(directory.glob(f"*.{phase}.mlir"), default=None))
             for phase in phases
         )
-        there[question] = {
+        files_by_question[question] = {
             phase.partition(".")[2].replace("-", "_"): file
             for phase, file in files
             if file
         }
-    return there
+    return files_by_question

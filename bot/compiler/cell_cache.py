@@ -1,4 +1,6 @@
-"""The cell cache: what was measured once for these very bytes, flags and compiler is not measured again.
+"""The cell cache.
+
+What was measured once for these very bytes, flags and compiler is not measured again.
 
 One file per cell, named after its key's digest. Its first line is the SHA-256 of the
 rest; the rest is canonical JSON that repeats the key. A torn, foreign or older entry is
@@ -41,10 +43,10 @@ class _Kept(Record, frozen=True):
 
 
 def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
-    """The key of a cell: everything that its measurement depends on, and no names that are only labels.
+    """Return the key of a cell: everything that its measurement depends on.
 
-    Empty for a cell that reads files which are not all known: nothing of it is kept or
-    reused.
+    Names that are only labels are not in it. Empty for a cell that reads files which
+    are not all known: nothing of it is kept or reused.
     """
     if cell.unlisted:
         return ""
@@ -70,10 +72,11 @@ class CellCache:
     def _path(self, key: str) -> Path:
         return self.root / "cells" / key[:2] / f"{key}.json"
 
-    def load(self, key: str, own: OwnMetrics = ()) -> Cell | None:
-        """The cell stored under `key`; None where there is none that can be trusted.
+    def load(self, key: str, own_metrics: OwnMetrics = ()) -> Cell | None:
+        """Return the cell stored under `key`.
 
-        `own`: the metrics that its compiler declares.
+        None where there is none that can be trusted. `own_metrics`: the metrics that
+        its compiler declares.
         """
         if not key:
             return None
@@ -82,17 +85,15 @@ class CellCache:
             return None
         try:
             stored = decoded(body, _Kept, "cell")
-            own_ids = {one.id for one in own}
-            return (
-                cell_of(
+            own_ids = {metric.id for metric in own_metrics}
+            if stored.key == key:
+                return cell_of(
                     stored.cell,
                     programs=stored.programs,
                     where="cell",
                     declared=own_ids,
                 )
-                if stored.key == key
-                else None
-            )
+            return None
         except (ValueError, BotError):
             return None
 
@@ -100,7 +101,9 @@ class CellCache:
         """Keep a cell, unless something that it says is true of this machine only."""
         if not (key and self.keeps and lasts(cell)):
             return
-        programs = {key_of(cell.program): cell.program} if cell.program else {}
+        programs = {}
+        if cell.program:
+            programs = {key_of(cell.program): cell.program}
         body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))
         add(
             self.root,
@@ -124,7 +127,7 @@ class TextStore:
         return self.root / "ir" / name[:2] / f"{name}.mlir"
 
     def load(self, digest: str) -> str | None:
-        """The text; None where it is not at hand."""
+        """Return the text; None where it is not at hand."""
         with suppress(ValueError):
             return (
                 read(self._path(digest)).decode() if is_digest(digest) else ""

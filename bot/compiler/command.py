@@ -1,4 +1,6 @@
-"""A compiler of which only its command is known: a package's, a program of this machine, or a script of the repository.
+"""A compiler of which only its command is known.
+
+The command is a package's, a program of this machine, or a script of the repository.
 
 It runs in a folder that has the sources and the model at the paths that they have
 beside the configuration, and an empty folder for what it makes. Which files are
@@ -66,9 +68,12 @@ from bot.system.files import (
 from bot.system.processes import Cancel, run
 from bot.system.trees import files_below, printable, require_utf8
 
-OUT, FACTS, STACK_USAGE = "out", "facts.json", "*.su"
+OUT = "out"
+FACTS = "facts.json"
+STACK_USAGE = "*.su"
 _PYTHON = "python"
-_MOST_FILES, _MOST_FACTS_BYTES = 10_000, 1 << 20
+_MOST_FILES = 10_000
+_MOST_FACTS_BYTES = 1 << 20
 _TIMES = (
     1_000_000_000,
     1_000_000_000,
@@ -100,7 +105,10 @@ class CommandCompiler:
     def in_its_words(
         self, _side: str, cells: Sequence[PlannedCell], _cancel: Cancel
     ) -> tuple[PlannedCell, ...]:
-        """The cells with the words of their command, and what they read beside their model."""
+        """Return the cells with the words of their command.
+
+        They have as well what they read beside their model.
+        """
         digests = {
             name: hashlib.sha256(data).hexdigest()
             for name, data in self.sources.items()
@@ -119,16 +127,17 @@ class CommandCompiler:
         return tuple(result)
 
     def _unlisted(self, cell: PlannedCell) -> str:
-        """Return why not all files that the command reads are known; empty where they are."""
+        """Return why not all files that the command reads are known.
+
+        Empty where they are known.
+        """
         model = read_bounded(Path(cell.model.path), cell.model.name)
-        words = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
-        texts = ("", words), (cell.model.path, model), *self.sources.items()
+        command_text = "\n".join(cell.printed).encode("utf-8", "surrogateescape")
+        texts = ("", command_text), (cell.model.path, model), *self.sources.items()
         outside = outside_of(texts, self.environment)
-        return (
-            f"the command names {outside}, which is not a file in its folder"
-            if outside
-            else ""
-        )
+        if outside:
+            return f"the command names {outside}, which is not a file in its folder"
+        return ""
 
     def _words(self, cell: PlannedCell) -> tuple[str, ...]:
         values = {
@@ -137,24 +146,29 @@ class CommandCompiler:
             "out": OUT,
         }
         values["side"] = " ".join(self.side)
-        words = chain.from_iterable(
+        arguments = chain.from_iterable(
             self.side if word == "{side}" else (word,) for word in self.command.run
         )
         return tuple(
-            _PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words
+            _PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in arguments
         )
 
     def path_of(self, model: str) -> str:
-        """A model's path beside the configuration, or its name where it is not below it."""
+        """Return a model's path beside the configuration, or its name.
+
+        It has the name where it is not below the configuration.
+        """
         path = os.path.relpath(model, self.command.root)
-        return Path(model).name if path.startswith("..") else path
+        if path.startswith(".."):
+            return Path(model).name
+        return path
 
     def at_work(self, session: Session) -> AbstractContextManager[Compile]:
         """Ready for compiles; each has a folder of its own."""
         return nullcontext(partial(self._compile, session))
 
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
-        """What the command made of one cell.
+        """Return what the command made of one cell.
 
         What it wrote is read when nothing of it lives any more.
         """
@@ -166,9 +180,11 @@ class CommandCompiler:
                 **self.sources,
                 self.path_of(cell.model.path): Path(cell.model.path).read_bytes(),
             }
-            own = {OUT, "tmp"} if self.environment is None else {OUT, "tmp", _PYTHON}
+            reserved = {OUT, "tmp"}
+            if self.environment is not None:
+                reserved.add(_PYTHON)
             for name, data in files.items():
-                if os.path.normpath(name).partition(os.sep)[0] in own:
+                if os.path.normpath(name).partition(os.sep)[0] in reserved:
                     return Failure(
                         "compile",
                         f"{name} has the name of a folder that the command needs:"
@@ -184,7 +200,8 @@ class CommandCompiler:
                 (folder / _PYTHON).symlink_to(self.environment)
                 path = f"{PLACE / _PYTHON / 'bin'}:{path}"
             environment = {**_ENVIRONMENT, "PATH": path}  # nothing of the user's
-            cancel, limit_seconds = session.cancel, session.timeout_seconds
+            cancel = session.cancel
+            limit_seconds = session.timeout_seconds
             try:
                 outcome = confined(
                     cell.argv,
@@ -208,64 +225,54 @@ class CommandCompiler:
                 result = self._collected(
                     folder / OUT, outcome.cpu_ms, outcome.peak_rss_kib
                 )
-                return (
-                    replace(result, sources_digest=_digest(files))
-                    if isinstance(result, Compiled)
-                    else result
-                )
-            except (InputError, OSError) as error:
-                return Failure(
-                    "read",
-                    (
-                        error.what
-                        if isinstance(error, InputError)
-                        else f"{error.strerror}"
-                    ),
-                )
+                if isinstance(result, Compiled):
+                    return replace(result, sources_digest=_digest(files))
+                return result
+            except InputError as error:
+                return Failure("read", error.what)
+            except OSError as error:
+                return Failure("read", f"{error.strerror}")
 
     def _collected(self, out: Path, cpu_ms: int, peak_rss_kib: int | None) -> Result:
+        """Return what the command wrote.
+
+        Raises InputError for files beyond the limits.
+        """
         paths = [Path(entry.path) for entry in files_below(out)]
         if len(paths) > _MOST_FILES:
             raise InputError(
-                f"the command wrote {len(paths):,} files, and the limit is"
-                f" {_MOST_FILES:,}"
+                f"the command wrote {len(paths):,} files, and the limit is {_MOST_FILES:,}"
             )
         names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
         command = self.command
         artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
         if not artifacts:
-            there = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
+            written = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
             return Failure(
                 "compile",
-                f"wrote no file that is {' or '.join(command.artifacts)}, but {there}",
+                f"wrote no file that is {' or '.join(command.artifacts)}, but {written}",
             )
-        patterns = (
-            *command.artifacts,
-            STACK_USAGE,
-            *(f"*.{stage}" for stage in command.stages),
-        )
+        stages = [f"*.{stage}" for stage in command.stages]
+        patterns = (*command.artifacts, STACK_USAGE, *stages)
         measured = {name: path for name, path in names if any_of(patterns, name)}
-        for name in measured:
-            require_utf8(name)
-        if (out / FACTS).is_symlink():
-            raise InputError(f"{FACTS} is a link")
-        if link := next(
-            (name for name, path in measured.items() if path.is_symlink()), None
-        ):
-            raise InputError(f"{link} is a link")
-        whole_bytes = sum(
-            require_bounded(path, name) for name, path in measured.items()
+        _require_readable(measured, out)
+        return Compiled(
+            {name: read_bounded(path, name) for name, path in measured.items()},
+            cpu_ms,
+            peak_rss_kib,
+            facts=self._facts(out / FACTS),
+            artifacts=tuple(artifacts),
+            stages=command.stages,
         )
-        if whole_bytes > MOST_READ_BYTES:
-            raise InputError(
-                f"the files have {whole_bytes:,} bytes, and the limit is"
-                f" {MOST_READ_BYTES:,}"
-            )
-        files = {name: read_bounded(path, name) for name, path in measured.items()}
-        has_facts = (out / FACTS).is_file()
-        text = (
-            read_bounded(out / FACTS, FACTS, _MOST_FACTS_BYTES) if has_facts else b"{}"
-        )
+
+    def _facts(self, path: Path) -> dict[str, int | None]:
+        """Return metric id → what the command's file of facts says, None for nothing.
+
+        All metrics that the configuration declares are there. Raises InputError.
+        """
+        text = b"{}"
+        if path.is_file():
+            text = read_bounded(path, FACTS, _MOST_FACTS_BYTES)
         try:
             figures = msgspec.json.decode(text, type=dict[str, int])
         except (msgspec.DecodeError, RecursionError) as error:
@@ -277,24 +284,14 @@ class CommandCompiler:
             require_single_keys(text, FACTS)
         except InputError as error:
             raise InputError(f"{FACTS} {error.what}") from None
-        facts = {**dict.fromkeys(metric.id for metric in command.metrics), **figures}
-        if (
-            unknown := facts.keys()
-            - METRIC_BY_ID.keys()
-            - {metric.id for metric in command.metrics}
-        ):
+        declared = [metric.id for metric in self.command.metrics]
+        unknown = figures.keys() - METRIC_BY_ID.keys() - set(declared)
+        if unknown:
             raise InputError(
                 f"{FACTS} names an unknown metric: {min(unknown)[:60]!r};"
                 " compiler.metrics declares additional metrics"
             )
-        return Compiled(
-            files,
-            cpu_ms,
-            peak_rss_kib,
-            facts=facts,
-            artifacts=tuple(artifacts),
-            stages=command.stages,
-        )
+        return {**dict.fromkeys(declared), **figures}
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
@@ -308,11 +305,31 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:
-    """True where one of the globs matches a file, by its path or by its name alone."""
+    """Return True where a glob matches a file's path, or its name alone."""
     return any(
         fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)
         for glob in globs
     )
+
+
+def _require_readable(measured: Mapping[str, Path], out: Path) -> None:
+    """Check the files that are measured.
+
+    Raises InputError for links and large files.
+    """
+    for name in measured:
+        require_utf8(name)
+    if (out / FACTS).is_symlink():
+        raise InputError(f"{FACTS} is a link")
+    for name, path in measured.items():
+        if path.is_symlink():
+            raise InputError(f"{name} is a link")
+    whole_bytes = sum(require_bounded(path, name) for name, path in measured.items())
+    if whole_bytes > MOST_READ_BYTES:
+        raise InputError(
+            f"the files have {whole_bytes:,} bytes, and the limit is"
+            f" {MOST_READ_BYTES:,}"
+        )
 
 
 def command_compiler(
@@ -325,7 +342,10 @@ def command_compiler(
     moving: str = "",
     commit: str = "",
 ) -> CommandCompiler:
-    """What `spec` names: a release or wheel of the package, else a ref of the repository, else words for `{side}`.
+    """Return the compiler that `spec` names.
+
+    It names a release or wheel of the package, else a ref of the repository, else words
+    for `{side}`.
 
     `moving`: what it was called where that is another release from time to time.
     `commit`: the SHA of the commit whose files are in the command's folder; empty for
@@ -338,7 +358,11 @@ def command_compiler(
         spec = newest(moving, places, cancel)
     if not has_namespaces():
         say(f"commands {isolation()}")
-    environment, key, side, version, revision = None, "", tuple[str, ...](), spec, ""
+    environment = None
+    key = ""
+    side = tuple[str, ...]()
+    version = spec
+    revision = ""
     root = Path(command.root)
     if names_commit(spec):
         if command.package or not commit:
@@ -372,25 +396,7 @@ def command_compiler(
         f"{name}\n{hashlib.sha256(data).hexdigest()}"
         for name, data in sorted(sources.items())
     ]
-    # The programs of this machine that the command names: their bytes are part of what
-    # the compiler is.
-    every = {
-        one
-        for word in (*command.run, *side)
-        for one in re.split(r"[\s;&|()]+", word)
-        if one
-    }
-    named = [(word, path) for word in sorted(every) if (path := shutil.which(word))]
-    own = (
-        {path.name for path in (environment / "bin").iterdir()}
-        if environment
-        else set()
-    )
-    programs = [
-        f"{word} {hashed(Path(path))}" for word, path in named if word not in own
-    ]
-    if programs:
-        programs.append(packages_digest())
+    programs = _programs_of(command, side, environment)
     digest = digest_of(
         key,
         command.run,
@@ -401,14 +407,16 @@ def command_compiler(
         programs,
         [metric.id for metric in command.metrics],
     )
-    version = version if revision else f"{command.package or 'command'} {version}"
-    shown = version.replace(" ", "==") if environment else spec
-    shown = f"{moving}{RESOLVED}{shown}" if moving else shown
+    if not revision:
+        version = f"{command.package or 'command'} {version}"
+    shown_spec = version.replace(" ", "==") if environment else spec
+    if moving:
+        shown_spec = f"{moving}{RESOLVED}{shown_spec}"
     info = CompilerInfo(
         version=version,
         revision=revision,
         digest=digest,
-        spec=shown,
+        spec=shown_spec,
         metrics=command.metrics,
     )
     return CommandCompiler(
@@ -416,8 +424,31 @@ def command_compiler(
     )
 
 
+def _programs_of(
+    command: Command, side: Sequence[str], environment: Path | None
+) -> list[str]:
+    """Return name and digest of the programs of this machine that the command names.
+
+    Their bytes are part of what the compiler is.
+    """
+    names = set[str]()
+    for word in (*command.run, *side):
+        names.update(filter(None, re.split(r"[\s;&|()]+", word)))
+    installed = set[str]()
+    if environment:
+        installed = {path.name for path in (environment / "bin").iterdir()}
+    programs = list[str]()
+    for name in sorted(names):
+        path = shutil.which(name)
+        if path and name not in installed:
+            programs.append(f"{name} {hashed(Path(path))}")
+    if programs:
+        programs.append(packages_digest())
+    return programs
+
+
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
-    """The files that go along, and those that the command names."""
+    """Return the files that go along, and those that the command names."""
     names = {
         name
         for glob in command.sources
@@ -451,24 +482,29 @@ def _installed(
     say: Callable[[str], None],
     cancel: Cancel,
 ) -> tuple[Path, str, str]:
-    """Where the package is installed with what it needs, the digest of all their wheels, and its version."""
+    """Install the package with what it needs.
+
+    Return where it is, the digest of all wheels, and its version.
+    """
     wheel = Path(spec)
     is_file = spec.endswith(".whl") and wheel.is_file()
     version = places.release(spec) or ""
     if not is_file and not version:
         meant = meant_spec(spec)
-        hint = f"did you mean {meant}?" if meant else "such as 3.9.0, or latest"
+        hint = "such as 3.9.0, or latest"
+        if meant:
+            hint = f"did you mean {meant}?"
         raise CompilerUnavailable(
             f"is neither a release of {package} nor a wheel",
             where=spec[:200],
             hint=hint,
         )
-    what = f"wheel-{hashed(wheel)[:32]}" if is_file else version
+    identity = f"wheel-{hashed(wheel)[:32]}" if is_file else version
     name = f"env-{package}-"
     home = (
         cache
         / "toolchains"
-        / "-".join(filter(None, (name + what, this_python(), places.key)))
+        / "-".join(filter(None, (name + identity, this_python(), places.key)))
     )
     hashes = () if is_file else places.hashes_of(version)
     if places.changeable or not held(home, say, hashes=hashes, byte_code=False):
@@ -492,36 +528,38 @@ def _install(
     cancel: Cancel,
     say: Callable[[str], None],
 ) -> Path:
-    """A virtual environment with this Python.
+    """Make a virtual environment with this Python.
 
     Where places may hold other wheels tomorrow, `home` is the beginning of a name that
     ends with their digest.
     """
-    python, name = (
-        str(getattr(sys, "_base_executable", sys.executable)),
-        "python{}.{}".format(*sys.version_info),
-    )
+    python = str(getattr(sys, "_base_executable", sys.executable))
+    name = "python{}.{}".format(*sys.version_info)
     with temporary_directory("wheel-") as wheels:
         files = download(
             requirement,
             places=places,
             cancel=cancel,
             scratch=wheels,
-            more="; or run code-size-bot with a Python that fits its wheels",
+            more_hint="; or run code-size-bot with a Python that fits its wheels",
         )
         digest = digest_of(
             this_python(), [f"{path.name} {hashed(path)}" for path in files]
         )
-        own = next((path for path in files if is_wheel_of(path, places.project)), None)
-        if own is not None:
-            require_hash(own, places.hashes_of(places.release(requirement) or ""))
+        compiler_wheel = next(
+            (path for path in files if is_wheel_of(path, places.project)), None
+        )
+        if compiler_wheel is not None:
+            require_hash(
+                compiler_wheel, places.hashes_of(places.release(requirement) or "")
+            )
         if places.changeable and held(
             home := home.with_name(home.name + digest[:32]), say, byte_code=False
         ):
             return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
-            words = (
+            options = (
                 "--no-deps",
                 "--no-index",
                 "--no-compile",
@@ -542,17 +580,16 @@ def _install(
                 ],
                 cancel=cancel,
             )
-            outcome = (
-                pip("install", *words, cancel=cancel, scratch=wheels)
-                if outcome.ok
-                else outcome
-            )
+            if outcome.ok:
+                outcome = pip("install", *options, cancel=cancel, scratch=wheels)
             if not outcome.ok:
                 raise CompilerUnavailable(
                     f"could not be installed: {reason(outcome)}", where=requirement
                 )
-            for one in scratch.rglob("*"):
-                if one.name != COMPLETE:  # its time says when the compiler was used
-                    os.utime(one, _TIMES, follow_symlinks=False)
-            write_list(scratch, () if own is None else digests_of(own))
+            for path in scratch.rglob("*"):
+                if path.name != COMPLETE:  # its time says when the compiler was used
+                    os.utime(path, _TIMES, follow_symlinks=False)
+            write_list(
+                scratch, () if compiler_wheel is None else digests_of(compiler_wheel)
+            )
     return home

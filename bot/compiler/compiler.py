@@ -1,4 +1,7 @@
-"""What a compiler is to the rest of the program: who it is, what it refuses, and what a compile of it gives."""
+"""What a compiler is to the rest of the program.
+
+It has an identity, options that it refuses, and the result of a compile.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,11 @@ Result = Compiled | Failure  # How a compile ended
 
 
 Compile = Callable[[PlannedCell, int], Result]
-"""How the compile of one cell ended, at a layout of memory (`bot.system.memory_layout`); for any thread, and never an
-exception for what a cell does."""
+"""How the compile of one cell ended, at a layout of memory.
+
+`bot.system.memory_layout` has the layouts. For any thread, and never an exception for
+what a cell does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,14 @@ class Compiler(Protocol):
     def in_its_words(
         self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /
     ) -> tuple[PlannedCell, ...]:
-        """The cells with their options as this compiler calls them.
+        """Return the cells with their options as this compiler calls them.
 
         Raises UsageError for an option of every cell that it does not know, and
         CompilerUnavailable.
         """
 
     def at_work(self, session: Session) -> AbstractContextManager[Compile]:
-        """The compiler, ready for compiles; what it started for them ends with the context."""
+        """Return the compiler, ready for compiles.
+
+        What it started for them ends with the context.
+        """

@@ -1,7 +1,7 @@
-"""One compile of one cell: its printed command, with options that leave files beside the artifact.
+"""One compile of one cell, by its printed command.
 
-The model arrives on standard input and every output has a fixed relative name, because
-paths end up in artifacts.
+Additional options leave files beside the artifact. The model arrives on standard input
+and every output has a fixed relative name, because paths end up in artifacts.
 """
 
 from __future__ import annotations
@@ -39,15 +39,26 @@ from bot.system.files import (
 from bot.system.processes import Outcome, run
 from bot.system.trees import require_utf8
 
-ARTIFACT, STACK_USAGE, STATISTICS = "out.vmfb", "stack-usage.txt", "statistics.json"
+ARTIFACT = "out.vmfb"
+STACK_USAGE = "stack-usage.txt"
+STATISTICS = "statistics.json"
 STATIC_LIBRARY = "static-library.o"
-PROGRAM, ALLOCAS, STRATEGIES = "program.json", "allocas.json", "strategies.json"
-"""The files of a compile: those of the compiler, and the answers of the IR worker, JSON that is still unread."""
+PROGRAM = "program.json"
+ALLOCAS = "allocas.json"
+STRATEGIES = "strategies.json"
+"""The files of a compile.
+
+They are those of the compiler, and the answers of the IR worker, JSON that is still
+unread.
+"""
 _PHASES = "phases"
 _TIMING = ("--mlir-timing", "--mlir-timing-display=list")
 _THE_ARTIFACT = "the artifact"
 _MOST_TABLE_BYTES = 1 << 26
-"""The most that is read of the statistics (one line), and of the stack usage (a line for each function)."""
+"""The most bytes that are read of a table.
+
+The statistics have one line, the stack usage a line for each function.
+"""
 _GATED = frozenset(
     f"{option}={backend.name}"
     for option in (
@@ -69,7 +80,10 @@ _REQUIRED = {
 
 @dataclass(frozen=True, slots=True)
 class CompileSetup:
-    """How one side compiles: with which compiler and measuring options, where, until when, and what reads its IR."""
+    """How one side compiles.
+
+    With which compiler and measuring options, where, until when, and what reads its IR.
+    """
 
     toolchain: Toolchain
     session: Session
@@ -87,7 +101,10 @@ class CompileInput:
 
 @dataclass(frozen=True, slots=True)
 class TimedCompile:
-    """What a compile with the compiler's report of times left: the report, and when each phase ended."""
+    """What a compile with the compiler's report of times left.
+
+    It has the report, and when each phase ended.
+    """
 
     output: str
     started_ns: int
@@ -133,10 +150,13 @@ def _invoke(
     return outcome
 
 
-def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
-    """None where there is none; raises InputError for one that is too large to be read."""
+def _file(path: Path, label: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
+    """Read a file; None where there is none.
+
+    Raises InputError for a file that is too large to be read.
+    """
     try:
-        return read_bounded(path, what, most_bytes)
+        return read_bounded(path, label, most_bytes)
     except OSError:
         return None
 
@@ -144,16 +164,21 @@ def _file(path: Path, what: str, most_bytes: int = MOST_READ_BYTES) -> bytes | N
 def compile_to(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> str | Failure:
-    """The text that the compile ends with, of flags that end it before there is an artifact."""
-    data = _made(setup, argv=argv, source=source, what="the IR")
-    return data if isinstance(data, Failure) else data.decode("utf-8", "replace")
+    """Return the text that a compile ends with.
+
+    The flags end it before there is an artifact.
+    """
+    data = _made(setup, argv=argv, source=source, label="the IR")
+    if isinstance(data, Failure):
+        return data
+    return data.decode("utf-8", "replace")
 
 
 def artifact_of(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
 ) -> Failure | None:
     """Write the artifact, and measure nothing; the failure where there is none."""
-    data = _made(setup, argv=argv, source=source, what=_THE_ARTIFACT)
+    data = _made(setup, argv=argv, source=source, label=_THE_ARTIFACT)
     if isinstance(data, Failure):
         return data
     out.write_bytes(data)
@@ -161,23 +186,27 @@ def artifact_of(
 
 
 def _made(
-    setup: CompileSetup, argv: Sequence[str], source: CompileInput, what: str
+    setup: CompileSetup, argv: Sequence[str], source: CompileInput, label: str
 ) -> bytes | Failure:
     with temporary_directory("cell-", setup.session.scratch) as directory:
         try:
             outcome = _invoke(
                 setup, argv=argv, source=source, cwd=directory, measuring=False
             )
-            data = _file(directory / ARTIFACT, what) if outcome.ok else None
+            data = None
+            if outcome.ok:
+                data = _file(directory / ARTIFACT, label)
         except InputError as error:
             return Failure("read", error.what)
-        return failure(outcome, setup.session.timeout_seconds) if data is None else data
+        if data is None:
+            return failure(outcome, setup.session.timeout_seconds)
+        return data
 
 
 def timed(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> TimedCompile | Failure:
-    """Compile once more, with the compiler's own report of times, and measure nothing else."""
+    """Compile once more with the compiler's own report of times, and only that."""
     with temporary_directory("cell-", setup.session.scratch) as directory:
         started = directory / "started"
         started.touch()
@@ -209,7 +238,10 @@ def _phase_of(path: Path) -> str:
 def _collect(
     setup: CompileSetup, argv: Sequence[str], directory: Path, outcome: Outcome
 ) -> Compiled:
-    """What the compile left behind; raises InputError for a file that is too large to be read."""
+    """Return what the compile left behind.
+
+    Raises InputError for a file that is too large to be read.
+    """
     objects = sorted((directory / "tmp").glob("*.o"))
     for path in objects:
         require_utf8(path.name)
@@ -226,32 +258,39 @@ def _collect(
     library = library_path(argv, directory)
     if library is not None:
         files[STATIC_LIBRARY] = _file(library, "the static library")
-    for name, what in (
+    for name, label in (
         (STACK_USAGE, "the file of the stack usage"),
         (STATISTICS, "the file of the statistics"),
     ):
-        files[name] = _file(directory / name, what, _MOST_TABLE_BYTES)
+        files[name] = _file(directory / name, label, _MOST_TABLE_BYTES)
+    files |= _answers(setup, argv, directory)
+    # The reason is read last, as the bindings may give up over any of the questions.
+    reasons = {}
+    if setup.bindings.reason:
+        reasons = dict.fromkeys(QUESTIONS, setup.bindings.reason)
+    if not any(option.startswith("--stack-usage-file") for option in setup.options):
+        reasons["stack_usage"] = "this compiler has no --stack-usage-file"
+    present = {name: data for name, data in files.items() if data is not None}
+    return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
+
+
+def _answers(
+    setup: CompileSetup, argv: Sequence[str], directory: Path
+) -> dict[str, bytes | None]:
+    """Return file name → the bindings' answer about the dumped IR, or None."""
+    answers = dict[str, bytes | None]()
     is_gated = not _GATED.isdisjoint(argv)
     for question, paths in questions(directory / "phases").items():
         if question == "allocas" and not is_gated:
             continue
         for path in paths.values():
-            require_bounded(
-                path, f"the IR of the phase {'.'.join(path.stem.split('.')[-2:])}"
-            )
+            phase = ".".join(path.stem.split(".")[-2:])
+            require_bounded(path, f"the IR of the phase {phase}")
         if paths.keys() >= _REQUIRED[question]:
-            answer = setup.bindings.ask(
-                question, **{name: str(path) for name, path in paths.items()}
-            )
-            files[f"{question}.json"] = answer.encode() if answer is not None else None
-    # Asked last, as the bindings may give up over any of the questions.
-    reasons = (
-        dict.fromkeys(QUESTIONS, setup.bindings.reason) if setup.bindings.reason else {}
-    )
-    if not any(option.startswith("--stack-usage-file") for option in setup.options):
-        reasons["stack_usage"] = "this compiler has no --stack-usage-file"
-    present = {name: data for name, data in files.items() if data is not None}
-    return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
+            arguments = {name: str(path) for name, path in paths.items()}
+            answer = setup.bindings.ask(question, **arguments)
+            answers[f"{question}.json"] = None if answer is None else answer.encode()
+    return answers
 
 
 def _compile_once(
@@ -280,15 +319,18 @@ def _compile_once(
             failed.figure_bytes is not None
             and failed.figure_bytes == stack_figure_bytes(output)
         )
-        return structs.replace(failed, stage=_GATE) if is_gate else failed
+        if is_gate:
+            return structs.replace(failed, stage=_GATE)
+        return failed
 
 
 def compile_directly(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0
 ) -> Result:
-    """One compile of one cell; once more with the stack gate lifted where that refused.
+    """Compile one cell; once more with the stack gate lifted where that refused.
 
-    Where that fails, too, its failure stands, unless it says nothing of the compiler and the model.
+    Where that fails, too, its failure stands, unless it says nothing of the compiler
+    and the model.
 
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """

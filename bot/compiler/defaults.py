@@ -1,4 +1,7 @@
-"""Asks a compiler for its options: its library for their defaults, its help for all names."""
+"""Ask a compiler for its options.
+
+Its library has their defaults, its help all names.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ _FOLDER = "(folder of the compiler)"
 def kept_defaults(
     toolchain: Toolchain, cache: Path, cancel: Cancel, *, keeps: bool
 ) -> OptionDefaults | Failure:
-    """Return the options of a compiler: those that the cache has of this very compiler, else what it answers.
+    """Return the options of a compiler.
+
+    They are those that the cache has of this very compiler, else what it answers.
 
     Args:
         cache: the folder of the cache.
@@ -37,10 +42,10 @@ def kept_defaults(
     path = cache / "options" / f"{toolchain.info.digest}.json"
     with suppress(msgspec.DecodeError):
         return msgspec.json.decode(read(path), type=OptionDefaults)
-    found = option_defaults(toolchain, cancel)
-    if isinstance(found, OptionDefaults) and keeps and toolchain.info.digest:
-        add(cache, path, canonical(found))
-    return found
+    defaults = option_defaults(toolchain, cancel)
+    if isinstance(defaults, OptionDefaults) and keeps and toolchain.info.digest:
+        add(cache, path, canonical(defaults))
+    return defaults
 
 
 def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Failure:
@@ -55,19 +60,20 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
     if library is None:
         return Failure("option", f"there is no {LIBRARY} beside this compiler")
     with temporary_directory("options-") as directory:
-        answer, names = directory / "answer.json", directory / "help.txt"
-        asked = run(
+        answer = directory / "answer.json"
+        names = directory / "help.txt"
+        outcome = run(
             [sys.executable, "-I", "-S", *NO_BYTE_CODE, str(_WORKER), str(library)],
             cancel=cancel,
             stdout=answer,
             cwd=directory,
             timeout_seconds=toolchain.patience_seconds,
         )
-        if not asked.ok:
+        if not outcome.ok:
             return Failure(
                 "option",
                 "the defaults of the options cannot be read:"
-                f" {_last_line(asked.output)}",
+                f" {_last_line(outcome.output)}",
             )
         helped = run(
             [str(toolchain.binary), "--help-hidden"],
@@ -98,4 +104,6 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
 
 def _last_line(output: str) -> str:
     lines = output.strip().splitlines()
-    return lines[-1][:200] if lines else "the process ended without a word"
+    if lines:
+        return lines[-1][:200]
+    return "the process ended without a word"

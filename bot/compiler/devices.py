@@ -1,4 +1,7 @@
-"""The devices that a model names itself: the compiler then ignores the target of the command."""
+"""The devices that a model names itself.
+
+The compiler then ignores the target of the command.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ _MOST_TARGETS = 4
 
 
 def own_devices(phases: Path) -> str | None:
-    """Return why a compile is not one of the planned target; None where the model names no device.
+    """Return why a compile is not one of the planned target.
 
-    `phases`: the folder of `--dump-compilation-phases-to`.
+    None where the model names no device. `phases`: the folder of
+    `--dump-compilation-phases-to`.
     """
     path = min(phases.glob(_INPUT_PHASE), default=None)
     if path is None or path.stat().st_size == 0:
@@ -29,8 +33,8 @@ def own_devices(phases: Path) -> str | None:
             return None
         pairs = [b" ".join(match.groups()).decode() for match in _TARGET.finditer(text)]
     named = list(dict.fromkeys(pairs))
-    shown = [*named[:_MOST_TARGETS], *(["…"] if len(named) > _MOST_TARGETS else [])]
-    whose = f" ({', '.join(shown)})" if shown else ""
+    listed = [*named[:_MOST_TARGETS], *(["…"] if len(named) > _MOST_TARGETS else [])]
+    whose = f" ({', '.join(listed)})" if listed else ""
     return (
         f"the model names its own devices{whose}, which replace the target: "
         "remove hal.device.targets and device globals"

@@ -1,4 +1,7 @@
-"""What a compiler says when it refuses: the first diagnostics, without the IR it dumps behind them."""
+"""Shorten what a compiler prints when it refuses.
+
+The first diagnostics stay, without the IR that it dumps behind them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ _REMARK = re.compile(r"^\S.*?: ?remark: ")
 _PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
 _LONG_NAME = re.compile(r"'([^']{64})[^']+([^']{32})'")
-"""A name in quotation marks that is shortened where it would push the figures behind it out of a line."""
+"""A name in quotation marks.
+
+It is shortened where it would push the figures behind it out of a line.
+"""
 _CRASH = re.compile(
     r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+"
     r" 0x|Aborted)"
@@ -47,29 +53,40 @@ _SHARED = re.compile(r"uses (\d+) bytes of shared memory; exceeded the limit of 
 
 
 def unknown_option(output: str) -> str | None:
-    """The option that the compiler does not know, if that is what it says."""
+    """Return the option that the compiler does not know, if it says so."""
     match = _UNKNOWN_OPTION.search(output)
-    return match[1] if match else None
+    if match:
+        return match[1]
+    return None
 
 
 def reason(message: str) -> str:
-    """The first error of a message, or its first line, without place (`<stdin>:12:3: error: `) and operation."""
+    """Return the first error of a message, or its first line.
+
+    The place (`<stdin>:12:3: error: `) and the operation are left out.
+    """
     lines = message.strip().splitlines() or [""]
     first = next((line for line in lines if "error: " in line), lines[0])
     return _PLACED.sub("", first).partition(": %")[0]
 
 
 def stack_figure_bytes(output: str) -> int | None:
-    """The compiler's own figure where its stack gate refused: the largest of those it gives."""
+    """Return the compiler's own figure where its stack gate refused.
+
+    This is the largest of those that it gives.
+    """
     return max((int(match[2]) for match in _STACK.finditer(output)), default=None)
 
 
 def trim(output: str) -> str:
-    """The first diagnostics: no IR, no crash traces, no directories and random file names, no line twice."""
-    shown: list[str] = []
+    """Return the first diagnostics.
+
+    There is no IR, no crash trace, no directory or random file name, and no line twice.
+    """
+    kept_lines: list[str] = []
     dumping = False
     for line in output.splitlines():
-        if _CRASH.match(line) or len(shown) >= MOST_LINES:
+        if _CRASH.match(line) or len(kept_lines) >= MOST_LINES:
             break
         dumping = dumping and not _DIAGNOSTIC.match(line)
         if _DUMP in line or _REMARK.match(line):
@@ -80,19 +97,26 @@ def trim(output: str) -> str:
                 short = _LONG_NAME.sub(r"'\1…\2'", short)
             if len(short) > LONGEST_LINE:
                 short = f"{short[: LONGEST_LINE - 1]}…"
-            shown += [short] if short not in shown else []
-    return "\n".join(shown)[:MOST_CHARACTERS]
+            if short not in kept_lines:
+                kept_lines.append(short)
+    return "\n".join(kept_lines)[:MOST_CHARACTERS]
 
 
 class Undumped:
-    """A compiler's output as it comes, without the IR behind `see current operation:`, which can be megabytes."""
+    """A compiler's output as it comes, without the IR behind an error.
+
+    The IR follows `see current operation:`, and can be megabytes.
+    """
 
     def __init__(self) -> None:
         self._dumping = False
         self._pending = b""
 
     def __call__(self, chunk: bytes) -> bytes:
-        """What to keep of all lines that this chunk ends; an empty one is the end of the output."""
+        """Return what to keep of all lines that this chunk ends.
+
+        An empty chunk is the end of the output.
+        """
         *lines, self._pending = (self._pending + chunk).splitlines(keepends=True) or [
             b""
         ]
@@ -116,7 +140,10 @@ class Undumped:
 
 
 def failure(ending: Outcome, timeout_seconds: float, stage: str = "compile") -> Failure:
-    """What a reader is told of a compile that ended badly; never without a message."""
+    """Return the failure of a compile that ended badly.
+
+    It always has a message.
+    """
     if ending.timed_out:
         return Failure("timeout", f"not finished after {timeout_seconds:g} s")
     if option := unknown_option(ending.output):
@@ -148,20 +175,22 @@ _PLACE = " loc("
 
 
 def without_places(text: str) -> str:
-    """IR or a diagnostic without its source locations, `loc(…)`, whatever stands in them.
+    """Return IR or a diagnostic without its source locations, `loc(…)`.
 
-    One cut off ends the text.
+    A location that is cut off ends the text.
     """
-    parts, at = [], 0
-    while (start := text.find(_PLACE, at)) >= 0:
-        parts.append(text[at:start])
-        depth, at = 0, len(text)
+    parts = []
+    offset = 0
+    while (start := text.find(_PLACE, offset)) >= 0:
+        parts.append(text[offset:start])
+        depth = 0
+        offset = len(text)
         for match in _PARENTHESES.finditer(text, start + len(_PLACE) - 1):
             depth += {"(": 1, ")": -1}.get(match[0], 0)
             if depth == 0:
-                at = match.end()
+                offset = match.end()
                 break
-    parts.append(text[at:])
+    parts.append(text[offset:])
     return "\n".join(
         line for line in "".join(parts).split("\n") if not line.startswith("#loc")
     )
@@ -193,7 +222,9 @@ _OTHERS = re.compile(
 
 
 def require_room(outcome: Outcome, directory: Path) -> None:
-    """Refuse what was made in a directory that is full, whether the compiler noticed or not.
+    """Refuse what was made in a directory that is full.
+
+    It is refused whether the compiler noticed or not.
 
     Raises:
         OutputError: there is no room.
@@ -214,7 +245,10 @@ def require_room(outcome: Outcome, directory: Path) -> None:
 
 
 def processor(argv: Sequence[str]) -> str:
-    """What flags that ask for the code of this very processor depend on; empty where none does."""
+    """Return what flags for the code of this very processor depend on.
+
+    Empty where no flag asks for such code.
+    """
     if not any(flag.endswith("=host") for flag in argv):
         return ""
     kinds = {
@@ -226,7 +260,7 @@ def processor(argv: Sequence[str]) -> str:
 
 
 def cpuinfo() -> str:
-    """What the kernel says of the processors; empty where it says nothing."""
+    """Return what the kernel says of the processors; empty for nothing."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -234,40 +268,50 @@ def cpuinfo() -> str:
 
 
 def blamed(message: str, ending: Outcome) -> str:
-    """The message of a failure, marked where it is the machine that refused, and with the memory where that ran out.
+    """Return the message of a failure, marked where the machine refused.
 
-    A compiler that says that it got no memory while it holds little asked for far too
-    much at once, as LLVM does where it has a size wrong: that is its own crash, and is
-    told as that.
+    It has the memory where that ran out. A compiler that reports no memory while it
+    holds little asked for far too much at once, as LLVM does where it has a size wrong:
+    that is its own crash, and is reported so.
     """
-    if words := _memory_words(ending):
-        return here(f"{words}: {message}")
-    return here(message) if _OTHERS.search(ending.output) else message
+    if memory_text := _memory_words(ending):
+        return here(f"{memory_text}: {message}")
+    if _OTHERS.search(ending.output):
+        return here(message)
+    return message
 
 
 def _memory_words(ending: Outcome) -> str:
-    """The words that memory ran out, and how much there was; empty where nothing says so.
+    """Return that memory ran out, and how much there was.
+
+    Empty where nothing says so.
 
     The kernel ends the largest process of a machine that is out of memory with SIGKILL,
     and tells it nothing.
     """
-    has_said, total_kib = bool(NO_MEMORY.search(ending.output)), memory_kib()
+    has_said = bool(NO_MEMORY.search(ending.output))
+    total_kib = memory_kib()
     is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (
         total_kib or 0
     )
     if not (is_full if has_said else ending.signal == "SIGKILL"):
         return ""
     certain = RAN_OUT if has_said else RAN_OUT_LIKELY
-    held = (
-        f"the compiler held {_size(ending.peak_rss_kib)}" if ending.peak_rss_kib else ""
-    )
+    held_text = ""
+    if ending.peak_rss_kib:
+        held_text = f"the compiler held {_size(ending.peak_rss_kib)}"
     has = f"this machine has {_size(total_kib)}" if total_kib else ""
-    amounts = ", ".join(part for part in (held, has) if part)
-    return f"{certain} ({amounts})" if amounts else certain
+    amounts = ", ".join(part for part in (held_text, has) if part)
+    if amounts:
+        return f"{certain} ({amounts})"
+    return certain
 
 
 def memory_kib() -> int | None:
-    """What compiles may use at most: the machine's memory, or less where its control group has a limit."""
+    """Return the memory that compiles may use at most.
+
+    It is the machine's, or less where its control group has a limit.
+    """
     limits: list[int] = []
     for path in _GROUP_LIMITS:
         with contextlib.suppress(
@@ -280,4 +324,6 @@ def memory_kib() -> int | None:
 
 
 def _size(kib: int) -> str:
-    return f"{kib / (1 << 20):.1f} GiB" if kib >= 1 << 20 else f"{kib / 1024:.0f} MiB"
+    if kib >= 1 << 20:
+        return f"{kib / (1 << 20):.1f} GiB"
+    return f"{kib / 1024:.0f} MiB"

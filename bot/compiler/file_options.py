@@ -1,4 +1,6 @@
-"""Which options of IREE's tools name files that a build reads, and which are known to read none.
+"""Which options of IREE's tools name files that a build reads.
+
+Other options are known to read none.
 
 An option that stands in no table here, and whose value is a word, may read any file.
 """
@@ -30,9 +32,10 @@ PATH_OPTIONS: Mapping[str, str] = {
     "--iree-preprocessing-transform-spec-filename": "",
     "--iree-rocm-bc-dir": "",
 }
-"""Option → the signs that part its value; what is between them may be a file or a folder.
+"""Option → the signs that part its value into files or folders.
 
-`=` follows a name (`scope=file`), `,` parts paths, and `@` begins the name of an entry point.
+`=` follows a name (`scope=file`), `,` parts paths, and `@` begins the name of an entry
+point.
 """
 
 IMPORT_PATH_OPTIONS: Mapping[str, str] = {"--data-dir": ""}
@@ -97,7 +100,10 @@ _PLAIN_OPTIONS = frozenset(
         "params-scope",
     ]
 )
-"""Options whose value is one of a few words, a target or a list of features: no file."""
+"""Options whose value is no file.
+
+It is one of a few words, a target or a list of features.
+"""
 
 _TOOL_OPTIONS = frozenset({"--iree-cuda-use-ptxas", "--iree-metal-compile-to-metallib"})
 """Options without which the compiler starts no other program."""
@@ -113,26 +119,35 @@ _TRUTHS = ("", "true", "TRUE", "True", *_OFF)
 def kind_of(flag: str) -> Kind:
     """Return what the value of a flag names.
 
-    Booleans and numbers name no file, but for those that make the compiler start a linker or an
-    assembler of this machine.
+    Booleans and numbers name no file, but for those that make the compiler start a
+    linker or an assembler of this machine.
     """
     option, equals, value = flag.partition("=")
     if option in PATH_OPTIONS or option in IMPORT_PATH_OPTIONS:
         return "paths"
     is_off = value in _OFF
     if option == _EMBEDDED:
-        return "unknown" if is_off else "nothing"
+        if is_off:
+            return "unknown"
+        return "nothing"
     if option == _TRIPLE and value.startswith("wasm"):
         return "unknown"
     if option in _TOOL_OPTIONS:
-        return "nothing" if is_off else "unknown"
+        if is_off:
+            return "nothing"
+        return "unknown"
     if option in _PLAIN_OPTIONS or not equals or value in _TRUTHS:
         return "nothing"
-    return "nothing" if _NUMBER.fullmatch(value) else "unknown"
+    if _NUMBER.fullmatch(value):
+        return "nothing"
+    return "unknown"
 
 
 def paths_in(flag: str) -> tuple[str, ...]:
-    """Return the pieces of a flag's value that may each be a path, and the whole value."""
+    """Return the pieces of a flag's value that may each be a path.
+
+    The whole value is among them.
+    """
     option, _, value = flag.partition("=")
     signs = PATH_OPTIONS.get(option, "")
     pieces = [value]
@@ -150,7 +165,10 @@ def _parts(piece: str, sign: str) -> list[str]:
 
 
 def with_paths(flag: str, path_of: Mapping[str, str]) -> str:
-    """Return the flag with its paths replaced; `path_of`: a path as it is written → another one."""
+    """Return the flag with its paths replaced.
+
+    `path_of`: a path as it is written → another one.
+    """
     option, equals, value = flag.partition("=")
     signs = PATH_OPTIONS.get(option, IMPORT_PATH_OPTIONS.get(option, ""))
     return f"{option}{equals}{_replaced(value, signs, path_of)}"

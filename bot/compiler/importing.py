@@ -1,4 +1,7 @@
-"""Models as files that the compiler takes on standard input: `.mlir` and `.mlirbc` as they are, `.onnx` imported."""
+"""Turn models into files that the compiler takes on standard input.
+
+`.mlir` and `.mlirbc` stay as they are, `.onnx` is imported.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,9 @@ _MACHINES = re.compile(
 
 @cache
 def importer_version(model: Model) -> str:
-    """What the import of a model depends on beside the compiler: the package and options.
+    """Return what the import of a model depends on beside the compiler.
 
-    Empty for MLIR.
+    These are the package and options; empty for MLIR.
     """
     if not model.path.endswith(".onnx"):
         return ""
@@ -45,7 +48,7 @@ def importer_version(model: Model) -> str:
 
 
 def lfs_pointer(path: Path) -> Failure | None:
-    """Return why a model is not compiled if its file is only a Git LFS pointer to it."""
+    """Return why a model whose file is only a Git LFS pointer is not compiled."""
     with open(path, "rb") as file:
         if file.read(len(_LFS_POINTER)) != _LFS_POINTER:
             return None
@@ -57,12 +60,16 @@ class Importer:
     """Sources of one side's models, and its temporary files."""
 
     def __init__(self, toolchain: Toolchain, session: Session) -> None:
-        self._toolchain, self._session = toolchain, session
+        self._toolchain = toolchain
+        self._session = session
         self._imported: dict[str, Path | Failure] = {}
         self._lock = threading.Lock()
 
     def source(self, model: Model) -> Path | Failure:
-        """The file to feed to the compiler; a Failure where the model cannot be imported."""
+        """Return the file to feed to the compiler.
+
+        A Failure where the model cannot be imported.
+        """
         path = Path(model.path)
         if pointer := lfs_pointer(path):
             return pointer
@@ -116,7 +123,8 @@ class Importer:
         ):  # the importer's last word is the one that counts
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")
-            message = here(message) if _MACHINES.match(last) else message
+            if _MACHINES.match(last):
+                message = here(message)
             return Failure(
                 stage="import",
                 message=message,

@@ -1,4 +1,7 @@
-"""Whether the package index has a release at all: an answer, or no answer, which is never taken for a no."""
+"""Find out whether the package index has a release at all.
+
+No answer is never taken for a no.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _OFFERED = re.compile(r"^\S+ Available versions: (.+)$", re.MULTILINE)
 
 
 def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
-    """True where every place of wheels answered, and none has a file of this release.
+    """Return True where every place answered, and none has a file of this release.
 
     A release for other machines alone is not missing. False where a place did not
     answer, or has nothing of the project: nobody knows then.
@@ -40,20 +43,20 @@ def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
             *places.argv,
         )
         pip(*argv, cancel=cancel, timeout_seconds=_PATIENCE_SECONDS)
-        text = (
-            log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-        )
+        text = ""
+        if log.is_file():
+            text = log.read_text(encoding="utf-8", errors="replace")
     if any(
         not _is_empty_index(match, places.project)
         for match in _UNANSWERED.finditer(text)
     ):
         return False
-    known = set(_versions(text, places.project))
-    return bool(known) and Version(release) not in known
+    releases = set(_versions(text, places.project))
+    return bool(releases) and Version(release) not in releases
 
 
 def _is_empty_index(match: re.Match[str], project: str) -> bool:
-    """True where an index said that it does not have the project, which is an answer."""
+    """Return True where an index answered that it does not have the project."""
     place = match["url"] or match["path"] or ""
     is_of_project = canonicalize_name(
         place.rstrip("/").rpartition("/")[2]
@@ -64,7 +67,10 @@ def _is_empty_index(match: re.Match[str], project: str) -> bool:
 
 
 def _versions(text: str, project: str) -> Iterator[Version]:
-    """The versions of all files of the project that pip saw, whatever machine they are for."""
+    """Return the versions of all files of the project that pip saw.
+
+    They may be for any machine.
+    """
     name = re.sub(
         "[-_.]+", "[-_.]+", re.escape(canonicalize_name(project)).replace(r"\-", "-")
     )

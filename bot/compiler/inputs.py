@@ -1,4 +1,6 @@
-"""The files that a build reads beside its model: those that flags name, and those that a model names.
+"""The files that a build reads beside its model.
+
+Flags name some, and a model may name others.
 
 Their bytes are part of the key of a build. A build whose files are not all known has no
 key.
@@ -21,7 +23,8 @@ from bot.core.planned import Model, PlannedCell
 from bot.errors import InputError
 from bot.system.files import hashed, read_bounded
 
-_MOST_FILES, _MOST_BYTES = 10_000, 2 << 30
+_MOST_FILES = 10_000
+_MOST_BYTES = 2 << 30
 _PLUGINS = "IREE_LOAD_PLUGINS"
 _TOOLS = tuple(
     f"IREE_LLVM_{kind}_LINKER_PATH" for kind in ("EMBEDDED", "SYSTEM", "WASM")
@@ -34,7 +37,10 @@ _READING = {
     b"preprocessing_pipeline": "a pipeline of passes",
     b"apply_registered_pass": "a pass",
 }
-"""What in a model or a spec may name files in a way that is not read here → what it is called."""
+"""What may name files in a way that is not read here → what it is called.
+
+It stands in a model or a spec.
+"""
 _CHUNK_BYTES = 1 << 20
 _STRING = re.compile(rb'"((?:[^"\\\n]|\\.){1,4096})"')
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
@@ -43,7 +49,10 @@ _LOCATION = b"\x0a\x08location"
 _EXTERNAL = re.compile(
     re.escape(_LOCATION) + rb"\x12([\x00-\x7f]|[\x80-\xff][\x01-\x7f])", re.DOTALL
 )
-"""`key: "location"` of an entry of ONNX' `external_data`, and the length of its value."""
+"""`key: "location"` of an entry of ONNX' `external_data`.
+
+Behind it is the length of its value.
+"""
 
 
 class NotListed(InputError):
@@ -80,37 +89,50 @@ class Reader:
         return self.folder / text
 
     def digest(self, text: str) -> str:
-        """Return the digest of a file or a folder; raises NotListed for any other kind."""
+        """Return the digest of a file or a folder.
+
+        Raises NotListed for any other kind.
+        """
         path = str(self.path(text))
         if path not in self._digests:
             self._digests[path] = _digest(Path(path), text)
         return self._digests[path]
 
     def of_iree(self, cell: PlannedCell) -> Inputs:
-        """Return what `iree-compile` and the importer read for a build beside its model."""
-        flags = (*cell.target.flags, *cell.user_flags, *cell.model.import_flags)
+        """Return what `iree-compile` and the importer read beside a build's model."""
         try:
-            found = dict[str, str]()
-            for name in (_PLUGINS, *_TOOLS):
-                if os.environ.get(name):
-                    raise NotListed(f"the variable {name} is set")
-            others = [flag for flag in flags if not _is_search(flag)]
-            for flag in others:
-                found |= self._of_flag(flag)
-            if any(kind_of(flag) == "paths" for flag in others):
-                # A file that another option names may name object files, too.
-                for flag in flags:
-                    found |= self._of_flag(flag)
-            searches = [flag for flag in flags if _is_search(flag)]
-            searched = [path for flag in searches for path in paths_in(flag)]
+            digests = self._digests_of(cell)
+        except NotListed as error:
+            return Inputs(unlisted=error.what)
+        except OSError as error:
+            return Inputs(unlisted=f"{error.strerror}")
+        return Inputs(digest=_digest_of(digests) if digests else "")
+
+    def _digests_of(self, cell: PlannedCell) -> dict[str, str]:
+        """Return the digests of all files that a build reads.
+
+        Raises:
+            NotListed: not all of its files can be known.
+            OSError: a file cannot be read.
+        """
+        flags = (*cell.target.flags, *cell.user_flags, *cell.model.import_flags)
+        digests = dict[str, str]()
+        for name in (_PLUGINS, *_TOOLS):
+            if os.environ.get(name):
+                raise NotListed(f"the variable {name} is set")
+        other_flags = [flag for flag in flags if not _is_search(flag)]
+        for flag in other_flags:
+            digests |= self._of_flag(flag)
+        if any(kind_of(flag) == "paths" for flag in other_flags):
+            # A file that another option names may name object files, too.
             for flag in flags:
-                if flag.startswith(_SUBSTITUTE):
-                    found |= self._found(paths_in(flag), tuple(searched))
-            found |= self._of_model(cell.model, tuple(searched))
-        except (NotListed, OSError) as error:
-            why = error.what if isinstance(error, InputError) else f"{error.strerror}"
-            return Inputs(unlisted=why)
-        return Inputs(digest=_digest_of(found) if found else "")
+                digests |= self._of_flag(flag)
+        searches = [flag for flag in flags if _is_search(flag)]
+        searched = tuple(path for flag in searches for path in paths_in(flag))
+        for flag in flags:
+            if flag.startswith(_SUBSTITUTE):
+                digests |= self._found(paths_in(flag), searched)
+        return digests | self._of_model(cell.model, searched)
 
     def _of_flag(self, flag: str) -> dict[str, str]:
         kind = kind_of(flag)
@@ -126,14 +148,17 @@ class Reader:
         return digests
 
     def _require_no_reader(self, text: str) -> None:
-        """Raise NotListed for a file, or a folder with one, that makes the compiler read others, as specs can."""
+        """Raise NotListed for a file that makes the compiler read others, as specs can.
+
+        Raise it as well for a folder with such a file.
+        """
         path = self.path(text)
         if path in self._without_reader:
             return
         files = _files_below(path) if path.is_dir() else [path]
         for file in files:
-            if words := _reading_in(file):
-                raise NotListed(f"{words} that {text} names may read any file")
+            if description := _reading_in(file):
+                raise NotListed(f"{description} that {text} names may read any file")
         self._without_reader.add(path)
 
     def _of_model(self, model: Model, searched: tuple[str, ...]) -> dict[str, str]:
@@ -148,7 +173,7 @@ class Reader:
 
     def _of_onnx(self, model: Model, data: bytes) -> dict[str, str]:
         parent = Path(model.path).parent
-        found = dict[str, str]()
+        digests = dict[str, str]()
         matches = list(_EXTERNAL.finditer(data))
         if len(matches) != data.count(_LOCATION):
             raise NotListed(
@@ -164,33 +189,35 @@ class Reader:
                 raise NotListed(
                     "the bot does not know how the model names its external data"
                 )
-            found[f"data {name!a}"] = self.digest(str(parent / name))
-        return found
+            digests[f"data {name!a}"] = self.digest(str(parent / name))
+        return digests
 
     def _of_mlir(self, data: bytes, searched: tuple[str, ...]) -> dict[str, str]:
-        for mark, words in _READING.items():
+        for mark, description in _READING.items():
             if mark in data:
-                raise NotListed(f"{words}, which the model names, may read any file")
+                raise NotListed(
+                    f"{description}, which the model names, may read any file"
+                )
         if _OBJECT not in data:
             return {}
         if data.startswith(_BYTECODE):
             raise NotListed("the model is bytecode that names object files")
-        found = dict[str, str]()
+        digests = dict[str, str]()
         for name in dict.fromkeys(match[1] for match in _STRING.finditer(data)):
             text = _ESCAPE.sub(_unescaped, name).decode("utf-8", "surrogateescape")
             if "\0" not in text:
-                found |= self._found((text,), searched)
-        return found
+                digests |= self._found((text,), searched)
+        return digests
 
     def _found(self, names: Sequence[str], searched: tuple[str, ...]) -> dict[str, str]:
-        """Return the digests of object files, wherever the compiler finds one of that name."""
-        found = dict[str, str]()
+        """Return the digests of object files that the compiler finds by their names."""
+        digests = dict[str, str]()
         for name in names:
             for place in ("", *searched):
                 path = os.path.join(place, name)
                 if os.path.isfile(self.path(path)):
-                    found[f"object {place} {name!a}"] = self.digest(path)
-        return found
+                    digests[f"object {place} {name!a}"] = self.digest(path)
+        return digests
 
 
 def _is_search(flag: str) -> bool:
@@ -204,42 +231,48 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return _LETTERS.get(letter, letter)
 
 
-def _digest_of(found: dict[str, str]) -> str:
-    text = "\n".join(f"{name!a} {digest}" for name, digest in sorted(found.items()))
+def _digest_of(digests: dict[str, str]) -> str:
+    text = "\n".join(f"{name!a} {digest}" for name, digest in sorted(digests.items()))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _digest(path: Path, shown: str) -> str:
-    """Digest a file, or all files of a folder with their names; `missing` for what is not there."""
+def _digest(path: Path, shown_path: str) -> str:
+    """Digest a file, or all files of a folder with their names.
+
+    `missing` for what is not there.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return "missing"
     except (OSError, ValueError):
-        raise NotListed(f"{shown} cannot be read") from None
+        raise NotListed(f"{shown_path} cannot be read") from None
     if stat.S_ISREG(mode):
         return hashed(path)
     if not stat.S_ISDIR(mode):
-        raise NotListed(f"{shown} is neither a file nor a folder")
-    found = dict[str, str]()
+        raise NotListed(f"{shown_path} is neither a file nor a folder")
+    digests = dict[str, str]()
     total_bytes = 0
     for file in _files_below(path):
         total_bytes += file.stat().st_size
-        if len(found) >= _MOST_FILES or total_bytes > _MOST_BYTES:
-            raise NotListed(f"the folder {shown} has too many files")
-        found[file.relative_to(path).as_posix()] = hashed(file)
-    return _digest_of(found)
+        if len(digests) >= _MOST_FILES or total_bytes > _MOST_BYTES:
+            raise NotListed(f"the folder {shown_path} has too many files")
+        digests[file.relative_to(path).as_posix()] = hashed(file)
+    return _digest_of(digests)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the regular files of a folder; links to folders are followed, each folder once."""
-    seen = set[str]()
+    """Yield the regular files of a folder.
+
+    Links to folders are followed, each folder once.
+    """
+    visited = set[str]()
     for directory, names, files in os.walk(folder, followlinks=True, onerror=_refuse):
         real = os.path.realpath(directory)
-        if real in seen:
+        if real in visited:
             names.clear()
             continue
-        seen.add(real)
+        visited.add(real)
         if ".git" in names:
             names.remove(".git")
         for name in sorted(files):
@@ -249,7 +282,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _reading_in(path: Path) -> str:
-    """What in a file may name files in a way that is not read here.
+    """Return what in a file may name files in a way that is not read here.
 
     Empty for nothing, and for what is no file.
     """
@@ -260,9 +293,9 @@ def _reading_in(path: Path) -> str:
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             data = end + chunk
-            for mark, words in _READING.items():
+            for mark, description in _READING.items():
                 if mark in data:
-                    return words
+                    return description
             end = data[-longest:]
     return ""
 
@@ -276,17 +309,21 @@ def with_inputs(
 ) -> tuple[PlannedCell, ...]:
     """Return the builds of IREE with what each reads beside its model.
 
-    A relative path in a flag is relative to `folder`, that of the configuration. In the printed
-    command it is relative to `top`, as the model's path is; None: to `folder`, too.
+    A relative path in a flag is relative to `folder`, that of the configuration. In the
+    printed command it is relative to `top`, as the model's path is; None: to `folder`,
+    too.
     """
     reader = Reader(folder.resolve())
     result = []
     for cell in cells:
         inputs = reader.of_iree(cell)
-        shown, places = _flags_shown(cell, reader, top)
+        shown_flags, places = _flags_shown(cell, reader, top)
         result.append(
             structs.replace(
-                shown, inputs=inputs.digest, unlisted=inputs.unlisted, places=places
+                shown_flags,
+                inputs=inputs.digest,
+                unlisted=inputs.unlisted,
+                places=places,
             )
         )
     return tuple(result)
@@ -295,7 +332,10 @@ def with_inputs(
 def _flags_shown(
     cell: PlannedCell, reader: Reader, top: Path | None
 ) -> tuple[PlannedCell, tuple[tuple[str, str], ...]]:
-    """Return the build with its flags as they are printed, and each flag with absolute paths."""
+    """Return the build with its flags as they are printed.
+
+    Return as well each flag with absolute paths.
+    """
     places = dict[str, str]()
 
     def shown(flags: Sequence[str]) -> tuple[str, ...]:
@@ -339,6 +379,6 @@ def not_cached(cells: Sequence[PlannedCell]) -> Iterator[str]:
     for cell in cells:
         if cell.unlisted:
             counts[cell.unlisted] = counts.get(cell.unlisted, 0) + 1
-    for why, count in counts.items():
+    for reason, count in counts.items():
         builds = "1 build is" if count == 1 else f"{count} builds are"
-        yield f"{builds} not cached: {why}"
+        yield f"{builds} not cached: {reason}"

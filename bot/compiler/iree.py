@@ -1,4 +1,7 @@
-"""IREE as the compiler of a side: `iree-compile`, its measuring options, its bindings and its import of models."""
+"""IREE as the compiler of a side.
+
+It is `iree-compile`, its measuring options, its bindings and its import of models.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Iree:
     def in_its_words(
         self, side: str, cells: Sequence[PlannedCell], cancel: Cancel
     ) -> tuple[PlannedCell, ...]:
-        """The cells with the flags of its release, under the names that it knows.
+        """Return the cells with the flags of this release, under the names it knows.
 
         See the protocol.
         """
@@ -58,14 +61,17 @@ class Iree:
 
     @contextmanager
     def at_work(self, session: Session) -> Iterator[Compile]:
-        """The function that compiles a cell.
+        """Return the function that compiles a cell.
 
         The process that reads its IR ends with the context.
         """
         with open_setup(self.toolchain, session) as (setup, importer):
 
             def compile_cell(cell: PlannedCell, layout: int) -> Result:
-                """What the printed command of a cell gives, over the model or what its import gave."""
+                """Return what the printed command of a cell gives.
+
+                It is run over the model or what its import gave.
+                """
                 source = importer.source(cell.model)
                 if isinstance(source, Failure):
                     return source
@@ -80,7 +86,7 @@ class Iree:
 
 
 def toolchain_of(compiler: Compiler) -> Toolchain:
-    """What only `iree-compile` can be asked for.
+    """Return the IREE compiler, for questions that only it answers.
 
     Raises UsageError where the compiler is another.
     """
@@ -98,7 +104,7 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 def open_setup(
     toolchain: Toolchain, session: Session
 ) -> Iterator[tuple[CompileSetup, Importer]]:
-    """What compiles with one compiler, and what imports its models.
+    """Return what compiles with one compiler, and what imports its models.
 
     The process that reads IR ends with the context.
     """
@@ -119,29 +125,33 @@ def check_flags(
     user_flags: Sequence[str],
     cancel: Cancel,
 ) -> None:
-    """Refuse, before any compile, an option for every cell that this side's compiler does not know.
+    """Refuse an option for every cell that this side's compiler does not know.
 
-    An option of a single target is not refused: its cells fail with that reason, the others go on.
+    This is before any compile. An option of a single target is not refused: its cells
+    fail with that reason, the others go on.
     """
     unknown = unknown_to_all(toolchain, cells, cancel)
     if unknown is not None:
-        mine = any(flag.partition("=")[0] == unknown for flag in user_flags)
+        where = "every cell"
+        hint = "compare newer releases"
+        if any(flag.partition("=")[0] == unknown for flag in user_flags):
+            where = "flags"
+            hint = "remove it, or compare releases that both know it"
         raise UsageError(
             f"the {side} compiler ({toolchain.info.spec}, {toolchain.info.version})"
             f" does not know the option {unknown}",
-            where="flags" if mine else "every cell",
-            hint=(
-                "remove it, or compare releases that both know it"
-                if mine
-                else "compare newer releases"
-            ),
+            where=where,
+            hint=hint,
         )
 
 
 def unknown_to_all(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> str | None:
-    """An option for every cell that the compiler does not know; None where it knows them all."""
+    """Return an option for every cell that the compiler does not know.
+
+    None where it knows them all.
+    """
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
             unknown = unknown_option_of(
@@ -184,31 +194,33 @@ RENAMED = "--iree-hip-", "--iree-rocm-"
 
 
 def other_name(flag: str) -> str:
-    """The flag as releases before or after the renaming call it.
+    """Return the flag as releases before or after the renaming call it.
 
     The flag itself where they do not differ.
     """
     old, new = RENAMED
-    return (
-        flag.replace(old, new, 1) if flag.startswith(old) else flag.replace(new, old, 1)
-    )
+    if flag.startswith(old):
+        return flag.replace(old, new, 1)
+    return flag.replace(new, old, 1)
 
 
 def unknown_option_of(
     toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel
 ) -> str | None:
-    """The first of the flags' options that the compiler does not know.
+    """Return the first of the flags' options that the compiler does not know.
 
     Raises CompilerUnavailable.
     """
     outcome = _compile_input(toolchain, argv=flags, scratch=scratch, cancel=cancel)
-    return None if outcome.ok else unknown_option(outcome.output)
+    if outcome.ok:
+        return None
+    return unknown_option(outcome.output)
 
 
 def known_measuring_options(
     toolchain: Toolchain, scratch: Path, cancel: Cancel
 ) -> tuple[str, ...]:
-    """The MEASURING_OPTIONS that this compiler knows.
+    """Return the MEASURING_OPTIONS that this compiler knows.
 
     Raises CompilerUnavailable where it cannot start at all.
     """
@@ -218,14 +230,14 @@ def known_measuring_options(
             toolchain, argv=options, scratch=scratch, cancel=cancel
         )
         unknown = None if outcome.ok else unknown_option(outcome.output)
-        rest = [
+        remaining = [
             option
             for option in options
             if unknown is None or option.partition("=")[0] != unknown
         ]
-        if outcome.ok or len(rest) == len(options):
+        if outcome.ok or len(remaining) == len(options):
             break
-        options = rest
+        options = remaining
     if not outcome.ok:
         lines = outcome.output.strip().splitlines()[:1] or [
             f"exit code {outcome.exit_code}"
@@ -258,22 +270,25 @@ def _compile_input(
         timeout_seconds=toolchain.patience_seconds,
     )
     if outcome.timed_out:
-        what = (
+        problem = (
             "cannot compile a trivial module: not finished after"
             f" {toolchain.patience_seconds:g} s"
         )
-        raise CompilerUnavailable(what, where=toolchain.info.spec)
+        raise CompilerUnavailable(problem, where=toolchain.info.spec)
     return outcome
 
 
 def in_its_words(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> tuple[PlannedCell, ...]:
-    """The cells with their options as this compiler calls them; raises CompilerUnavailable."""
+    """Return the cells with their options as this compiler calls them.
+
+    Raises CompilerUnavailable.
+    """
     if not any(flag.startswith(RENAMED) for cell in cells for flag in cell.argv):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
-        known = cache(
+        is_known = cache(
             lambda flag: (
                 unknown_option_of(
                     toolchain, flags=(flag,), scratch=scratch, cancel=cancel
@@ -283,8 +298,10 @@ def in_its_words(
         )
 
         def named(flag: str) -> str:  # one that is known under no name stays as it is
-            other = other_name(flag)
-            return flag if other == flag or known(flag) or not known(other) else other
+            other_flag = other_name(flag)
+            if other_flag == flag or is_known(flag) or not is_known(other_flag):
+                return flag
+            return other_flag
 
         result = []
         for cell in cells:
@@ -298,20 +315,20 @@ def in_its_words(
 
 
 def flags_of(command: str) -> list[str]:
-    """What a printed command gives the compiler, each option by one of its names.
+    """Return what a printed command gives the compiler.
 
-    Empty for what cannot be read.
-
-    Without the file of the input, which may have another folder, and that of the
-    output.
+    Each option has one of its names. Empty for what cannot be read. The file of the
+    input is left out, as it may have another folder, and so is that of the output.
     """
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError:
         return []
-    start = words.index("iree-compile") + 1 if "iree-compile" in words else len(words)
-    end = words.index("-o", start) if "-o" in words[start:] else None
-    return [min(word, other_name(word)) for word in words[start:end]]
+    start = len(arguments)
+    if "iree-compile" in arguments:
+        start = arguments.index("iree-compile") + 1
+    end = arguments.index("-o", start) if "-o" in arguments[start:] else None
+    return [min(word, other_name(word)) for word in arguments[start:end]]
 
 
 # Which flags a target has for one compiler, where the configuration gives it others in
@@ -321,9 +338,9 @@ def flags_of(command: str) -> list[str]:
 def for_release(
     compiler: CompilerInfo, cells: Sequence[PlannedCell]
 ) -> tuple[PlannedCell, ...]:
-    """The cells, their targets with the flags of this compiler's release.
+    """Return the cells with the flags of this compiler's release.
 
-    Without ranges as they are.
+    Without ranges the targets stay as they are.
     """
     if not any(cell.target.releases for cell in cells):
         return tuple(cells)

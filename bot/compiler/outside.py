@@ -1,4 +1,7 @@
-"""What the text of a command names outside of its folder: files whose bytes no key has."""
+"""Find what the text of a command names outside of its folder.
+
+No key has the bytes of such files.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from bot.system.confined import PLACE
@@ -24,7 +28,10 @@ _DATABASES = (
     "/var/lib/rpm/rpmdb.sqlite",
     "/var/lib/rpm/Packages",
 )
-"""Files in which a distribution keeps which packages are installed, in which version."""
+"""Files of a distribution's package database.
+
+They have which packages are installed, in which version.
+"""
 _PACMAN = Path("/var/lib/pacman/local")  # has a folder for each package
 _NAME = r"/[\w.+@%~/-]+"
 _OPTIONS = (
@@ -69,11 +76,14 @@ _PYTHON = ".py"  # starts programs that it names in a string
 
 
 def packages_digest() -> str:
-    """Return a digest of which packages the machine has; empty where no database says so."""
-    found = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
+    """Return a digest of which packages the machine has.
+
+    Empty where no database says so.
+    """
+    digests = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
     if _PACMAN.is_dir():
-        found += sorted(os.listdir(_PACMAN))
-    return " ".join(found or [platform.version()])
+        digests += sorted(os.listdir(_PACMAN))
+    return " ".join(digests or [platform.version()])
 
 
 def is_system(path: str) -> bool:
@@ -86,11 +96,13 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> str:
-    """Return the first file or program outside that one of the texts names; empty for none.
+    """Return the first file or program outside that one of the texts names.
 
-    The packages of the machine do not count. `texts`: the name of each file, empty for the words of
-    the command, and its bytes. `installed`: the environment of the compiler's package, whose
-    programs come first.
+    Empty for none. The packages of the machine do not count.
+
+    Args:
+        texts: the name of each file, empty for the words of the command, and its bytes.
+        installed: the environment of the compiler's package, whose programs come first.
     """
     first = (
         {path.name for path in (installed / "bin").iterdir()} if installed else set()
@@ -100,22 +112,25 @@ def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> st
         if b"\0" in data:
             continue
         text = data.decode("utf-8", "replace")
-        for path in _paths(text):
-            if os.path.exists(path):
+        if outside := _outside_of_text(name, text, first=first, programs=programs):
+            return outside
+    return ""
+
+
+def _outside_of_text(
+    name: str, text: str, first: Collection[str], programs: Mapping[str, str]
+) -> str:
+    for path in chain(_paths(text), _upwards(text)):
+        if os.path.exists(path):
+            return path
+    if not name.endswith(_COMPILED):
+        for word in _WORD.findall(text):
+            is_outside = _INTERPRETER.fullmatch(word) and word not in first
+            if is_outside and (path := _by_pip()):
                 return path
-        for path in _upwards(text):
-            if os.path.exists(path):
-                return path
-        for word in () if name.endswith(_COMPILED) else _WORD.findall(text):
-            if (
-                _INTERPRETER.fullmatch(word)
-                and word not in first
-                and (path := _by_pip())
-            ):
-                return path
-        for word in _words(name, text, programs):
-            if word not in first:
-                return programs[word]
+    for word in _words(name, text, programs):
+        if word not in first:
+            return programs[word]
     return ""
 
 
@@ -160,13 +175,16 @@ def _words(name: str, text: str, programs: Mapping[str, str]) -> Iterator[str]:
 
 @cache
 def _programs(search_path: str) -> dict[str, str]:
-    """Name → path of the programs that are found by name and belong to no package of the machine."""
-    found = dict[str, str]()
+    """Return name → path of the programs that belong to no package of the machine.
+
+    They are found by name.
+    """
+    digests = dict[str, str]()
     for folder in search_path.split(os.pathsep):
         if not folder or is_system(folder) or not os.path.isdir(folder):
             continue
         for name in os.listdir(folder):
             path = shutil.which(name, path=search_path)
             if path and not (is_system(path) and is_system(os.path.realpath(path))):
-                found[name] = path
-    return found
+                digests[name] = path
+    return digests

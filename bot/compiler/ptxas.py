@@ -1,4 +1,6 @@
-"""NVIDIA's assembler, which the extra `cuda` brings: PTX modules of an artifact in, machine code out.
+"""NVIDIA's assembler, which the extra `cuda` brings.
+
+It turns the PTX modules of an artifact into machine code.
 
 What runs on a device is not the PTX text of an artifact but what an assembler makes of
 it; on a device the driver's own one does that, of the driver's version. Here it is the
@@ -33,7 +35,8 @@ BACKEND = NVIDIA
 LEVEL = "-O3"
 MOST_SAID_BYTES = 1 << 24  # A function takes about 400 bytes
 MOST_CUBIN_BYTES = 1 << 28
-_MODULE, _CUBIN = "module.ptx", "module.cubin"
+_MODULE = "module.ptx"
+_CUBIN = "module.cubin"
 _REFUSAL_CHARS = 240
 
 
@@ -51,33 +54,41 @@ class Ptxas:
 
 
 def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
-    """A program of an installed package and its version.
+    """Return a program of an installed package and its version.
 
-    None without it, or where it has none for this machine.
+    None without the package, or where it has none for this machine.
     """
     try:
-        own = distribution(package)
+        package_distribution = distribution(package)
     except PackageNotFoundError:
         return None
     files = (
-        Path(str(file.locate())) for file in own.files or () if file.match(pattern)
+        Path(str(file.locate()))
+        for file in package_distribution.files or ()
+        if file.match(pattern)
     )
-    return next(((file, own.version) for file in files if file.is_file()), None)
+    return next(
+        ((file, package_distribution.version) for file in files if file.is_file()), None
+    )
 
 
 @cache
 def installed() -> Ptxas | None:
-    """The assembler of this environment; None where it has none."""
+    """Return the assembler of this environment; None where it has none."""
     program = program_of(PACKAGE, "*/bin/ptxas")
-    return Ptxas(*program) if program else None
+    if program:
+        return Ptxas(*program)
+    return None
 
 
 def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
-    """What makes the figures of a cell of this backend.
+    """Return what makes the figures of a cell of this backend.
 
     Empty where it has no PTX text, or without an assembler.
     """
-    return ptxas.name if ptxas and backend == BACKEND else ""
+    if ptxas and backend == BACKEND:
+        return ptxas.name
+    return ""
 
 
 class Assembler:
@@ -86,12 +97,14 @@ class Assembler:
     def __init__(
         self, cancel: Cancel, timeout_seconds: float, ptxas: Ptxas | None
     ) -> None:
-        self._cancel, self._timeout_seconds, self.ptxas = cancel, timeout_seconds, ptxas
+        self._cancel = cancel
+        self._timeout_seconds = timeout_seconds
+        self.ptxas = ptxas
         self._known: dict[tuple[str, bytes], Assembled] = {}
         self._lock = threading.Lock()
 
     def assembled(self, modules: Sequence[PtxModule]) -> tuple[Assembled, ...] | str:
-        """All modules as machine code, or the reason why one of them could not be had."""
+        """Return all modules as machine code, or why one of them could not be made."""
         if self.ptxas is None:
             return MISSING
         assembled = []
@@ -141,7 +154,8 @@ class Assembler:
             except OSError as error:
                 return here(f"ptxas cannot be started: {error.strerror or error}")
             require_room(outcome, directory)
-            cubin, text = directory / _CUBIN, output.decode("utf-8", "replace")
+            cubin = directory / _CUBIN
+            text = output.decode("utf-8", "replace")
             if not outcome.ok or not cubin.is_file():
                 return self._refusal(outcome, text)
             if cubin.stat().st_size > MOST_CUBIN_BYTES:
@@ -149,7 +163,10 @@ class Assembler:
             return Assembled(cubin.read_bytes(), text)
 
     def _refusal(self, outcome: Outcome, output: str) -> str:
-        """Why there is no cubin: the first line that says so, or how the assembler ended."""
+        """Return why there is no cubin.
+
+        It is the first line that says so, or how the assembler ended.
+        """
         if outcome.timed_out:
             return here(f"ptxas did not end within {self._timeout_seconds:g} s")
         if outcome.signal:

@@ -25,10 +25,10 @@ class Watcher(Protocol):
     """Is told what runs; called from the threads that run it."""
 
     def started(self, name: str) -> None:
-        """A task begins."""
+        """Note that a task begins."""
 
     def ended(self, name: str) -> None:
-        """A task has ended."""
+        """Note that a task has ended."""
 
 
 def run_all(
@@ -41,14 +41,16 @@ def run_all(
     Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the
     threads, and is raised again.
     """
-    rest = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
-    running, changed, errors = set[int](), SimpleQueue[None](), list[BaseException]()
+    waiting = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
+    running = set[int]()
+    changed = SimpleQueue[None]()
+    errors = list[BaseException]()
 
     def work(number: int) -> None:
         running.add(number)
         while not errors:
             try:
-                task = rest.pop()
+                task = waiting.pop()
             except IndexError:
                 break
             try:
@@ -64,10 +66,10 @@ def run_all(
 
     unstarted = [
         Thread(target=work, args=(number,))
-        for number in range(min(max(1, jobs), len(rest)))
+        for number in range(min(max(1, jobs), len(waiting)))
     ]
     interruptions = list[BaseException]()
-    while running or (rest and not errors):
+    while running or (waiting and not errors):
         try:
             while unstarted:
                 unstarted.pop().start()

@@ -1,4 +1,7 @@
-"""Static libraries of llvm-cpu: an object file beside the artifact, which has no machine code then."""
+"""Static libraries of llvm-cpu: an object file beside the artifact.
+
+The artifact has no machine code then.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,16 @@ def library_path(argv: Sequence[str], directory: Path) -> Path | None:
         return None
     written = [value for option, _, value in options if option == LIBRARY_PATH_OPTION]
     name = written[-1] if written else ""
-    return (directory / name).with_suffix(".o") if name else directory / ".o"
+    if name:
+        return (directory / name).with_suffix(".o")
+    return directory / ".o"
 
 
 def make_room_for_library(argv: Sequence[str], directory: Path) -> None:
-    """Make the folders that the path of the static library names: the compiler makes none."""
+    """Make the folders that the path of the static library names.
+
+    The compiler makes none.
+    """
     path = library_path(argv, directory)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

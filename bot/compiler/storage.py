@@ -1,4 +1,6 @@
-"""What is in the cache, which compilers are in use, and what is removed first: what was unused for the longest time.
+"""What is in the cache, and which compilers are in use.
+
+What was unused for the longest time is removed first.
 
 A compiler is a directory; everything else is files, each of which can be made again.
 When an entry was last used is its file's time of change, which `touch` sets. A compiler
@@ -54,7 +56,10 @@ def touch(path: Path) -> None:
 
 
 def read(path: Path) -> bytes:
-    """What is in an entry, which is noted as used; empty where there is none."""
+    """Return what is in an entry, and note that it is used.
+
+    Empty where there is none.
+    """
     try:
         data = path.read_bytes()
     except OSError:
@@ -64,9 +69,9 @@ def read(path: Path) -> bytes:
 
 
 def add(root: Path, path: Path, data: bytes) -> None:
-    """Write an entry of the cache, unless there was no room for one before: it is needed by no run.
+    """Write an entry of the cache, unless there was no room for one before.
 
-    Raises OutputError where the cache is none, such as a file.
+    No run needs it. Raises OutputError where the cache is none, such as a file.
     """
     if root.absolute() in _full:
         return
@@ -80,9 +85,9 @@ def add(root: Path, path: Path, data: bytes) -> None:
 
 
 def without_room(root: Path) -> str:
-    """Why nothing was added to the cache any more; empty where all was.
+    """Return why nothing was added to the cache any more.
 
-    The next run tries it again.
+    Empty where all was. The next run tries it again.
     """
     return _full.pop(root.absolute(), "")
 
@@ -98,7 +103,10 @@ def hold(home: Path) -> bool:
 
 @contextlib.contextmanager
 def filled(home: Path, mark: str = "") -> Iterator[Path]:
-    """An empty directory that becomes `home` at the end, marked complete: half of one is never seen."""
+    """Return an empty directory that becomes `home` at the end, marked complete.
+
+    Half of one is never seen.
+    """
     try:
         make_directory(home.parent)
         with temporary_directory(PART_PREFIX, home.parent) as scratch:
@@ -120,7 +128,10 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
 
 
 def entries(root: Path) -> list[CacheEntry]:
-    """All that can leave the cache; a folder that is a link belongs to another one."""
+    """Return all that can leave the cache.
+
+    A folder that is a link belongs to another cache.
+    """
     all_entries: list[CacheEntry] = []
     for folder in _folders(root):
         if folder.name != _COMPILERS:
@@ -163,11 +174,10 @@ def _files(folder: Path) -> Iterator[CacheEntry]:
 def evict(
     root: Path, limit_bytes: int, since_ns: int | None = None
 ) -> tuple[list[CacheEntry], int]:
-    """Let go of what was not used for the longest time until the rest is within the limit.
+    """Remove what was unused for the longest time until the rest is in the limit.
 
-    (what went, bytes left).
-
-    What was used since `since_ns` stays, and so do compilers that may be in use.
+    Return what went, and the bytes left. What was used since `since_ns` stays, and so
+    do compilers that may be in use.
     """
     for folder in _folders(root):  # what dead runs were writing
         is_flat = folder.name == _COMPILERS
@@ -177,14 +187,10 @@ def evict(
             else [Path(directory) for directory, _, _ in os.walk(folder)]
         ):
             sweep(place, PART_PREFIX)
-    oldest, gone = (
-        sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path)),
-        [],
-    )
-    rest_bytes, not_in_use_ns = (
-        sum(entry.size_bytes for entry in oldest),
-        time.time_ns() - _IN_USE_NS,
-    )
+    oldest = sorted(entries(root), key=lambda entry: (entry.used_ns, entry.path))
+    gone = []
+    rest_bytes = sum(entry.size_bytes for entry in oldest)
+    not_in_use_ns = time.time_ns() - _IN_USE_NS
     for entry in oldest:
         if rest_bytes <= limit_bytes or (
             since_ns is not None and entry.used_ns >= since_ns

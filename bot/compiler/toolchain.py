@@ -1,4 +1,6 @@
-"""From a SPEC to a compiler that can be run: its native binary, its Python bindings, and which compiler it is.
+"""Turn a SPEC into a compiler that can be run.
+
+It has its native binary, its Python bindings, and which compiler it is.
 
 Forms of SPEC: a release (`3.13.0`, `iree-base-compiler==3.13.0`), a wheel file, a
 directory with one wheel, an `iree-compile` binary, a virtual environment or a build
@@ -44,7 +46,10 @@ UNTHREADED = (  # Whole compiles fill the cores, so that threads inside one only
 )
 LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
-"""The linker, the libraries, and the device code that the compiler links in, beside its binary."""
+"""What the compiler reads beside its binary.
+
+The linker, the libraries, and the device code that the compiler links in.
+"""
 _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
 """What lies in `lib` of a build directory, which has its binaries in `tools`."""
 _SHARED = "lib*.so*"  # of a build whose libraries are shared ones
@@ -56,7 +61,10 @@ _TICK_SECONDS = 0.02
 
 
 NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
-"""Inside a wheel; the `iree-compile` in `bin/` is a Python script that costs up to a second a call."""
+"""The native binary inside a wheel.
+
+The `iree-compile` in `bin/` is a Python script that costs up to a second a call.
+"""
 
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
@@ -93,7 +101,7 @@ class Toolchain:
 
 
 _Located = tuple[Path, Path | None, str]
-"""A native binary, the directory of its Python bindings, and the SPEC as it is shown."""
+"""A native binary, the directory of its Python bindings, and the shown SPEC."""
 
 
 def resolve(
@@ -104,40 +112,39 @@ def resolve(
     places: Places = INDEX,
     timeout_seconds: float = PATIENCE_SECONDS,
 ) -> Toolchain:
-    """The compiler that `spec` names; raises CompilerUnavailable.
+    """Return the compiler that `spec` names; raises CompilerUnavailable.
 
     `say`: gets a line before anything slow; `timeout_seconds`: how long one compile may
     take, and so the answer to a question.
     """
     cache = cache.absolute()  # compiles run in directories of their own
-    (binary, bindings, shown), no_bindings = (
-        _locate(spec, cache=cache, cancel=cancel, say=say, places=places),
-        "",
+    binary, bindings, shown_spec = _locate(
+        spec, cache=cache, cancel=cancel, say=say, places=places
     )
+    no_bindings = ""
     patience = min(timeout_seconds, PATIENCE_SECONDS)
     answer = _ask_version(binary, cancel=cancel, where=spec, patience_seconds=patience)
     stated = _VERSION.search(answer.output)
     if not answer.ok or stated is None:
         lines = answer.output.strip().splitlines()[:1]
         detail = f" (it said: {lines[0][:120]})" if lines else ""
-        what = (
+        problem = (
             f"is not an iree-compile: --version does not name an IREE compiler{detail}"
         )
-        raise CompilerUnavailable(what, where=spec)
+        raise CompilerUnavailable(problem, where=spec)
     info = CompilerInfo(
         version=stated[1],
         revision=stated[2] or "",
         digest=compiler_digest(binary, bindings, cache),
-        spec=shown,
+        spec=shown_spec,
     )
     python = interpreter(bindings, cancel) if bindings else None
     if bindings is None or python is None:
-        bindings, no_bindings = None, "no MLIR Python bindings beside this compiler"
+        bindings = None
+        no_bindings = "no MLIR Python bindings beside this compiler"
     elif not python:
-        bindings, no_bindings = (
-            None,
-            here("no Python on PATH can load this compiler's MLIR bindings"),
-        )
+        bindings = None
+        no_bindings = here("no Python on PATH can load this compiler's MLIR bindings")
     return Toolchain(
         binary=binary,
         info=info,
@@ -159,9 +166,10 @@ _PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
 
 
 def interpreter(root: Path, cancel: Cancel) -> str | None:
-    """The Python that loads the MLIR bindings below `root`: this one, else one on PATH that is seen to load them.
+    """Return the Python that loads the MLIR bindings below `root`.
 
-    Empty where there is none, None where there are no bindings.
+    It is this one, else one on PATH that is seen to load them. Empty where there is
+    none, None where there are no bindings.
     """
     libraries = [path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*")]
     if not libraries:
@@ -170,10 +178,10 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
         name.startswith(f"_mlir.{sys.implementation.cache_tag}-") for name in libraries
     ):
         return sys.executable
-    others = (
+    other_names = (
         os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path()
     )
-    for python in (sys.executable, *filter(os.path.exists, others)):
+    for python in (sys.executable, *filter(os.path.exists, other_names)):
         with contextlib.suppress(OSError):
             if run(
                 [python, "-I", *NO_BYTE_CODE, "-c", _LOADS, str(root)],
@@ -187,7 +195,7 @@ def interpreter(root: Path, cancel: Cancel) -> str | None:
 def _locate(
     spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places
 ) -> _Located:
-    """What a path names; where there is nothing, a release."""
+    """Return what a path names; where there is nothing, a release."""
     try:
         path = Path(spec).expanduser()
         is_path = spec.strip() and not is_release(spec)
@@ -202,10 +210,25 @@ def _locate(
     except (RuntimeError, ValueError):  # `~nobody`, a null character
         pass
     except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise CompilerUnavailable(what, where=spec[:200], hint=SPEC_HINT) from None
-    moving = spec.strip() if spec.strip() in MOVING else ""
-    release = newest(moving, places, cancel) if moving else release_of(spec)
+        problem = f"cannot be read: {error.strerror or error}"
+        raise CompilerUnavailable(problem, where=spec[:200], hint=SPEC_HINT) from None
+    moving = spec.strip()
+    if moving in MOVING:
+        release = newest(moving, places, cancel)
+        shown_spec = f"{moving}{RESOLVED}{PROJECT}=={release}"
+        say(shown_spec)
+    else:
+        release = _stated_release(spec)
+        shown_spec = f"{PROJECT}=={release}"
+    return _unpacked(
+        fetch_release(release, cache=cache, cancel=cancel, say=say, places=places),
+        shown_spec,
+    )
+
+
+def _stated_release(spec: str) -> str:
+    """Return the release that a SPEC states; raises CompilerUnavailable for none."""
+    release = release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"
         meant = meant_spec(spec)
@@ -215,18 +238,11 @@ def _locate(
             where=where,
             hint=hint,
         )
-    shown = f"{PROJECT}=={release}"
-    if moving:
-        shown = f"{moving}{RESOLVED}{shown}"
-        say(shown)
-    return _unpacked(
-        fetch_release(release, cache=cache, cancel=cancel, say=say, places=places),
-        shown,
-    )
+    return release
 
 
-def _unpacked(root: Path, shown: str) -> _Located:
-    return root / NATIVE_BINARY, root, shown
+def _unpacked(root: Path, shown_spec: str) -> _Located:
+    return root / NATIVE_BINARY, root, shown_spec
 
 
 def _from_binary(binary: Path, where: str) -> _Located:
@@ -234,11 +250,11 @@ def _from_binary(binary: Path, where: str) -> _Located:
         try:
             return _from_directory(binary.parent.parent, None, where)
         except CompilerUnavailable:
-            what = (
+            problem = (
                 "is a script, and its virtual environment or build has no native"
                 " iree-compile"
             )
-            raise CompilerUnavailable(what, where=where, hint=SPEC_HINT) from None
+            raise CompilerUnavailable(problem, where=where, hint=SPEC_HINT) from None
     if binary.match(f"*/{NATIVE_BINARY}"):
         return binary, binary.parents[3], binary.name
     places = (binary.parent.parent / place for place in _BINDINGS_PLACES)
@@ -276,13 +292,11 @@ def _from_directory(
     ]
     if native := next((path for path in binaries if not _is_script(path)), None):
         return *_from_binary(native, where)[:2], directory.name
-    what = (
-        "holds an iree-compile that is a script"
-        if binaries
-        else "holds no iree-compile"
-    )
+    problem = "holds no iree-compile"
+    if binaries:
+        problem = "holds an iree-compile that is a script"
     raise CompilerUnavailable(
-        f"{what}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT
+        f"{problem}, and no iree_base_compiler wheel", where=where, hint=SPEC_HINT
     )
 
 
@@ -316,9 +330,9 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     ]  # of two places a file of one name each
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
-    known = read(memo).decode("ascii", "replace")
-    if re.fullmatch(r"[0-9a-f]{64}", known):
-        return known
+    stored_digest = read(memo).decode("ascii", "replace")
+    if re.fullmatch(r"[0-9a-f]{64}", stored_digest):
+        return stored_digest
     time.sleep(_TICK_SECONDS)
     digest = hashlib.sha256(
         "".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()
@@ -334,7 +348,10 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
 
 
 def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
-    """Name within the compiler → file, in the same order everywhere."""
+    """Yield name within the compiler → file.
+
+    The order is the same everywhere.
+    """
     yield "iree-compile", binary
     libraries = binary.parent.parent / "lib"
     in_lib = _IN_LIB if libraries in _OF_THE_SYSTEM else (*_IN_LIB, _SHARED)
@@ -352,7 +369,7 @@ def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
 
 
 def _identity(files: Sequence[tuple[str, Path]]) -> str:
-    """What tells a file from any other, and from itself before a change."""
+    """Return what tells a file from any other, and from itself before a change."""
     rows = []
     for name, path in files:
         stat = path.stat()

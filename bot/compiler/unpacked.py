@@ -58,7 +58,10 @@ class _Found:
 
     @property
     def identity(self) -> str:
-        """What the kernel says of all files: it changes whenever somebody writes to one."""
+        """What the kernel says of all files.
+
+        It changes whenever somebody writes to one.
+        """
         rows = []
         for name, path in sorted(self.files.items()):
             if name == COMPLETE:  # its times say when the compiler was used
@@ -72,7 +75,7 @@ class _Found:
 
 
 def digests_of(wheel: Path) -> tuple[str, ...]:
-    """The digests of a wheel file as `--hash` has them, one for each algorithm."""
+    """Return the digests of a wheel as `--hash` has them, one for each algorithm."""
     digests = [hashlib.new(name) for name in HASHES]
     with open(wheel, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -86,12 +89,12 @@ def write_list(folder: Path, wheel: tuple[str, ...] = ()) -> None:
 
     `wheel`: the digests of the wheel that was unpacked.
     """
-    found = _found(folder, byte_code=False)
+    files_found = _found(folder, byte_code=False)
     files = {
         name: _File(path.stat().st_size, hashed(path))
-        for name, path in found.files.items()
+        for name, path in files_found.files.items()
     }
-    write_atomically(folder / LIST, canonical(_Listed(wheel, files, found.links)))
+    write_atomically(folder / LIST, canonical(_Listed(wheel, files, files_found.links)))
 
 
 def held(
@@ -109,8 +112,10 @@ def held(
     Args:
         home: the folder.
         say: gets that line.
-        hashes: the digests that the requirements file allows for the wheel; empty where it allows any.
-        byte_code: byte code beside Python sources is no difference, because nobody reads it.
+        hashes: the digests that the requirements file allows for the wheel; empty where
+            it allows any.
+        byte_code: byte code beside Python sources is no difference, because nobody
+            reads it.
 
     Raises:
         OutputError: the compiler is changed and cannot be removed.
@@ -118,16 +123,16 @@ def held(
     if not hold(home):
         return False
     try:
-        why = _difference(home, hashes, byte_code=byte_code)
+        reason = _difference(home, hashes, byte_code=byte_code)
     except (InputError, OSError) as error:
-        why = (
+        reason = (
             error.what
             if isinstance(error, InputError)
             else f"it cannot be read: {error.strerror}"
         )
-    if not why:
+    if not reason:
         return True
-    say(f"the cached compiler {home.name} is not used: {why}; it is fetched again")
+    say(f"the cached compiler {home.name} is not used: {reason}; it is fetched again")
     try:
         remove(home)
     except FileNotFoundError:  # another run was faster
@@ -141,7 +146,7 @@ def held(
 
 
 def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
-    """How a folder differs from its list, or its wheel from the allowed ones.
+    """Return how a folder differs from its list, or its wheel from the allowed ones.
 
     Empty where it does not.
     """
@@ -152,15 +157,15 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
         return "the digest of its wheel is unknown"
     if hashes and not set(hashes) & set(listed.wheel):
         return "--hash does not allow the digest of its wheel"
-    found = _found(home, byte_code=byte_code)
-    identity = found.identity
+    files_found = _found(home, byte_code=byte_code)
+    identity = files_found.identity
     if _known.get(home.absolute()) == identity:
         return ""
-    names = {*listed.files, *listed.links, *found.files, *found.links}
+    names = {*listed.files, *listed.links, *files_found.files, *files_found.links}
     changes = (
         f"{printable(name)} {change}"
         for name in sorted(names)
-        if (change := _change(name, listed, found))
+        if (change := _change(name, listed, files_found))
     )
     if first := next(changes, ""):
         return first
@@ -171,21 +176,28 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
     return ""
 
 
-def _change(name: str, listed: _Listed, found: _Found) -> str:
-    """What happened to a file since it was unpacked; empty for nothing."""
+def _change(name: str, listed: _Listed, files_found: _Found) -> str:
+    """Return what happened to a file since it was unpacked; empty for nothing."""
     if name not in listed.files and name not in listed.links:
         return "was added"
-    if name not in found.files and name not in found.links:
+    if name not in files_found.files and name not in files_found.links:
         return "is missing"
-    if name in listed.links or name in found.links:
-        return "" if listed.links.get(name) == found.links.get(name) else "was changed"
-    file, path = listed.files[name], found.files[name]
+    if name in listed.links or name in files_found.links:
+        if listed.links.get(name) == files_found.links.get(name):
+            return ""
+        return "was changed"
+    file = listed.files[name]
+    path = files_found.files[name]
     is_same = path.stat().st_size == file.size_bytes and hashed(path) == file.sha256
-    return "" if is_same else "was changed"
+    if is_same:
+        return ""
+    return "was changed"
 
 
 def _found(folder: Path, *, byte_code: bool) -> _Found:
-    """What is in a folder, without its list and what is still being written.
+    """Return what is in a folder.
+
+    Its list and what is still being written are left out.
 
     `byte_code`: leave out byte code beside Python sources.
     """
@@ -209,9 +221,10 @@ def _found(folder: Path, *, byte_code: bool) -> _Found:
 
 
 def _list_of(home: Path) -> _Listed | None:
-    """The list of a folder; of a wheel that an older version unpacked, what its RECORD says.
+    """Return the list of a folder.
 
-    None without either.
+    For a wheel that an older version unpacked, return what its RECORD says. None
+    without either.
     """
     if not (home / LIST).is_symlink() and (home / LIST).is_file():
         try:

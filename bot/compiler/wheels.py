@@ -1,4 +1,6 @@
-"""Wheels of the compiler and its runtime: fetched from the package index with pip, unpacked once into the cache.
+"""Fetch wheels of the compiler and its runtime from the package index.
+
+pip fetches them, and each is unpacked once into the cache.
 
 Which releases there are is asked once a run, so that `latest` is the same for all that
 name it.
@@ -52,9 +54,10 @@ _ANSWER_SECONDS = 3
 def release_home(
     version: str, cache: Path, places: Places = INDEX, project: str = PROJECT
 ) -> Path:
-    """Where a release is unpacked: there are other wheels for another Python, machine or libc.
+    """Return where a release is unpacked.
 
-    What came from a page that a pull request may have named is never taken for what the index has.
+    There are other wheels for another Python, machine or libc. What came from a page
+    that a pull request may have named is never taken for what the index has.
     """
     kind = "" if project == PROJECT else project
     return (
@@ -65,15 +68,18 @@ def release_home(
 
 
 def _abi() -> str:
-    python, machine = (
-        str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag),
-        platform.machine(),
-    )
-    return python if machine in python else f"{python}-{machine}"
+    python = str(sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag)
+    machine = platform.machine()
+    if machine in python:
+        return python
+    return f"{python}-{machine}"
 
 
 def this_python() -> str:
-    """This Python's version and what its extensions are built for: the same wherever it is installed."""
+    """Return this Python's version and what its extensions are built for.
+
+    It is the same wherever Python is installed.
+    """
     return f"{platform.python_version()}-{_abi()}"
 
 
@@ -85,9 +91,9 @@ def fetch_release(
     places: Places = INDEX,
     project: str = PROJECT,
 ) -> Path:
-    """The unpacked wheel of a release, from the cache or its places; raises CompilerUnavailable.
+    """Return the unpacked wheel of a release, from the cache or its places.
 
-    `project`: the compiler, or RUNTIME.
+    `project`: the compiler, or RUNTIME. Raises CompilerUnavailable.
     """
     home = release_home(version, cache=cache, places=places, project=project)
     hashes = places.hashes_of(version) if project == PROJECT else ()
@@ -96,20 +102,16 @@ def fetch_release(
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
         is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
-        more = (
-            f"; {NIGHTLIES_HINT}"
-            if Version(version).is_prerelease and not is_told
-            else ""
-        )
+        more_hint = ""
+        if Version(version).is_prerelease and not is_told:
+            more_hint = f"; {NIGHTLIES_HINT}"
         wheel = download(
-            f"{project}=={version}", places, cancel, scratch, more, "--no-deps"
+            f"{project}=={version}", places, cancel, scratch, more_hint, "--no-deps"
         )[0]
         require_hash(wheel, hashes)
-        return (
-            unpack(wheel, cache=cache, project=project, say=say)
-            if places.changeable
-            else _unpack_into(wheel, home, project)
-        )
+        if places.changeable:
+            return unpack(wheel, cache=cache, project=project, say=say)
+        return _unpack_into(wheel, home, project)
 
 
 def require_hash(wheel: Path, hashes: tuple[str, ...]) -> None:
@@ -122,12 +124,12 @@ def require_hash(wheel: Path, hashes: tuple[str, ...]) -> None:
     digests = digests_of(wheel) if hashes else ()
     if not hashes or set(hashes) & set(digests):
         return
-    what = (
+    problem = (
         f"the wheel has the digest {digests[0]}, which no --hash of the requirements"
         " file allows"
     )
     raise CompilerUnavailable(
-        what,
+        problem,
         where=wheel.name,
         hint="correct the --hash, or find out who changed the wheel",
     )
@@ -138,12 +140,12 @@ def download(
     places: Places,
     cancel: Cancel,
     scratch: Path,
-    more: str,
+    more_hint: str,
     *options: str,
 ) -> list[Path]:
-    """The wheels that pip fetched into `scratch`, at least one.
+    """Fetch wheels with pip into `scratch`, at least one.
 
-    Raises CompilerUnavailable, with `more` in its hint.
+    Raises CompilerUnavailable, with `more_hint` in its hint.
     """
     outcome = pip(
         "download", *options, *places.argv, requirement, cancel=cancel, scratch=scratch
@@ -155,16 +157,12 @@ def download(
         r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output
     )  # not what it needs itself
     if listed is not None and listed[1] not in ("", "none"):
-        what, hint = (
-            "no such release for this machine and Python",
-            f"newest: {', '.join(listed[1].split(', ')[-4:])}",
-        )
+        problem = "no such release for this machine and Python"
+        hint = f"newest: {', '.join(listed[1].split(', ')[-4:])}"
     else:
-        what, hint = (
-            f"could not be fetched: {reason(outcome)}",
-            "check the network and the index",
-        )
-    raise CompilerUnavailable(what, where=requirement, hint=hint + more)
+        problem = f"could not be fetched: {reason(outcome)}"
+        hint = "check the network and the index"
+    raise CompilerUnavailable(problem, where=requirement, hint=hint + more_hint)
 
 
 def pip(
@@ -204,12 +202,12 @@ def pip(
 
 
 def reason(outcome: Outcome) -> str:
-    """Why pip gave up, in its own words without anybody's credentials."""
+    """Return why pip gave up, in its own words without anybody's credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-    message = (
-        errors[0].removeprefix("ERROR: ") if errors else "pip ended without a message"
-    )
+    message = "pip ended without a message"
+    if errors:
+        message = errors[0].removeprefix("ERROR: ")
     return without_secrets(message)[:200]
 
 
@@ -223,14 +221,14 @@ def _tags(wheel: Path) -> frozenset[Tag]:
 
 
 def is_wheel_of(wheel: Path, project: str) -> bool:
-    """True where a wheel file is the project's own, by its name."""
+    """Return True where a wheel file is the project's own, by its name."""
     return bool(_tags(wheel)) and parse_wheel_filename(wheel.name)[
         0
     ] == canonicalize_name(project)
 
 
 def _fits(wheel: Path) -> bool:
-    """True where the wheel's native binary runs on this platform.
+    """Return True where the wheel's native binary runs on this platform.
 
     Its Python tag only matters for the bindings.
     """
@@ -240,7 +238,10 @@ def _fits(wheel: Path) -> bool:
 
 
 def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
-    """The one wheel of several that is for this machine and, if there is a choice, this Python."""
+    """Return the one wheel of several that is for this machine.
+
+    If there is a choice, it is for this Python.
+    """
     fitting = [wheel for wheel in candidates if _fits(wheel)]
     exact = [
         wheel for wheel in fitting if not _tags(wheel).isdisjoint(sys_tags())
@@ -248,9 +249,11 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
-    what = "several wheels fit this machine" if exact else "no wheel fits this platform"
+    problem = "no wheel fits this platform"
+    if exact:
+        problem = "several wheels fit this machine"
     raise CompilerUnavailable(
-        f"{what}: {names}", where=directory.name, hint="name one wheel"
+        f"{problem}: {names}", where=directory.name, hint="name one wheel"
     )
 
 
@@ -264,7 +267,7 @@ def unpack(
     project: str = PROJECT,
     say: Callable[[str], None] = _unheard,
 ) -> Path:
-    """The unpacked tree of a wheel file, in the cache under its digest.
+    """Return the unpacked tree of a wheel file, in the cache under its digest.
 
     Raises CompilerUnavailable.
     """
@@ -275,7 +278,9 @@ def unpack(
             hint="use one for this machine",
         )
     home = cache / "toolchains" / f"wheel-{hashed(wheel)[:32]}"
-    return home if held(home, say) else _unpack_into(wheel, home, project)
+    if held(home, say):
+        return home
+    return _unpack_into(wheel, home, project)
 
 
 def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
@@ -321,32 +326,30 @@ def _unpack_into(wheel: Path, home: Path, project: str = PROJECT) -> Path:
 def offered(
     places: Places, cancel: Cancel, *, briefly: bool = False
 ) -> tuple[Version, ...]:
-    """All releases for this machine and Python, pre-releases too, the oldest first.
+    """Return all releases for this machine and Python, the oldest first.
 
-    Raises CompilerUnavailable.
+    Pre-releases are among them. Raises CompilerUnavailable.
 
     A run has one `cancel`: the answer to the first question is the answer of all of its
     run. `briefly`: in one short request, for somebody who only asks whether the index
     is there.
     """
-    patience = (
-        (f"--timeout={_ANSWER_SECONDS}", "--retries=0") if briefly else ("--retries=2",)
-    )
-    argv, limit_seconds = (
-        ("index", "versions", places.project, "--pre"),
-        (2 * _ANSWER_SECONDS if briefly else 120),
-    )
+    patience = ["--retries=2"]
+    limit_seconds: float = 120
+    failing = "the releases cannot be listed"
+    if briefly:
+        patience = [f"--timeout={_ANSWER_SECONDS}", "--retries=0"]
+        limit_seconds = 2 * _ANSWER_SECONDS
+        failing = "no answer"
+    argv = ("index", "versions", places.project, "--pre")
     outcome = pip(
         *argv, *patience, *places.argv, cancel=cancel, timeout_seconds=limit_seconds
     )
     listed = re.search(r"^Available versions: (.+)$", outcome.output, re.MULTILINE)
     if not outcome.ok or listed is None:
-        what = (
-            f"{'no answer' if briefly else 'the releases cannot be listed'}:"
-            f" {reason(outcome)}"
-        )
+        problem = f"{failing}: {reason(outcome)}"
         hint = "check the network and the index, or name one release"
-        raise CompilerUnavailable(what, where=places.project, hint=hint)
+        raise CompilerUnavailable(problem, where=places.project, hint=hint)
     versions = set()
     for text in listed[1].split(","):
         with contextlib.suppress(InvalidVersion):  # a release of before PEP 440
@@ -355,9 +358,10 @@ def offered(
 
 
 def newest(moving: str, places: Places, cancel: Cancel) -> str:
-    """The release that `latest` or `nightly` is in this run; raises CompilerUnavailable.
+    """Return the release that `latest` or `nightly` is in this run.
 
     `nightly` insists on pre-releases: where none is offered nobody said where they are.
+    Raises CompilerUnavailable.
     """
     if moving == NIGHTLY and places.project != PROJECT:
         hint = f"name a release of {places.project}, latest, or a wheel"
@@ -380,7 +384,7 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
 
 
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
-    """The releases strictly between two, on the way from the one.
+    """Return the releases strictly between two, on the way from the first.
 
     Pre-releases only where one of the two is one.
     """

@@ -1,4 +1,6 @@
-"""Archives of `ar`, such as `libkernels.a`: the members that ship, and what the archive adds around them.
+"""Read archives of `ar`, such as `libkernels.a`.
+
+A reading has the members that ship, and what the archive adds around them.
 
 Formats: System V and GNU (`/` and `/SYM64/` index the symbols, `//` holds long names),
 and BSD (`#1/LENGTH` puts the name before the contents, `__.SYMDEF` indexes the
@@ -15,9 +17,12 @@ from typing import NamedTuple
 from bot.errors import MalformedBinary
 from bot.readers.binary import span_inside
 
-MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
+MAGIC = b"!<arch>\n"
+THIN_MAGIC = b"!<thin>\n"
 _HEADER_BYTES = 60
-_NAME, _SIZE, _END = slice(0, 16), slice(48, 58), slice(58, 60)
+_NAME = slice(0, 16)
+_SIZE = slice(48, 58)
+_END = slice(58, 60)
 _END_OF_HEADER = b"`\n"
 _BSD_NAME = b"#1/"
 _INDEXES = frozenset(
@@ -44,7 +49,7 @@ class Member(NamedTuple):
 
 
 def is_archive(data: bytes) -> bool:
-    """Return True where the first bytes say that the file is an archive, thin ones included."""
+    """Return True where the first bytes are those of an archive, thin or not."""
     return data.startswith((MAGIC, THIN_MAGIC))
 
 
@@ -59,11 +64,11 @@ def members_of(data: bytes) -> tuple[Member, ...]:
         )
     if not data.startswith(MAGIC):
         raise MalformedBinary("it does not begin like an archive", where=_WHERE)
-    seen = Counter[str]()
+    name_counts = Counter[str]()
     members = list[Member]()
     for name, contents in _entries(data):
-        seen[name] += 1
-        unique = name if seen[name] == 1 else f"{name} #{seen[name]}"
+        name_counts[name] += 1
+        unique = name if name_counts[name] == 1 else f"{name} #{name_counts[name]}"
         members.append(Member(unique, name, contents))
     return tuple(members)
 
@@ -102,7 +107,7 @@ def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _name(field: bytes, long_names: bytes) -> str:
-    """The name of a member.
+    """Return the name of a member.
 
     `field` is what its header has, which may be an offset into the long names.
     """
@@ -115,7 +120,9 @@ def _name(field: bytes, long_names: bytes) -> str:
             )
         return long_names[start:end].removesuffix(b"/").decode("utf-8", "replace")
     text = field.decode("utf-8", "replace")
-    return text if text in _INDEXES else text.removesuffix("/")
+    if text in _INDEXES:
+        return text
+    return text.removesuffix("/")
 
 
 def _number(field: bytes) -> int:

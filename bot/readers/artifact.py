@@ -1,4 +1,6 @@
-"""The artifact (`.vmfb`), a VM module, with the executables in it: every byte of it under exactly one of four labels.
+"""Read the artifact (`.vmfb`), a VM module, with the executables in it.
+
+Every byte of it is under exactly one of four labels.
 
 Its bytecode is `vm_bytes`; a read-only segment that is an executable counts whole as
 `executable_bytes`, any other as `rodata_bytes`; the tables of the flatbuffer and
@@ -64,7 +66,10 @@ UINT32: Any = number_types.Uint32Flags
 UINT64: Any = number_types.Uint64Flags
 OFFSET_BYTES = 4
 MAX_TABLES = 1 << 16
-"""More tables than this in one vector are refused: crafted vectors may name one table a million times."""
+"""The most tables in one vector.
+
+More are refused: crafted vectors may name one table a million times.
+"""
 MAX_TEXT_BYTES = 1024  # longer names are refused: a million tables may share one
 
 
@@ -81,16 +86,21 @@ class FlatBufferTable:
     fields: str
 
     def scalar(self, name: str, flags: Any) -> int:
-        """The number in the field, 0 where the table does not have it."""
-        at = self._field(name, flags.bytewidth)
-        return 0 if at is None else self._number(at, flags)
+        """Return the number in the field, 0 where the table does not have it."""
+        offset = self._field(name, flags.bytewidth)
+        if offset is None:
+            return 0
+        return self._number(offset, flags)
 
     def span(self, name: str, item_bytes: int = 1) -> ByteSpan | None:
-        """The contents of a vector of items of `item_bytes`, or of a string, without its count."""
-        at = self._field(name, OFFSET_BYTES)
-        if at is None:
+        """Return the contents of a vector or a string, without its count.
+
+        The items of the vector have `item_bytes` each.
+        """
+        offset = self._field(name, OFFSET_BYTES)
+        if offset is None:
             return None
-        start = at + self._number(at, UINT32)
+        start = offset + self._number(offset, UINT32)
         count = self._number(start, UINT32)
         return span_inside(
             start + OFFSET_BYTES,
@@ -100,80 +110,75 @@ class FlatBufferTable:
         )
 
     def text(self, name: str) -> str:
-        """The string in the field, empty where the table does not have it."""
+        """Return the string in the field, empty where the table does not have it."""
         span = self.span(name) or ByteSpan(0, 0)
         if span.size > MAX_TEXT_BYTES:
             raise MalformedBinary(f"a name of {span.size} bytes", where=self.where)
         return span.of(self.data).decode("utf-8", "replace")
 
     def table(self, name: str, fields: str) -> FlatBufferTable | None:
-        """The table in the field, which has these fields itself."""
-        at = self._field(name, OFFSET_BYTES)
-        return (
-            None
-            if at is None
-            else FlatBufferTable(
-                data=self.data,
-                position=at + self._number(at, UINT32),
-                where=self.where,
-                fields=fields,
-            )
+        """Return the table in the field, which has these fields itself."""
+        offset = self._field(name, OFFSET_BYTES)
+        if offset is None:
+            return None
+        return FlatBufferTable(
+            data=self.data,
+            position=offset + self._number(offset, UINT32),
+            where=self.where,
+            fields=fields,
         )
 
     def tables(self, name: str, fields: str) -> Iterator[FlatBufferTable]:
-        """The tables of a vector, in order, each with these fields."""
+        """Return the tables of a vector, in order, each with these fields."""
         span = self.span(name, OFFSET_BYTES) or ByteSpan(0, 0)
         if span.size > MAX_TABLES * OFFSET_BYTES:
             raise MalformedBinary(
                 f"a vector of {span.size // OFFSET_BYTES} tables", where=self.where
             )
-        for at in range(span.start, span.end, OFFSET_BYTES):
+        for offset in range(span.start, span.end, OFFSET_BYTES):
             yield FlatBufferTable(
                 data=self.data,
-                position=at + self._number(at, UINT32),
+                position=offset + self._number(offset, UINT32),
                 where=self.where,
                 fields=fields,
             )
 
     def _field(self, name: str, size_bytes: int) -> int | None:
         """Offset of the field's value, None where the vtable does not have it."""
-        vtable, slot = (
-            self.position - self._number(self.position, INT32),
-            _slot(self.fields, name),
-        )
+        vtable = self.position - self._number(self.position, INT32)
+        slot = _slot(self.fields, name)
         if slot is None or slot * 2 + 4 >= self._number(vtable, UINT16):
             return None
         offset = self._number(vtable + slot * 2 + 4, UINT16)
         start = self.position + offset
-        return (
-            span_inside(
+        if offset:
+            return span_inside(
                 start, size=size_bytes, whole_bytes=len(self.data), where=self.where
             ).start
-            if offset
-            else None
-        )
+        return None
 
-    def _number(self, at: int, flags: Any) -> int:
+    def _number(self, offset: int, flags: Any) -> int:
         span_inside(
-            at, size=flags.bytewidth, whole_bytes=len(self.data), where=self.where
+            offset, size=flags.bytewidth, whole_bytes=len(self.data), where=self.where
         )
-        return int(LibraryTable(self.data, 0).Get(flags, at))
+        return int(LibraryTable(self.data, 0).Get(flags, offset))
 
 
 @cache
 def _slot(fields: str, name: str) -> int | None:
     names = fields.split()
-    return names.index(name) if name in names else None
+    if name in names:
+        return names.index(name)
+    return None
 
 
 def root_table(
     data: bytes, start: int, expected: bytes, where: str, fields: str
 ) -> FlatBufferTable:
-    """The root of the buffer that starts at `start`.
+    """Return the root of the buffer that starts at `start`.
 
-    Raises `MalformedBinary` without the file identifier.
-
-    `expected`: the four bytes of the schema's `file_identifier`.
+    Raises `MalformedBinary` where the file identifier is not `expected`, the four bytes
+    of the schema's `file_identifier`.
     """
     if start < 0 or identifier(data, start) != expected:
         raise MalformedBinary(
@@ -188,28 +193,41 @@ def root_table(
 
 
 def identifier(data: bytes, start: int) -> bytes:
-    """What stands in the place of the file identifier of a buffer at `start`: four bytes behind the root's offset."""
+    """Return what stands in the place of the file identifier of a buffer.
+
+    It is the four bytes behind the root's offset, which is at `start`.
+    """
     return data[start + OFFSET_BYTES : start + 2 * OFFSET_BYTES]
 
 
 # VM modules.
 
 
-VM_IDENTIFIER, WHERE = b"IREE", "VM module"
+VM_IDENTIFIER = b"IREE"
+WHERE = "VM module"
 SEGMENT_ALIGNMENT = 64
-MODULE = """name version requirements attrs types dependencies imported_functions exported_functions function_signatures
-    rodata_segments rwdata_segments module_state function_descriptors bytecode_version bytecode_data"""
+MODULE = (
+    "name version requirements attrs types dependencies imported_functions"
+    " exported_functions function_signatures rodata_segments rwdata_segments"
+    " module_state function_descriptors bytecode_version bytecode_data"
+)
 VM_EXPORT = "local_name internal_ordinal"
 SEGMENT = (
     "compression_type_type compression_type embedded_data external_data_offset"
     " external_data_length"
 )
 DESCRIPTOR = struct.Struct("<iiIHHHH")
-"""FunctionDescriptor: bytecode offset and length, requirements, reserved, blocks, i32 and ref registers."""
+"""FunctionDescriptor: the fields of one function.
+
+Bytecode offset and length, requirements, reserved, blocks, i32 and ref registers.
+"""
 LOADER_PREFIX = "__"
 """How `__init` and its like begin, which the loader calls: no entry points."""
 ZIP_FILE = struct.Struct("<4s22xHH")
-"""Header of a ZIP's local file: signature, and the bytes of the name and of the extra field that follow it."""
+"""Header of a ZIP's local file.
+
+It has the signature, and the bytes of the name and of the extra field that follow.
+"""
 ZIP_SIGNATURE = b"PK\3\4"
 
 
@@ -226,9 +244,9 @@ class VmModule:
 
 
 def read_vm_module(data: bytes) -> Reading:
-    """A module that is an executable: parts `bytecode` and `rodata`.
+    """Read a module that is an executable, as the parts `bytecode` and `rodata`.
 
-    An entry point per exported function.
+    It has an entry point for each exported function.
     """
     module = parse_module(data)
     labelled = {module.bytecode: "bytecode"} | dict.fromkeys(module.segments, "rodata")
@@ -241,7 +259,7 @@ def read_vm_module(data: bytes) -> Reading:
 
 
 def parse_module(data: bytes) -> VmModule:
-    """The outline of a module; raises `MalformedBinary`."""
+    """Return the outline of a module; raises `MalformedBinary`."""
     start = module_start(data)
     size = int.from_bytes(data[start : start + OFFSET_BYTES], "little")
     flatbuffer = span_inside(
@@ -256,10 +274,8 @@ def parse_module(data: bytes) -> VmModule:
     for table in root.tables("rodata_segments", SEGMENT):
         span = table.span("embedded_data")
         if span is None:
-            offset, length = (
-                table.scalar("external_data_offset", UINT64),
-                table.scalar("external_data_length", UINT64),
-            )
+            offset = table.scalar("external_data_offset", UINT64)
+            length = table.scalar("external_data_length", UINT64)
             span = span_inside(
                 external_at + offset if length else 0,
                 size=length,
@@ -273,7 +289,10 @@ def parse_module(data: bytes) -> VmModule:
 
 
 def module_start(data: bytes) -> int:
-    """Return the offset of a module's size: behind the header of a ZIP's first file, else 0."""
+    """Return the offset of a module's size.
+
+    It is behind the header of a ZIP's first file, else 0.
+    """
     if len(data) < ZIP_FILE.size:
         return 0
     signature, name_bytes, extra_bytes = ZIP_FILE.unpack_from(data)
@@ -287,9 +306,9 @@ def _is_vm_module(data: bytes) -> bool:
 
 
 def exported_functions(data: bytes) -> tuple[str, ...]:
-    """Return the functions of an artifact that can be called, without those that the loader calls.
+    """Return the functions of an artifact that a program can call.
 
-    Raises `MalformedBinary`.
+    Functions that the loader calls are left out. Raises `MalformedBinary`.
     """
     exports = parse_module(data).root.tables("exported_functions", VM_EXPORT)
     names = (export.text("local_name") for export in exports)
@@ -297,16 +316,14 @@ def exported_functions(data: bytes) -> tuple[str, ...]:
 
 
 def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
-    data, descriptors = (
-        module.root.data,
-        module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(0, 0),
+    data = module.root.data
+    descriptors = module.root.span("function_descriptors", DESCRIPTOR.size) or ByteSpan(
+        0, 0
     )
     budget = WorkLimit(len(data), WHERE)
     for export in module.root.tables("exported_functions", VM_EXPORT):
-        name, ordinal = (
-            export.text("local_name"),
-            export.scalar("internal_ordinal", INT32),
-        )
+        name = export.text("local_name")
+        ordinal = export.scalar("internal_ordinal", INT32)
         if not 0 <= ordinal * DESCRIPTOR.size < descriptors.size:
             raise MalformedBinary(
                 f"export {name[:80]!r} names function {ordinal}", where=WHERE
@@ -327,7 +344,10 @@ def _vm_functions(module: VmModule) -> Iterator[EntryPoint]:
 
 
 HEADER = struct.Struct("<4sIQ48s")
-"""iree_flatbuffer_file_header_t: magic, version, bytes of content after the header, reserved (zero)."""
+"""iree_flatbuffer_file_header_t.
+
+Magic, version, bytes of content after the header, reserved (zero).
+"""
 RESERVED_AT = 16
 ROOT = "exports modules source_files"
 VULKAN_ROOT = "exports descriptor_set_layouts pipeline_layouts modules source_files"
@@ -336,12 +356,17 @@ EXPORT = (
     " debug_info"
 )
 VULKAN_EXPORT = "ordinal kernel pipeline_layout_ordinal subgroup_size debug_info"
-METAL_EXPORT = """ordinal kernel max_threads_per_threadgroup threadgroup_size threadgroup_size_aligned constant_count
-    binding_flags debug_info name"""
+METAL_EXPORT = (
+    "ordinal kernel max_threads_per_threadgroup threadgroup_size"
+    " threadgroup_size_aligned constant_count binding_flags debug_info name"
+)
 
 
 class Layout(NamedTuple):
-    """How one kind of container is laid out; `format` and `read` are those of the modules in it."""
+    """How one kind of container is laid out.
+
+    `format` and `read` are those of the modules in it.
+    """
 
     format: str
     root: str
@@ -356,7 +381,9 @@ class Layout(NamedTuple):
         """
         if self.format == "msl":
             source = module.table("source", "version code")
-            return source.span("code") if source else None
+            if source:
+                return source.span("code")
+            return None
         return module.span(self.module, WORD_BYTES if self.format == "spirv" else 1)
 
 
@@ -390,9 +417,10 @@ LAYOUTS = {
 
 
 def is_container(data: bytes) -> bool:
-    """True for any identifier that stands twice, so that an unknown one is refused, not overlooked.
+    """Return True for any identifier that stands twice.
 
-    True, too, for a known one before a root with exports: four bytes alone may be a constant's.
+    So an unknown one is refused, not overlooked. True, too, for a known one before a
+    root with exports: four bytes alone may be a constant's.
     """
     if _has_header(data) or identifier(data, 0) not in LAYOUTS:
         return _has_header(data)
@@ -403,7 +431,7 @@ def is_container(data: bytes) -> bool:
 
 
 def read_container(data: bytes) -> Reading:
-    """Parts of all modules, `header`, `sources`, `metallib`.
+    """Read a container: the parts of all modules, `header`, `sources` and `metallib`.
 
     Names, strings and tables are unattributed.
     """
@@ -446,12 +474,13 @@ def _has_header(data: bytes) -> bool:
 
 
 def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
-    """The layout and the root.
+    """Return the layout and the root.
 
     Raises `MalformedBinary`, also for content that is shorter than the header says.
     """
     start = HEADER.size if _has_header(data) else 0
-    magic, version = identifier(data, start), 0
+    magic = identifier(data, start)
+    version = 0
     if start:
         _, version, content_bytes, _ = HEADER.unpack_from(data)
         span_inside(
@@ -470,18 +499,26 @@ def _open(data: bytes) -> tuple[Layout, FlatBufferTable]:
 def _entry_points(
     layout: Layout, root: FlatBufferTable, modules: list[Reading | None]
 ) -> Iterator[EntryPoint]:
-    """The exports in their own order, under the names by which the program knows them."""
-    known = [
-        {entry.name: entry for entry in reading.entry_points} if reading else None
-        for reading in modules
-    ]
+    """Yield the exports in their own order.
+
+    They have the names by which the program knows them.
+    """
+    entries_by_module = list[dict[str, EntryPoint] | None]()
+    for reading in modules:
+        if reading:
+            entries_by_module.append(
+                {entry.name: entry for entry in reading.entry_points}
+            )
+        else:
+            entries_by_module.append(None)
     for export in root.tables("exports", layout.export):
-        kernel, ordinal = export.text("kernel"), export.scalar("ordinal", UINT32)
+        kernel = export.text("kernel")
+        ordinal = export.scalar("ordinal", UINT32)
         if ordinal >= len(modules):
             raise MalformedBinary(
                 f"export {kernel[:80]!r} names module {ordinal}", where=layout.format
             )
-        entries = known[ordinal]
+        entries = entries_by_module[ordinal]
         entry = EntryPoint(kernel) if entries is None else entries.get(kernel)
         if entry is None:
             raise MalformedBinary(
@@ -501,9 +538,10 @@ def _entry_points(
 CONTAINER = Reader(is_container, read_container)
 VM_MODULE = Reader(_is_vm_module, read_vm_module)
 EMBEDDED = (CODE_OBJECT, ELF, CONTAINER, VM_MODULE)
-"""Formats that an artifact embeds as they are, each with an unmistakable magic; code objects before other ELF.
+"""Formats that an artifact embeds as they are, each with an unmistakable magic.
 
-`_begins_like_executable` knows how each of them begins.
+Code objects come before other ELF files. `_begins_like_executable` knows how each of
+them begins.
 """
 READERS = (*EMBEDDED, SPIRV, PTX, METAL)
 """All formats; those that are not embedded come inside containers."""
@@ -522,7 +560,8 @@ def read_artifact(data: bytes) -> ArtifactReading:
     An executable that cannot be read keeps its bytes and leaves a line in `unread`.
 
     Raises:
-        MalformedBinary: the artifact itself is damaged: cut short, or with overlapping parts.
+        MalformedBinary: the artifact itself is damaged: cut short, or with overlapping
+            parts.
     """
     module = parse_module(data)
     require_disjoint((module.bytecode, *module.segments), "artifact")
@@ -533,9 +572,10 @@ def read_artifact(data: bytes) -> ArtifactReading:
     segment_bytes = sum(segment.size for segment in module.segments)
     imports = module.root.tables("imported_functions", "full_name")
     hidden = not executables and any(
-        EXECUTABLE_CALL.match(each.text("full_name")) for each in imports
+        EXECUTABLE_CALL.match(import_.text("full_name")) for import_ in imports
     )
-    readings, unread = list[Reading](), list[str]()
+    readings = list[Reading]()
+    unread = list[str]()
     for segment in sorted(executables):
         try:
             readings.append(read_executable(segment.of(data)))
@@ -556,7 +596,7 @@ def read_artifact(data: bytes) -> ArtifactReading:
 
 
 def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
-    """All PTX modules of an artifact, in file order; raises `MalformedBinary`."""
+    """Return all PTX modules of an artifact in file order; raises `MalformedBinary`."""
     modules = list[PtxModule]()
     module = parse_module(data)
     executables = [
@@ -564,8 +604,8 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
         for segment in sorted(module.segments)
         if _is_executable_at(segment, data)
     ]
-    for one in (segment.of(data) for segment in executables):
-        layout, root = _open(one) if is_container(one) else (None, None)
+    for executable in (segment.of(data) for segment in executables):
+        layout, root = _open(executable) if is_container(executable) else (None, None)
         if layout is None or root is None or layout.format != "ptx":
             continue
         spans = dict.fromkeys(
@@ -574,7 +614,7 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
         require_disjoint(spans, layout.format)
         modules += [
             PtxModule(device_of(text), text)
-            for text in (span.of(one).rstrip(b"\0") for span in spans)
+            for text in (span.of(executable).rstrip(b"\0") for span in spans)
         ]
     return tuple(modules)
 
@@ -582,7 +622,8 @@ def ptx_modules(data: bytes) -> tuple[PtxModule, ...]:
 def _is_executable_at(segment: ByteSpan, data: bytes) -> bool:
     """Return True where this segment of an artifact is an executable.
 
-    Segments can be as large as the artifact. Only one that begins like an executable is copied.
+    Segments can be as large as the artifact. Only a segment that begins like an
+    executable is copied.
     """
     head = ByteSpan(segment.start, min(segment.size, HEAD_BYTES)).of(data)
     return _begins_like_executable(head) and is_executable(segment.of(data))
@@ -598,14 +639,17 @@ def _begins_like_executable(head: bytes) -> bool:
 
 
 def is_executable(data: bytes) -> bool:
-    """True where a segment of an artifact is an executable, and not constant data."""
+    """Return True where a segment is an executable, and not constant data."""
     return any(reader.accepts(data) for reader in EMBEDDED)
 
 
 def read_executable(
     data: bytes, readers: Iterable[Reader] = READERS, where: str = "executable"
 ) -> Reading:
-    """Read a binary of any known format; raises `MalformedBinary`, also for unknown ones."""
+    """Read a binary of any known format.
+
+    Raises `MalformedBinary`, also for a binary of an unknown format.
+    """
     for reader in readers:
         if reader.accepts(data):
             return reader.read(data)

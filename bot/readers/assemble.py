@@ -55,7 +55,10 @@ Product = TypeVar("Product")
 MAX_DIGITS = 19
 FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
-"""What a kernel's language may replace, runs of it taken as one (SPIRV-Cross joins underscores)."""
+"""What a kernel's language may replace.
+
+Runs of it are taken as one, because SPIRV-Cross joins underscores.
+"""
 CPU = "llvm-cpu"
 ELF_FORMAT = "elf"
 OF_PROGRAM = (
@@ -107,17 +110,17 @@ def measure(
     products: Products,
     artifact_reader: Callable[[bytes], ArtifactReading] = read_artifact,
 ) -> Measurement:
-    """The numbers of one compile.
+    """Return the numbers of one compile.
 
     Whatever cannot be read is None with a reason, never an exception.
 
-    `reasons` has a line for each metric that is None; under `objects` and `unread` it
-    tells of binaries that no reader could read, though every metric is known without
+    `reasons` has a line for each metric that is None. Under `objects` and `unread` it
+    names binaries that no reader could read, even if every metric is known without
     them.
     """
     parsed = _Parsed(products, artifact_reader)
     dispatches = parsed.dispatches()
-    known = {
+    values = {
         **parsed.artifact_metrics(),
         **parsed.program_metrics(),
         **parsed.entry_metrics(dispatches),
@@ -127,7 +130,7 @@ def measure(
         },
     }
     reasons = {
-        name: known[name].reason for name in METRIC_IDS if known[name].value is None
+        name: values[name].reason for name in METRIC_IDS if values[name].value is None
     }
     reasons |= {
         name: line
@@ -135,7 +138,7 @@ def measure(
         if name in ("objects", "unread")
     }
     return Measurement(
-        metrics={name: known[name].value for name in METRIC_IDS},
+        metrics={name: values[name].value for name in METRIC_IDS},
         dispatches=dispatches,
         reasons=reasons,
         parts=parsed.parts(),
@@ -143,10 +146,10 @@ def measure(
 
 
 def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
-    """Return an artifact together with the static library that has its machine code; both ship.
+    """Return an artifact together with the static library that has its machine code.
 
-    A library of an unknown format counts whole, and leaves a line in `unread`. The
-    functions of a library are read as those of any object file.
+    Both ship. A library of an unknown format counts whole, and leaves a line in
+    `unread`. The functions of a library are read as those of any object file.
     """
     unread = tuple(line for line in artifact.unread if line != HIDDEN)
     executables = artifact.executables
@@ -170,21 +173,22 @@ def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
 
 
 class _Parsed:
-    """The products of a compile, each parsed for itself: one that cannot be read is None, and takes no other with it.
+    """The products of a compile, each parsed for itself.
+
+    A product that cannot be read is None, and the others are read all the same.
 
     Attributes:
-        hidden: why some executables may count as constants; empty where nothing says so.
+        hidden: why some executables may count as constants; empty where nothing says
+            so.
         reasons: why a product is None, by its name.
     """
 
     def __init__(
         self, products: Products, artifact_reader: Callable[[bytes], ArtifactReading]
     ) -> None:
-        self.products, self.program, self.reasons = (
-            products,
-            products.program,
-            dict(products.reasons),
-        )
+        self.products = products
+        self.program = products.program
+        self.reasons = dict(products.reasons)
         self.artifact = self._attempt("artifact", artifact_reader, products.artifact)
         if self.artifact and products.library is not None:
             self.artifact = with_library(self.artifact, products.library)
@@ -200,14 +204,17 @@ class _Parsed:
             "objects", lambda all_: [*map(function_codes, all_)], products.objects
         )
         self.functions = {
-            name: code for each in codes or () for name, code in each.items()
+            name: code
+            for object_functions in codes or ()
+            for name, code in object_functions.items()
         }
         self.modules = self._attempt(
             "assembled",
             lambda all_: tuple(map(read_assembled, all_)),
             products.assembled,
         )
-        self.listed, self.hidden = self._listed(), ""
+        self.listed = self._listed()
+        self.hidden = ""
         if self.program is not None:
             expected = len(self.program.entry_points)
         else:  # an executable has one entry point or more
@@ -217,20 +224,22 @@ class _Parsed:
                 f"{self.listed} of {'' if self.program else 'at least '}{expected}"
                 " entry points"
             )
-            rest = "the others cannot be separated from constants"
-            self.hidden = f"the readable executables have {of_all}; {rest}"
+            consequence = "the others cannot be separated from constants"
+            self.hidden = f"the readable executables have {of_all}; {consequence}"
 
     def _attempt(
         self, name: str, read: Callable[[Product], T], product: Product | None
     ) -> T | None:
         try:
-            return None if product is None else read(product)
+            if product is None:
+                return None
+            return read(product)
         except MalformedBinary as error:
             self.reasons[name] = error.line
             return None
 
     def _listed(self) -> int | None:
-        """Entry points of the artifact.
+        """Return how many entry points the artifact has.
 
         None unless all its executables list theirs (stripped CPU libraries do not).
         """
@@ -243,44 +252,25 @@ class _Parsed:
         if any(reading.format == ELF_FORMAT for reading in self.artifact.executables):
             return None  # its symbols, where it has any, are those of all functions
         listed = [len(reading.entry_points) for reading in self.artifact.executables]
-        return sum(listed) if all(listed) else None
+        if all(listed):
+            return sum(listed)
+        return None
 
     def reason(self, product: str) -> str:
-        """Why a product is None."""
+        """Return why a product is None."""
         return (
             self.reasons.get(product)
             or f"the compile wrote no {product.replace('_', ' ')}"
         )
 
     def dispatches(self) -> tuple[Dispatch, ...]:
-        """The entry points in the program's order.
+        """Return the entry points in the program's order.
 
-        Without its IR in the artifact's, of unknown executable and kind.
+        Without the program's IR they are in the artifact's order, and their executables
+        and kinds are unknown.
         """
-        in_artifact: list[EntryPoint] = []
-        for reading in self.artifact.executables if self.artifact else ():
-            # Formats in which each entry point is an executable of its own.
-            is_alone = (
-                reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
-            )
-            sized = (
-                replace(point, executable_bytes=reading.size_bytes)
-                for point in reading.entry_points
-            )
-            in_artifact += sized if is_alone else reading.entry_points
-        if self.program is None:
-            rows = [Dispatch("", entry.name) for entry in in_artifact]
-        else:
-            entries = self.program.entry_points
-            rows = [
-                Dispatch(
-                    executable=entry.executable,
-                    name=entry.entry_point,
-                    kind=entry.kind,
-                    sites=entry.sites,
-                )
-                for entry in entries
-            ]
+        in_artifact = self._entries_of_artifact()
+        rows = self._rows(in_artifact)
         names = [row.name for row in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
@@ -290,35 +280,74 @@ class _Parsed:
             for point in module.entry_points
         )
         machine = _by_name(of_modules.items(), names)
-        is_cpu = (
-            self.products.backend == CPU
-        )  # stack files of other targets hold nothing but zeros
-        allocas = self.products.allocas if is_cpu else None
         merged = []
         for place, row in enumerate(rows):
             # Without a program names may repeat: each entry point is its own.
             entry = described.get(row.name) if self.program else in_artifact[place]
-            values: dict[str, Any] = (
-                {what: getattr(entry, what) for what in OF_ENTRY_POINT} if entry else {}
-            )
-            if is_cpu and (function := self.functions.get(row.name)):
-                values |= {"code_bytes": function.code_bytes, "code": function.code}
-            if is_cpu and self.frames and row.name in self.frames:
-                values["stack_bytes"] = self.frames[row.name]
+            values: dict[str, Any] = {}
+            if entry:
+                values = {field: getattr(entry, field) for field in OF_ENTRY_POINT}
+            if self.products.backend == CPU:
+                values |= self._cpu_values(row.name)
             if code := machine.get(row.name):
-                values |= {
-                    what: getattr(code, what)
-                    for what in ("registers", "spill_bytes", "sass_bytes")
-                }
-            # Empty where no function allocates: then each has 0.
-            values["alloca_bytes"] = (
-                None if allocas is None else allocas.get(row.name) if allocas else 0
-            )
+                values["registers"] = code.registers
+                values["spill_bytes"] = code.spill_bytes
+                values["sass_bytes"] = code.sass_bytes
+            values["alloca_bytes"] = self._alloca_bytes(row.name)
             merged.append(replace(row, strategy=strategies.get(row.name), **values))
         return tuple(merged)
 
+    def _entries_of_artifact(self) -> list[EntryPoint]:
+        """Return the entry points of all executables in the artifact."""
+        entries: list[EntryPoint] = []
+        for reading in self.artifact.executables if self.artifact else ():
+            # In these formats each entry point is an executable of its own.
+            is_alone = (
+                reading.format in ("spirv", "msl") and len(reading.entry_points) == 1
+            )
+            for entry in reading.entry_points:
+                if is_alone:
+                    entries.append(replace(entry, executable_bytes=reading.size_bytes))
+                else:
+                    entries.append(entry)
+        return entries
+
+    def _rows(self, in_artifact: Sequence[EntryPoint]) -> list[Dispatch]:
+        """Return the program's entry points; without its IR those of the artifact."""
+        if self.program is None:
+            return [Dispatch("", entry.name) for entry in in_artifact]
+        return [
+            Dispatch(
+                executable=entry.executable,
+                name=entry.entry_point,
+                kind=entry.kind,
+                sites=entry.sites,
+            )
+            for entry in self.program.entry_points
+        ]
+
+    def _cpu_values(self, name: str) -> dict[str, Any]:
+        """Return what the files of the CPU code generator have for an entry point."""
+        values: dict[str, Any] = {}
+        if function := self.functions.get(name):
+            values["code_bytes"] = function.code_bytes
+            values["code"] = function.code
+        if self.frames and name in self.frames:
+            values["stack_bytes"] = self.frames[name]
+        return values
+
+    def _alloca_bytes(self, name: str) -> int | None:
+        """Return the bytes of an entry point's stack allocations; None for unknown."""
+        # Stack files of other targets hold nothing but zeros.
+        if self.products.backend != CPU or self.products.allocas is None:
+            return None
+        # Where no function allocates the table is empty: then each has 0.
+        if not self.products.allocas:
+            return 0
+        return self.products.allocas.get(name)
+
     def parts(self) -> dict[str, int]:
-        """Every byte of the artifact under one name.
+        """Return the bytes of the artifact by part: every byte is in one part.
 
         Empty where executables cannot be separated from constants.
         """
@@ -348,138 +377,141 @@ class _Parsed:
         return {name: size for name, size in sizes.items() if size}
 
     def artifact_metrics(self) -> dict[str, Known]:
-        """The size of the artifact and its parts."""
-        why = self.reason("unread" if self.artifact else "artifact")
-        known = {
-            name: Known(getattr(self.artifact, name, None), why)
+        """Return the size of the artifact and its parts."""
+        reason = self.reason("unread" if self.artifact else "artifact")
+        values = {
+            name: Known(getattr(self.artifact, name, None), reason)
             for name in ARTIFACT_PARTS
         }
         if self.hidden:  # these two are known together or not at all
-            known |= dict.fromkeys(
+            values |= dict.fromkeys(
                 ("executable_bytes", "rodata_bytes"), Known(None, self.hidden)
             )
         artifact_bytes = len(self.products.artifact) + len(self.products.library or b"")
-        return {"artifact_bytes": Known(artifact_bytes), **known}
+        return {"artifact_bytes": Known(artifact_bytes), **values}
 
     def program_metrics(self) -> dict[str, Known]:
-        """Metrics of the whole program, each checked by a second source where there is one."""
+        """Return the metrics of the whole program.
+
+        A second source checks each metric that it has, too.
+        """
         no_program = "" if self.program else self.reason("program")
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
-        known = {
+        values = {
             name: Known(getattr(self.program, name, None), no_program)
             for name in OF_PROGRAM
         }
         if self.program is not None and self.program.linalg_ops_unfused is None:
-            known["linalg_ops_unfused"] = Known(None, NO_UNFUSED)
+            values["linalg_ops_unfused"] = Known(None, NO_UNFUSED)
         for name in OF_SCHEDULE:
-            known[name] = Known(
+            values[name] = Known(
                 getattr(schedule, name, None), no_schedule or WHY_UNKNOWN.get(name, "")
             )
-        known["transient_memory_bytes"] = Known(
+        values["transient_memory_bytes"] = Known(
             schedule.allocated_bytes if schedule else None, no_schedule
         )
-        known["constant_bytes"] = Known(None, NOT_COUNTED)
+        values["constant_bytes"] = Known(None, NOT_COUNTED)
         if self.statistics is not None:
             for name, value in self.statistics.items():
-                known[name] = _agreed(known[name], value, "the compiler's statistics")
+                values[name] = _agreed(values[name], value, "the compiler's statistics")
         elif self.products.statistics is not None:
-            known |= dict.fromkeys(
+            values |= dict.fromkeys(
                 read_statistics("{}"), Known(None, self.reason("statistics"))
             )
         entry_points = Known(
             len(self.program.entry_points) if self.program else None, no_program
         )
         return {
-            **known,
+            **values,
             "entry_points": _agreed(entry_points, self.listed, "the artifact"),
         }
 
     def entry_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
-        """The memory and the registers that entry points take: of code objects, and of what ptxas makes."""
-        backend, allocas = backend_of(self.products.backend), self.products.allocas
+        """Return the memory and the registers that entry points take.
+
+        They come from code objects, and from what ptxas makes.
+        """
+        backend = backend_of(self.products.backend)
         unread = self.reasons.get("unread", "")
         artifact = unread if self.artifact else self.reason("artifact")
-        frames = (
-            artifact
-            if backend.name != CPU
-            else self.reason("stack_usage")
-            if self.frames is None
-            else unread
-        )
-        rows = [("stack_max_bytes", backend.no_frames, frames)]
-        rows += [("workgroup_memory_max_bytes", backend.no_workgroup_memory, artifact)]
-        rows += [
-            (name, "" if backend.name == AMD else ONLY_AMD, artifact)
-            for name in OF_CODE_OBJECTS
-        ]
-        known = {"stack_alloca_bytes": Known(None, NO_STACK_GATE)}
+        if backend.name != CPU:
+            frames = artifact
+        elif self.frames is None:
+            frames = self.reason("stack_usage")
+        else:
+            frames = unread
+        values = {"stack_alloca_bytes": Known(None, NO_STACK_GATE)}
         if backend.has_stack_gate:
-            most = None if allocas is None else max(allocas.values(), default=0)
-            known = {"stack_alloca_bytes": Known(most, self.reason("allocas"))}
-        for name, absent, why in rows:
-            metric = METRIC_BY_ID[name]
-            silent = (
-                f"the code objects do not have {metric.of_entry}"
-                if name in OF_CODE_OBJECTS
-                else ""
-            )
-            known[name] = (
-                Known(None, absent)
-                if absent
-                else of_entries(dispatches, metric=metric, why=why, silent=silent)
-            )
-        has_code = self.program is None or self.program.executables > 0
-        if (
-            backend.name != NVIDIA
-            or self.modules is None
-            or (not self.modules and has_code)
-        ):
-            not_read = (
-                self.reason("assembled")
-                if self.modules is None
-                else artifact or NO_ENTRY
-            )
-            why = not_read if backend.name == NVIDIA else ONLY_NVIDIA
-            return known | dict.fromkeys(OF_MACHINE_CODE, Known(None, why))
-        functions = [
-            function for module in self.modules for function in module.entry_points
+            allocas = self.products.allocas
+            largest = None if allocas is None else max(allocas.values(), default=0)
+            values["stack_alloca_bytes"] = Known(largest, self.reason("allocas"))
+        rows = [
+            ("stack_max_bytes", backend.no_frames, frames),
+            ("workgroup_memory_max_bytes", backend.no_workgroup_memory, artifact),
         ]
-        registers = max(
-            (
-                function.registers
-                for function in functions
-                if function.registers is not None
-            ),
-            default=None,
-        )
-        spills = sum(function.spill_bytes or 0 for function in functions)
-        sass = sum(module.parts.get("text", 0) for module in self.modules)
-        return known | dict(
-            zip(
-                OF_MACHINE_CODE,
-                (Known(registers, NO_ENTRY), Known(spills), Known(sass)),
-                strict=True,
-            )
-        )
+        not_amd = "" if backend.name == AMD else ONLY_AMD
+        rows += [(name, not_amd, artifact) for name in OF_CODE_OBJECTS]
+        for name, absent, reason in rows:
+            metric = METRIC_BY_ID[name]
+            silent = ""
+            if name in OF_CODE_OBJECTS:
+                silent = f"the code objects do not have {metric.of_entry}"
+            if absent:
+                values[name] = Known(None, absent)
+            else:
+                values[name] = of_entries(
+                    dispatches, metric, reason=reason, silent=silent
+                )
+        return values | self._machine_code(no_artifact=artifact)
+
+    def _machine_code(self, no_artifact: str) -> dict[str, Known]:
+        """Return the metrics of the machine code that ptxas makes."""
+        if self.products.backend != NVIDIA:
+            return dict.fromkeys(OF_MACHINE_CODE, Known(None, ONLY_NVIDIA))
+        if self.modules is None:
+            not_read = Known(None, self.reason("assembled"))
+            return dict.fromkeys(OF_MACHINE_CODE, not_read)
+        has_code = self.program is None or self.program.executables > 0
+        if not self.modules and has_code:
+            return dict.fromkeys(OF_MACHINE_CODE, Known(None, no_artifact or NO_ENTRY))
+        registers = list[int]()
+        spill_bytes = 0
+        sass_bytes = 0
+        for module in self.modules:
+            sass_bytes += module.parts.get("text", 0)
+            for function in module.entry_points:
+                spill_bytes += function.spill_bytes or 0
+                if function.registers is not None:
+                    registers.append(function.registers)
+        return {
+            "registers_max": Known(max(registers, default=None), NO_ENTRY),
+            "spill_bytes": Known(spill_bytes),
+            "sass_bytes": Known(sass_bytes),
+        }
 
 
-def _agreed(known: Known, second: int | None, who: str) -> Known:
-    """What the program's IR and another source say, if they do not contradict each other."""
-    if second is None or known.value == second:
-        return known
-    if known.value is None:
+def _agreed(first: Known, second: int | None, who: str) -> Known:
+    """Return what the program's IR and another source say.
+
+    The value is None where they contradict each other.
+    """
+    if second is None or first.value == second:
+        return first
+    if first.value is None:
         return Known(second)
-    return Known(None, f"the program's IR has {known.value}, {who} {second}")
+    return Known(None, f"the program's IR has {first.value}, {who} {second}")
 
 
 def of_entries(
-    dispatches: Sequence[Dispatch], metric: Metric, why: str = "", silent: str = ""
+    dispatches: Sequence[Dispatch], metric: Metric, reason: str = "", silent: str = ""
 ) -> Known:
-    """A metric that is the largest value of all entry points, or their sum: known where it is of each of them.
+    """Return a metric that is the largest value of all entry points, or their sum.
 
-    `why`: the reason where it is not; empty where nothing else explains it; `silent`:
-    the reason where no entry point at all says it; empty for the name of the first.
+    It is known where the value of each entry point is known.
+
+    `reason`: why it is unknown; empty where nothing else explains it. `silent`: the
+    reason where no entry point has a value; empty for the name of the first one.
     """
     values = [getattr(row, metric.of_entry) for row in dispatches]
     unknown = [
@@ -487,35 +519,28 @@ def of_entries(
     ]
     if values and not unknown:
         value = (max if metric.over == "largest" else sum)(values)
-        return (
-            Known(value)
-            if is_count(value)
-            else Known(None, f"the sum of {len(values):,} values is out of range")
-        )
-    if why or not values:
-        return Known(None, why or NO_ENTRY)
-    return Known(
-        None,
-        (
-            silent
-            if silent and len(unknown) == len(values)
-            else f"unknown for {unknown[0]}"
-        ),
-    )
+        if is_count(value):
+            return Known(value)
+        return Known(None, f"the sum of {len(values):,} values is out of range")
+    if reason or not values:
+        return Known(None, reason or NO_ENTRY)
+    if silent and len(unknown) == len(values):
+        return Known(None, silent)
+    return Known(None, f"unknown for {unknown[0]}")
 
 
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:
-    """Wanted name → what is known of it.
+    """Return wanted name → its value.
 
-    A name or spelling that two of either side share finds none.
+    A name or a spelling that two of either side share has none.
     """
     named = list(named)
     exact = _unique(named)
-    spelled = _unique((UNSPEAKABLE.sub("_", name), each) for name, each in named)
-    alone = _unique((UNSPEAKABLE.sub("_", name), name) for name in names)
+    spelled = _unique((UNSPEAKABLE.sub("_", name), value) for name, value in named)
+    name_of_spelling = _unique((UNSPEAKABLE.sub("_", name), name) for name in names)
     by_spelling = {
         name: spelled[spelling]
-        for spelling, name in alone.items()
+        for spelling, name in name_of_spelling.items()
         if spelling in spelled
     }
     return by_spelling | {name: exact[name] for name in names if name in exact}
@@ -531,11 +556,10 @@ def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def read_stack_usage(text: str) -> dict[str, int]:
-    """Function → bytes of its machine frame.
+    """Return function → bytes of its machine frame.
 
-    Of two functions of one name (private helpers) the larger one.
-
-    Raises as `stack_usage_rows`.
+    Of two functions of one name (private helpers) the larger frame counts. Raises as
+    `stack_usage_rows`.
     """
     frames: dict[str, int] = {}
     for name, size in stack_usage_rows(text):
@@ -551,8 +575,8 @@ def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
             continue
-        function, _, rest = line.partition("\t")
-        size, _, kind = rest.partition("\t")
+        function, _, columns = line.partition("\t")
+        size, _, kind = columns.partition("\t")
         place = FILE_AND_LINE.match(function)
         name = function[place.end() :] if place else function.rpartition(":")[2]
         is_number = (
@@ -567,8 +591,8 @@ def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
             or not is_number
             or kind not in ("static", "dynamic")
         ):
-            what = "not `place:function`, a number of bytes, static or dynamic"
-            raise MalformedBinary(what, where=f"stack usage file, line {number}")
+            problem = "not `place:function`, a number of bytes, static or dynamic"
+            raise MalformedBinary(problem, where=f"stack usage file, line {number}")
         yield name, int(size)
 
 
@@ -597,7 +621,9 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def read_statistics(text: str) -> dict[str, int | None]:
-    """Metric → what the statistics count of the program, None where a release does not write the key.
+    """Return metric → what the statistics count of the program.
+
+    None where a release does not write the key.
 
     Transient memory is all allocations of constant size, also those for constants that
     are made at load, and for outputs; what is dynamic is in no figure. Constants are

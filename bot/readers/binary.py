@@ -1,4 +1,7 @@
-"""What the readers of binary formats share: byte spans that lie where they may, digests of code, a limit of work."""
+"""What the readers of binary formats share.
+
+Byte spans that lie where they may, digests of code, and a limit of work.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from bot.core.snapshot import written
 from bot.errors import MalformedBinary
 
 WORK_PER_BYTE = 64
-"""What a file may cost its reader; real objects need less than one: each byte of code and of constants once."""
+"""What a file may cost its reader.
+
+Real objects need less than one: each byte of code and of constants once.
+"""
 
 
 class ByteSpan(NamedTuple):
@@ -25,12 +31,15 @@ class ByteSpan(NamedTuple):
         return self.start + self.size
 
     def of(self, data: bytes) -> bytes:
-        """The bytes of the span; the span is known to lie inside `data`."""
+        """Return the bytes of the span, which is known to lie inside `data`."""
         return data[self.start : self.end]
 
 
 def span_inside(start: int, size: int, whole_bytes: int, where: str) -> ByteSpan:
-    """A span that lies inside a whole of `whole_bytes`; raises `MalformedBinary` otherwise."""
+    """Return a span that lies inside a whole of `whole_bytes`.
+
+    Raises `MalformedBinary` for any other.
+    """
     if start < 0 or size < 0 or start + size > whole_bytes:
         raise MalformedBinary(
             f"{size} bytes at offset {start} exceed the whole of {whole_bytes} bytes",
@@ -40,7 +49,7 @@ def span_inside(start: int, size: int, whole_bytes: int, where: str) -> ByteSpan
 
 
 def require_disjoint(spans: Iterable[ByteSpan], where: str) -> None:
-    """Raises `MalformedBinary` where two spans share a byte."""
+    """Raise `MalformedBinary` where two spans share a byte."""
     end = 0
     for span in sorted(span for span in spans if span.size):
         if span.start < end:
@@ -63,13 +72,17 @@ def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
 
 
 class WorkLimit:
-    """Work that is left, in bytes read: a file takes linear time, whatever bytes its tables name over and over."""
+    """Work that is left, in bytes read.
+
+    A file takes linear time, whatever bytes its tables name over and over.
+    """
 
     def __init__(self, file_bytes: int, where: str) -> None:
-        self._left, self._where = WORK_PER_BYTE * file_bytes, where
+        self._left = WORK_PER_BYTE * file_bytes
+        self._where = where
 
     def spend(self, work_bytes: int) -> None:
-        """Raises `MalformedBinary` where that is more than is left."""
+        """Raise `MalformedBinary` where that is more than is left."""
         self._left -= work_bytes
         if self._left < 0:
             raise MalformedBinary(
@@ -78,12 +91,15 @@ class WorkLimit:
 
 
 def code_digest(*pieces: bytes) -> str:
-    """The digest of pieces of code as text; where one piece ends and the next begins counts too."""
+    """Return the digest of pieces of code as text.
+
+    Where one piece ends and the next begins counts, too.
+    """
     return written(fingerprint(*pieces))
 
 
 def fingerprint(*pieces: bytes) -> bytes:
-    """The SHA-256 of pieces of code as bytes, as a piece of other digests."""
+    """Return the SHA-256 of pieces of code as bytes, as a piece of other digests."""
     whole = hashlib.sha256()
     for piece in pieces:
         whole.update(len(piece).to_bytes(8, "little"))

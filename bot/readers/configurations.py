@@ -1,4 +1,6 @@
-"""Reads how the compiler configured an executable, and puts chosen values of one text into another.
+"""Read how the compiler configured an executable, and change its configuration.
+
+Chosen values of one text are put into another.
 
 The text is the IR that `--iree-hal-dump-executable-configurations-to` writes. Two
 attributes hold the configuration: a `lowering_config` on each tiled operation, and a
@@ -27,7 +29,10 @@ _TOKEN = re.compile(
     r"|(?<![\w.$#%@!^-])(?:lowering_config|translation_info) = (?=#)",
     re.DOTALL,
 )
-"""Strings and comments are wholes, so that their brackets do not count; arrows and comparisons, too."""
+"""Strings, comments, arrows and comparisons.
+
+Each is a whole, so that its brackets do not count.
+"""
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[-=]>|[<>=]=|[\[\](){}<>]|,', re.DOTALL)
 _CLOSER = {"<": ">", "[": "]", "(": ")", "{": "}"}
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*) = (.*)$", re.MULTILINE)
@@ -41,9 +46,14 @@ _FAMILIES = {
     "LLVMGPU": "#iree_gpu.pipeline",
     "SPIRV": "#iree_gpu.spirv_pipeline",
 }
-"""Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an attribute."""
+"""Beginning of a pipeline's name up to 3.12.0 → the attribute since 3.13.0.
+
+Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an
+attribute.
+"""
 _FORMER = re.compile(r"(CPU|LLVMGPU|SPIRV)([A-Z]\w*)")
-_FORMER_VMVX, _VMVX = "VMVXDefault", "#iree_codegen.vmvx_pipeline"
+_FORMER_VMVX = "VMVXDefault"
+_VMVX = "#iree_codegen.vmvx_pipeline"
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 _OF_NO_LOOPS = frozenset({"promote_operands", "promotion_types", "native_vector_size"})
 """Lists that do not have an element for each loop of the operation."""
@@ -51,7 +61,7 @@ _OF_NO_LOOPS = frozenset({"promote_operands", "promotion_types", "native_vector_
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What one attribute says: a `lowering_config`, or a function's `translation_info`."""
+    """One attribute: a `lowering_config`, or a function's `translation_info`."""
 
     operation: str  # that it is on: `linalg.generic`, `func.func`
     within: (
@@ -78,35 +88,39 @@ class Configuration:
 
     @property
     def place(self) -> str:
-        """The operation and the part of it: `iree_linalg_ext.attention decomposition_config.qk_attrs`."""
+        """The operation and the part of it.
+
+        Such as `iree_linalg_ext.attention decomposition_config.qk_attrs`.
+        """
         return f"{self.operation} {self.within}".rstrip()
 
     def written(self, values: Mapping[str, str]) -> str:
-        """The attribute as the compiler reads it, with these values."""
-        words = [
+        """Return the attribute as the compiler reads it, with these values."""
+        parts = [
             f"{name} = {value}" if value else name
             for name, value in values.items()
             if name not in self.options
         ]
         if not self.is_translation:
-            body = ", ".join(words)
-            return (
-                f"{self.attribute}<{{{body}}}>"
-                if self.is_braced
-                else f"{self.attribute}<{body}>"
-            )
+            body = ", ".join(parts)
+            if self.is_braced:
+                return f"{self.attribute}<{{{body}}}>"
+            return f"{self.attribute}<{body}>"
         options = [
             f"{name} = {value}" if value else name
             for name, value in values.items()
             if name in self.options
         ]
-        body = " ".join(words) + (f", {{{', '.join(options)}}}" if options else "")
+        body = " ".join(parts) + (f", {{{', '.join(options)}}}" if options else "")
         return f"{self.attribute}<{body}>"
 
 
 @dataclass(frozen=True, slots=True)
 class NotTransplantable:
-    """Why base's values cannot be put into head, as a clause: `linalg.fill` has other loops: …."""
+    """Why base's values cannot be put into head.
+
+    A clause, such as "`linalg.fill` has other loops: …".
+    """
 
     why: str
 
@@ -114,11 +128,13 @@ class NotTransplantable:
 def configurations(text: str) -> tuple[Configuration, ...]:
     """Return every configuration of the text, in its order; raises MalformedBinary."""
     aliases = dict(_ALIAS.findall(text))
-    found = list[Configuration]()
-    open_at, opener_of = list[int](), dict[int, int]()
+    parsed = list[Configuration]()
+    open_at = list[int]()
+    opener_of = dict[int, int]()
     position = 0
     while token := _TOKEN.search(text, position):
-        word, position = token[0], token.end()
+        word = token[0]
+        position = token.end()
         if word in _CLOSER:
             open_at.append(token.start())
             if len(open_at) > _MOST_NESTED:
@@ -129,18 +145,12 @@ def configurations(text: str) -> tuple[Configuration, ...]:
             if open_at and text[open_at[-1]] == "<":  # else it compares
                 opener_of[token.start()] = open_at.pop()
         elif word in _CLOSER.values():
-            while (
-                open_at and text[open_at[-1]] == "<"
-            ):  # it compares, as nothing closed it
-                open_at.pop()
-            if not open_at or _CLOSER[text[open_at[-1]]] != word:
-                raise MalformedBinary(f"a {word} closes nothing", where=_WHERE)
-            opener_of[token.start()] = open_at.pop()
+            opener_of[token.start()] = _opener(text, open_at, closer=word)
         elif word.endswith(" = "):
             place = _place(text, open_at, opener_of)
             position = _attribute_end(text, token.end())
             if place is not None:
-                found.append(
+                parsed.append(
                     _configuration(
                         place,
                         text=text,
@@ -152,13 +162,28 @@ def configurations(text: str) -> tuple[Configuration, ...]:
     unclosed = [text[start] for start in open_at if text[start] != "<"]
     if unclosed:
         raise MalformedBinary(f"a {unclosed[-1]} is never closed", where=_WHERE)
-    return tuple(found)
+    return tuple(parsed)
+
+
+def _opener(text: str, open_at: list[int], closer: str) -> int:
+    """Take the bracket that `closer` closes from the open ones, and return its place.
+
+    Raises MalformedBinary.
+    """
+    while open_at and text[open_at[-1]] == "<":  # it compares, as nothing closed it
+        open_at.pop()
+    if not open_at or _CLOSER[text[open_at[-1]]] != closer:
+        raise MalformedBinary(f"a {closer} closes nothing", where=_WHERE)
+    return open_at.pop()
 
 
 def _place(
     text: str, open_at: Sequence[int], opener_of: Mapping[int, int]
 ) -> tuple[str, str] | None:
-    """The operation, and the dictionaries that are open in it; None inside of another attribute."""
+    """Return the operation, and the dictionaries that are open in it.
+
+    None inside of another attribute.
+    """
     within = list[str]()
     for start in reversed(open_at):
         before = text[text.rfind("\n", 0, start) + 1 : start]
@@ -185,16 +210,18 @@ def _place(
 
 
 def _attribute_end(text: str, start: int) -> int:
-    """The end of an attribute: of its name, and of the brackets behind that."""
+    """Return the end of an attribute: of its name, and of the brackets behind that."""
     name = _ATTRIBUTE.match(text, start)
     if name is None:
         raise MalformedBinary("a configuration is no attribute", where=_WHERE)
     end = name.end()
-    return _closed(text, end) if text[end : end + 1] == "<" else end
+    if text[end : end + 1] == "<":
+        return _closed(text, end)
+    return end
 
 
 def _closed(text: str, start: int) -> int:
-    """The end of the bracket that opens at `start`."""
+    """Return the end of the bracket that opens at `start`."""
     expected = list[str]()
     for piece in _PIECE.finditer(text, start):
         if piece[0] in _CLOSER:
@@ -210,8 +237,10 @@ def _closed(text: str, start: int) -> int:
 
 
 def _parts(body: str) -> list[str]:
-    """What commas outside of all brackets separate."""
-    parts, depth, start = list[str](), 0, 0
+    """Return the pieces between commas that are outside of all brackets."""
+    parts = list[str]()
+    depth = 0
+    start = 0
     for piece in _PIECE.finditer(body):
         if piece[0] in _CLOSER:
             depth += 1
@@ -220,11 +249,16 @@ def _parts(body: str) -> list[str]:
         elif piece[0] == "," and depth == 0:
             parts.append(body[start : piece.start()].strip())
             start = piece.end()
-    return [*parts, last] if (last := body[start:].strip()) else parts
+    if last := body[start:].strip():
+        return [*parts, last]
+    return parts
 
 
 def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
-    """The attribute with what its aliases stand for, so that it means the same in another text."""
+    """Return the attribute with its aliases replaced by what they stand for.
+
+    So it means the same in another text.
+    """
 
     def meaning(match: re.Match[str]) -> str:
         return aliases.get(match[0], match[0])
@@ -273,7 +307,7 @@ def _configuration(
 
 
 def _entries(parts: Sequence[str]) -> dict[str, str]:
-    """Key → value of `key = value`; a word alone has an empty value."""
+    """Return key → value of `key = value`; a word alone has an empty value."""
     split = (part.partition(" = ") for part in parts)
     return _unique((key, value) for key, _, value in split)
 
@@ -288,21 +322,29 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
-    """The values of a `translation_info`, and which of them are in its dictionary."""
-    values, options = dict[str, str](), dict[str, str]()
+    """Return the values of a `translation_info`.
+
+    Return as well which of them are in its dictionary.
+    """
+    values = dict[str, str]()
+    options = dict[str, str]()
     for part in _parts(body):
         if part.startswith("{") and _closed(part, 0) == len(part):
             options.update(_entries(_parts(part[1:-1])))
         else:
             values.update(_fields(part))
-    if both := sorted(values.keys() & options.keys()):
-        raise MalformedBinary(f"{both[0]!r} is set twice", where=_WHERE)
+    if repeated := sorted(values.keys() & options.keys()):
+        raise MalformedBinary(f"{repeated[0]!r} is set twice", where=_WHERE)
     return {**values, **options}, frozenset(options)
 
 
 def _fields(part: str) -> dict[str, str]:
-    """The values of `pipeline = X workgroup_size = [64, 1, 1]`: no comma separates them."""
-    starts, depth = list[re.Match[str]](), 0
+    """Return the values of `pipeline = X workgroup_size = [64, 1, 1]`.
+
+    No comma separates them.
+    """
+    starts = list[re.Match[str]]()
+    depth = 0
     for piece in _FIELD_OR_PIECE.finditer(part):
         if piece[0] in _CLOSER:
             depth += 1
@@ -320,7 +362,7 @@ def _fields(part: str) -> dict[str, str]:
 
 
 def _pipeline(value: str) -> tuple[str, str]:
-    """The family of a pipeline and its name there, the same for both spellings."""
+    """Return the family of a pipeline and its name, the same for both spellings."""
     if value == _FORMER_VMVX:
         return _VMVX, ""
     if former := _FORMER.fullmatch(value):
@@ -330,25 +372,34 @@ def _pipeline(value: str) -> tuple[str, str]:
 
 
 def _spelled(value: str, like: str) -> str:
-    """A pipeline in the spelling of the release that wrote `like`."""
+    """Return a pipeline in the spelling of the release that wrote `like`."""
     family, name = _pipeline(value)
     if like.startswith("#"):
-        return f"{family}<{name}>" if name else family
+        if name:
+            return f"{family}<{name}>"
+        return family
     if family == _VMVX:
         return _FORMER_VMVX
     former = {new: old for old, new in _FAMILIES.items()}
-    return f"{former[family]}{name}" if family in former else value
+    if family in former:
+        return f"{former[family]}{name}"
+    return value
 
 
 def _meaning(knob: str, value: str | None) -> object:
-    """What of a value is compared: neither the spelling of a pipeline nor the names of dialects."""
+    """Return the part of a value that is compared.
+
+    Neither the spelling of a pipeline nor the names of dialects count.
+    """
     if value is None:
         return None
-    return _pipeline(value) if knob == PIPELINE else _DIALECT.sub("", value)
+    if knob == PIPELINE:
+        return _pipeline(value)
+    return _DIALECT.sub("", value)
 
 
 def _ranks(configuration: Configuration) -> dict[str, int]:
-    """Knob → how many loops its list is for."""
+    """Return knob → how many loops its list is for."""
     ranks = dict[str, int]()
     if configuration.is_translation:
         return ranks
@@ -370,15 +421,16 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
 
 def _other_loops(base: Configuration, head: Configuration) -> str:
     """Say which tile vector is for other loops; empty where all fit."""
-    left, right = _ranks(base), _ranks(head)
-    for knob, rank in left.items():
+    base_ranks = _ranks(base)
+    head_ranks = _ranks(head)
+    for knob, rank in base_ranks.items():
         fits = (
-            rank == right[knob]
-            if knob in right
-            else not right or rank in right.values()
+            rank == head_ranks[knob]
+            if knob in head_ranks
+            else not head_ranks or rank in head_ranks.values()
         )
         if not fits:
-            loops = right.get(knob, max(right.values()))
+            loops = head_ranks.get(knob, max(head_ranks.values()))
             value = f"`{knob}` has {rank} values on base"
             return f"`{base.place}` has other loops: {value} and {loops} on head"
     return ""
@@ -390,18 +442,20 @@ def _pairs(
     if len(base) != len(head):
         return NotTransplantable(_other_operations(base, head))
     pairs = list(zip(base, head, strict=True))
-    for left, right in pairs:
-        if left.place != right.place:
+    for base_part, head_part in pairs:
+        if base_part.place != head_part.place:
             return NotTransplantable(
-                f"base configures `{left.place}` where head configures `{right.place}`"
+                f"base configures `{base_part.place}` where head configures `{head_part.place}`"
             )
-        if left.attribute != right.attribute:
-            kinds = f"`{left.attribute}` on base and `{right.attribute}` on head"
+        if base_part.attribute != head_part.attribute:
+            kinds = (
+                f"`{base_part.attribute}` on base and `{head_part.attribute}` on head"
+            )
             return NotTransplantable(
-                f"`{left.place}` has another kind of configuration: {kinds}"
+                f"`{base_part.place}` has another kind of configuration: {kinds}"
             )
-        if why := _other_loops(left, right):
-            return NotTransplantable(why)
+        if reason := _other_loops(base_part, head_part):
+            return NotTransplantable(reason)
     return pairs
 
 
@@ -409,21 +463,22 @@ def _other_operations(
     base: Sequence[Configuration], head: Sequence[Configuration]
 ) -> str:
     """Say which operations are configured more often on one side."""
-    left, right = (
-        Counter(configuration.place for configuration in side) for side in (base, head)
-    )
-    words = list[str]()
-    for place in sorted(left | right):
-        if left[place] != right[place]:
-            words.append(
-                f"`{place}` {left[place]:,} times on base and {right[place]:,} times on"
-                " head"
+    base_groups = Counter(configuration.place for configuration in base)
+    head_groups = Counter(configuration.place for configuration in head)
+    changes = list[str]()
+    for place in sorted(base_groups | head_groups):
+        if base_groups[place] != head_groups[place]:
+            changes.append(
+                f"`{place}` {base_groups[place]:,} times on base and"
+                f" {head_groups[place]:,} times on head"
             )
-    return f"other operations are configured: {', '.join(words[:_MOST_NAMED])}"
+    return f"other operations are configured: {', '.join(changes[:_MOST_NAMED])}"
 
 
 def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable:
-    """Return the knobs whose values differ, in the texts' order; raises MalformedBinary.
+    """Return the knobs whose values differ, in the texts' order.
+
+    Raises MalformedBinary.
 
     A knob that several operations have is one: it differs where it does on any of them.
     """
@@ -431,17 +486,20 @@ def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable
     if isinstance(pairs, NotTransplantable):
         return pairs
     knobs = dict[str, None]()
-    for left, right in pairs:
-        for knob in _merged(left.values, right.values):
-            if _meaning(knob, left.values.get(knob)) != _meaning(
-                knob, right.values.get(knob)
+    for base_part, head_part in pairs:
+        for knob in _merged(base_part.values, head_part.values):
+            if _meaning(knob, base_part.values.get(knob)) != _meaning(
+                knob, head_part.values.get(knob)
             ):
                 knobs[knob] = None
     return tuple(knobs)
 
 
 def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
-    """All keys: head's in their order, and base's own behind those that they follow there."""
+    """Return all keys: head's in their order, and those that only base has.
+
+    A key of base alone comes behind the key that it follows there.
+    """
     keys = list(head)
     place = 0
     for key in base:
@@ -463,21 +521,22 @@ def transplanted(
     pairs = _pairs(configurations(base), configurations(head))
     if isinstance(pairs, NotTransplantable):
         return pairs
-    pieces, written_to = list[str](), 0
-    for left, right in pairs:
-        values = _with_values(left, right, knobs)
-        if values == dict(right.values):
+    pieces = list[str]()
+    written_to = 0
+    for base_part, head_part in pairs:
+        values = _with_values(base_part, head_part, knobs)
+        if values == dict(head_part.values):
             continue
         target = Configuration(
-            operation=right.operation,
-            within=right.within,
-            attribute=right.attribute,
+            operation=head_part.operation,
+            within=head_part.within,
+            attribute=head_part.attribute,
             values=values,
-            options=right.options | (left.options - right.values.keys()),
-            is_braced=right.is_braced,
+            options=head_part.options | (base_part.options - head_part.values.keys()),
+            is_braced=head_part.is_braced,
         )
-        pieces += [head[written_to : right.start], target.written(values)]
-        written_to = right.end
+        pieces += [head[written_to : head_part.start], target.written(values)]
+        written_to = head_part.end
     return "".join([*pieces, head[written_to:]])
 
 
@@ -486,12 +545,15 @@ def _with_values(
 ) -> dict[str, str]:
     values = dict[str, str]()
     for knob in _merged(base.values, head.values):
-        left, right = base.values.get(knob), head.values.get(knob)
-        is_taken = knob in knobs and _meaning(knob, left) != _meaning(knob, right)
-        value = left if is_taken else right
+        base_value = base.values.get(knob)
+        head_value = head.values.get(knob)
+        is_taken = knob in knobs and _meaning(knob, base_value) != _meaning(
+            knob, head_value
+        )
+        value = base_value if is_taken else head_value
         if value is None:
             continue
-        if is_taken and knob == PIPELINE and right is not None:
-            value = _spelled(value, right)
+        if is_taken and knob == PIPELINE and head_value is not None:
+            value = _spelled(value, head_value)
         values[knob] = value
     return values

@@ -9,7 +9,8 @@ import sys
 
 import cxxfilt
 
-CPU_SECONDS, MEMORY_BYTES = 20, 1 << 30
+CPU_SECONDS = 20
+MEMORY_BYTES = 1 << 30
 LONGEST = 8_192  # Of a demangled name; a longer one says nothing to a reader
 
 
@@ -19,10 +20,12 @@ def text_of(name: str) -> str | None:
     None where the name is not mangled, or longer than anyone reads.
     """
     try:
-        text = cxxfilt.demangle(name)
+        text: str = cxxfilt.demangle(name)
     except (cxxfilt.Error, UnicodeError):
         return None
-    return text if text and text != name and len(text) <= LONGEST else None
+    if text and text != name and len(text) <= LONGEST:
+        return text
+    return None
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""C++ symbol names as people write them, and the stem of a name: the function without what it takes and returns.
+"""Demangle C++ symbol names, and find the stem of a name.
+
+The stem is the function without what it takes and returns.
 
 The demangler of the C++ runtime runs in a process of its own: a hostile name can be
 short and demangle without end.
@@ -18,14 +20,18 @@ from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, run
 
 PREFIX = "_Z"
-ANONYMOUS, LAMBDA = "{anonymous}", "{lambda"
+ANONYMOUS = "{anonymous}"
+LAMBDA = "{lambda"
 _WORKER = Path(__file__).with_name("demangle_worker.py")
 _TIMEOUT_SECONDS = 120
 _LARGEST_BYTES = 1 << 26
 _CLONE = re.compile(
     r"(?:\.(?:isra|constprop|lto_priv|llvm|localalias|clone|\d+))+(?=\.|\Z)"
 )
-"""What compilers append to the name of a function that they specialise; `.cold` and `.part` are other functions."""
+"""What compilers append to the name of a function that they specialise.
+
+`.cold` and `.part` are other functions.
+"""
 _PART_NUMBER = re.compile(r"(?<=\.part)\.\d+|(?<=\.cold)\.\d+")
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}\Z")
 _THUNK = re.compile(r"(?:non-virtual |virtual |covariant return )thunk to ")
@@ -33,14 +39,17 @@ _SYMBOL_OPERATOR = re.compile(
     r"\boperator ?(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|<=?|>=?|\"\" ?\w+|[^\w\s()<>\[\]]+)"
 )
 _WORD_OPERATOR = re.compile(r"\boperator [A-Za-z_][^()]*")
-_OPENING, _CLOSING = "(<[", ")>]"
+_OPENING = "(<["
+_CLOSING = ")>]"
 _HIDDEN = str.maketrans("()<>[] ", "\ue000\ue001\ue002\ue003\ue004\ue005\ue006")
 _SHOWN = str.maketrans("\ue000\ue001\ue002\ue003\ue004\ue005\ue006", "()<>[] ")
 _QUALIFIERS = frozenset({"const", "volatile", "&", "&&", "noexcept"})
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """Mangled name → the function as C++ writes it, without suffixes that a compiler appends.
+    """Return mangled name → the function as C++ writes it.
+
+    Suffixes that a compiler appends are left out.
 
     A name that the demangler refuses is missing. All are missing where this machine has
     no C++ runtime.
@@ -55,9 +64,13 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _answers(names: list[str]) -> Mapping[str, str]:
-    """Ask the demangler in a process of its own; nothing where that ends without an answer."""
+    """Ask the demangler in a process of its own.
+
+    Return nothing where that ends without an answer.
+    """
     with temporary_directory("names-") as directory:
-        question, answer = directory / "names.json", directory / "answer.json"
+        question = directory / "names.json"
+        answer = directory / "answer.json"
         question.write_text(json.dumps(names), encoding="ascii")
         outcome = run(
             [sys.executable, "-I", str(_WORKER)],
@@ -74,15 +87,21 @@ def _answers(names: list[str]) -> Mapping[str, str]:
 
 
 def stem_of(name: str, text: str | None = None) -> str:
-    """What a function is called in its source: its qualified name without parameters, template values and return type.
+    """Return what a function is called in its source.
+
+    This is its qualified name without parameters, template values and return type.
 
     `text`: the demangled name; None for a name of C. Suffixes of specialised copies are
     left out.
     """
-    suffix = _CLONE.sub("", name[name.find(".") :]) if "." in name else ""
+    suffix = ""
+    if "." in name:
+        suffix = _CLONE.sub("", name[name.find(".") :])
     suffix = _PART_NUMBER.sub("", suffix)
     plain = name.partition(".")[0] if "." in name else name
-    return (qualified_name(text) if text else plain) + suffix if plain else name
+    if plain:
+        return (qualified_name(text) if text else plain) + suffix
+    return name
 
 
 @lru_cache(maxsize=4096)
@@ -95,18 +114,23 @@ def qualified_name(text: str) -> str:
     hidden = _hide(text[thunk.end() :] if thunk else text)
     inner = _pointed_to(hidden)
     outside = _outside(inner if inner is not None else hidden)
-    words = outside.split() if outside is not None else []
-    while len(words) > 1 and words[-1] in _QUALIFIERS:
-        words.pop()
-    if not words:
+    parts = outside.split() if outside is not None else []
+    while len(parts) > 1 and parts[-1] in _QUALIFIERS:
+        parts.pop()
+    if not parts:
         return text
-    name = words[-1].lstrip("*&").translate(_SHOWN)
+    name = parts[-1].lstrip("*&").translate(_SHOWN)
     name = _RUST_HASH.sub("", name)
-    return f"thunk to {name}" if thunk else name
+    if thunk:
+        return f"thunk to {name}"
+    return name
 
 
 def parameters(text: str) -> str | None:
-    """What stands between the last parentheses of a function; None where it has none."""
+    """Return the text between the last parentheses of a function.
+
+    None where it has none.
+    """
     hidden = _hide(text)
     end = hidden.rfind(")")
     depth = 0
@@ -118,37 +142,35 @@ def parameters(text: str) -> str | None:
 
 
 def _hide(text: str) -> str:
-    """Replace brackets and blanks that belong to names, such as those of `operator()`."""
+    """Replace brackets and blanks of names, such as those of `operator()`."""
     text = text.replace("(anonymous namespace)", ANONYMOUS).replace("->", "\ue007")
     text = _SYMBOL_OPERATOR.sub(
-        lambda found: found[0].replace(" ", "").translate(_HIDDEN), text
+        lambda match: match[0].replace(" ", "").translate(_HIDDEN), text
     )
     text = text.replace("operator\ue007", "operator-\ue003")
-    return _WORD_OPERATOR.sub(lambda found: found[0].rstrip().translate(_HIDDEN), text)
+    return _WORD_OPERATOR.sub(lambda match: match[0].rstrip().translate(_HIDDEN), text)
 
 
 def _pointed_to(hidden: str) -> str | None:
-    """`fp(int)` of `int (*fp(int))(float)`, a function that returns a pointer to a function.
+    """Return `fp(int)` of `int (*fp(int))(float)`.
 
-    None for any other.
+    This is a function that returns a pointer to a function. None for any other.
     """
-    found = re.search(r"\([*&]+ ?", hidden)
-    if found is None or ")(" not in hidden or found.start() != hidden.find("("):
+    pointer = re.search(r"\([*&]+ ?", hidden)
+    if pointer is None or ")(" not in hidden or pointer.start() != hidden.find("("):
         return None
     depth = 1
-    for place in range(found.end(), len(hidden)):
+    for place in range(pointer.end(), len(hidden)):
         depth += (hidden[place] == "(") - (hidden[place] == ")")
         if not depth:
-            return (
-                hidden[found.end() : place]
-                if hidden[place + 1 : place + 2] == "("
-                else None
-            )
+            if hidden[place + 1 : place + 2] == "(":
+                return hidden[pointer.end() : place]
+            return None
     return None
 
 
 def _outside(hidden: str) -> str | None:
-    """The text outside of brackets; None where these are not balanced."""
+    """Return the text outside of brackets; None where these are not balanced."""
     depth = 0
     outside = list[str]()
     for character in hidden:
@@ -160,4 +182,6 @@ def _outside(hidden: str) -> str | None:
                 return None
         elif not depth:
             outside.append(character)
-    return None if depth else "".join(outside)
+    if depth:
+        return None
+    return "".join(outside)

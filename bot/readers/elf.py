@@ -1,4 +1,7 @@
-"""ELF files of all machines: bytes per kind of section, functions as digests, kernels of AMD and NVIDIA GPUs.
+"""Read ELF files of all machines.
+
+A reading has the bytes of each kind of section, functions as digests, and kernels of
+AMD and NVIDIA GPUs.
 
 llvm-cpu makes two of them: a relocatable object that still has its symbols, and the
 linked, stripped library inside the artifact. Format: System V ABI, generic part,
@@ -55,28 +58,35 @@ from bot.readers.binary import (
 
 MAGIC = b"\x7fELF"
 MACHINE = slice(18, 20)  # where both layouts have `e_machine`
-EM_X86_64, EM_CUDA, EM_AMDGPU = (
-    (number).to_bytes(2, "little") for number in (62, 190, 224)
-)
-SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_INFO_LINK = (
-    1,
-    2,
-    4,
-    0x10,
-    0x20,
-    0x40,
-)
-STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
+EM_X86_64 = (62).to_bytes(2, "little")
+EM_CUDA = (190).to_bytes(2, "little")
+EM_AMDGPU = (224).to_bytes(2, "little")
+SHN_UNDEF = 0
+SHN_LORESERVE = 0xFF00
+SHF_WRITE = 1
+SHF_ALLOC = 2
+SHF_EXECINSTR = 4
+SHF_MERGE = 0x10
+SHF_STRINGS = 0x20
+SHF_INFO_LINK = 0x40
+STT_OBJECT = 1
+STT_FUNC = 2
+STT_SECTION = 3
 LOADER_FUNCTION = "iree_hal_executable_library_query"
 """What the runtime's loader calls in a CPU library; no entry point of the program."""
 # symbols may share one long name; longer ones are refused rather than copied for each
 # of them
 MAX_NAME_BYTES = 1024
 HEADER_BYTES = {32: (52, 32, 40), 64: (64, 56, 64)}
-"""ELF class → bytes of the file header, of one program header, of one section header."""
+"""ELF class → bytes of three headers.
+
+Of the file header, of one program header, of one section header.
+"""
 SYMBOLS = {32: ("IIIBBH", (0, 1, 2, 3, 5)), 64: ("IBBHQQ", (0, 4, 5, 1, 3))}
-"""ELF class → layout of a symbol, and the positions of name, value, size, info and section index in it."""
+"""ELF class → layout of a symbol, and the positions of its fields.
+
+The fields are name, value, size, info and section index.
+"""
 LABELS = {
     **dict.fromkeys(("SHT_SYMTAB", "SHT_SYMTAB_SHNDX"), "symbols"),
     **dict.fromkeys(
@@ -104,21 +114,24 @@ class Section:
 
     @property
     def label(self) -> str:
-        """The part it counts as: by type where that says it, else by how it is mapped."""
+        """The part that the section counts as.
+
+        Its type decides where it says so, else how it is mapped.
+        """
         allocated = self.flags & SHF_ALLOC
         if self.type in LABELS:
             return LABELS[self.type]
         if self.type == "SHT_STRTAB":
-            return "dynamic" if allocated else "symbols"
+            if allocated:
+                return "dynamic"
+            return "symbols"
         if not allocated:
             return "metadata"
-        return (
-            "text"
-            if self.flags & SHF_EXECINSTR
-            else "data"
-            if self.flags & SHF_WRITE
-            else "rodata"
-        )
+        if self.flags & SHF_EXECINSTR:
+            return "text"
+        if self.flags & SHF_WRITE:
+            return "data"
+        return "rodata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +158,9 @@ class Elf:
     parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
-        """The symbols of the symbol table (a file has at most one) by index.
+        """Return the symbols of the symbol table by index.
 
-        Of a kind, only the defined ones.
+        A file has at most one such table. Of a kind, only the defined ones.
         """
         table = next(
             (
@@ -166,7 +179,8 @@ class Elf:
                 f"a symbol table of {table.span.size} bytes", where="elf"
             )
         strings = self.sections.get(table.link)
-        names, symbols = strings.span.of(self.data) if strings else b"", []
+        names = strings.span.of(self.data) if strings else b""
+        symbols = []
         for row in layout.iter_unpack(table.span.of(self.data)):
             start, value, size, info, section = (row[place] for place in places)
             if kind is None or (
@@ -174,8 +188,8 @@ class Elf:
             ):
                 end = names.find(b"\0", start, start + MAX_NAME_BYTES)
                 if end < 0:
-                    what = f"a name at offset {start} of {len(names)} bytes of names"
-                    raise MalformedBinary(what, where="elf")
+                    problem = f"a name at offset {start} of {len(names)} bytes of names"
+                    raise MalformedBinary(problem, where="elf")
                 symbols.append(
                     Symbol(
                         name=names[start:end].decode("utf-8", "replace"),
@@ -188,22 +202,23 @@ class Elf:
         return tuple(symbols)
 
     def require_inside(self, symbol: Symbol) -> None:
-        """Raise `MalformedBinary` for a function that has bytes outside of its section."""
+        """Raise `MalformedBinary` for a function with bytes outside of its section."""
         if symbol.size_bytes and self.contents(symbol) is None:
             section = self.sections.get(symbol.section)
-            room = (
-                f"a section of {section.span.size:,} bytes"
-                if section
-                else "a section without bytes in the file"
-            )
-            what = (
+            room = "a section without bytes in the file"
+            if section:
+                room = f"a section of {section.span.size:,} bytes"
+            problem = (
                 f"function {symbol.name[:80]!r} has {symbol.size_bytes:,} bytes in"
                 f" {room}"
             )
-            raise ImpossibleBinary(what, where="elf")
+            raise ImpossibleBinary(problem, where="elf")
 
     def contents(self, symbol: Symbol) -> bytes | None:
-        """What a linked file has for a symbol; None where its section has no such bytes."""
+        """Return the bytes that a linked file has for a symbol.
+
+        None where its section has no such bytes.
+        """
         section = self.sections.get(symbol.section)
         if (
             section is None
@@ -217,9 +232,9 @@ class Elf:
 
 
 def read_elf(data: bytes) -> Reading:
-    """Parts per kind of section.
+    """Read an ELF file, as parts per kind of section.
 
-    An entry point per function symbol (a stripped library has none).
+    It has an entry point for each function symbol (a stripped library has none).
     """
     elf = parse_elf(data)
     functions = [
@@ -236,7 +251,7 @@ def read_elf(data: bytes) -> Reading:
 
 
 def parse_elf(data: bytes) -> Elf:
-    """The outline of a file; raises `MalformedBinary`."""
+    """Return the outline of a file; raises `MalformedBinary`."""
     try:
         file = ELFFile(BytesIO(data))
         header: Any = file.header
@@ -296,11 +311,21 @@ def parse_elf(data: bytes) -> Elf:
 
 
 ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
-"""What the compiler counts up in the name of a dispatch, `main_dispatch_12_matmul_4x8_f32`."""
+"""The number that the compiler counts up in the name of a dispatch.
+
+Such as 12 in `main_dispatch_12_matmul_4x8_f32`.
+"""
 RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
-"""ELF class → the fields of a relocation, and by how many bits `r_info` has the symbol above the type."""
-X86_RELATIVE, X86_FIELD_BYTES = (2, 4), 4
-"""x86-64 psABI, "Relocation Types": R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields."""
+"""ELF class → the fields of a relocation, and a number of bits.
+
+`r_info` has the symbol that many bits above the type.
+"""
+X86_RELATIVE = (2, 4)
+X86_FIELD_BYTES = 4
+"""x86-64 psABI, "Relocation Types".
+
+R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields.
+"""
 RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
 MAX_DEPTH = (
     2  # constant data that refers to data (a table of tables) is followed this far
@@ -308,25 +333,33 @@ MAX_DEPTH = (
 
 
 def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
-    """Function → size (`st_size`) and digest in a relocatable object; raises `MalformedBinary`.
+    """Return function → size (`st_size`) and digest in a relocatable object.
 
-    Local functions may share a name; they then count together.
+    Local functions may share a name; they then count together. Raises
+    `MalformedBinary`.
     """
-    whole, by_name = _Object(object_bytes), dict[str, list[Symbol]]()
+    whole = _Object(object_bytes)
+    by_name = dict[str, list[Symbol]]()
     for symbol in whole.functions:
         by_name.setdefault(symbol.name, []).append(symbol)
     return {name: whole.code_of(namesakes) for name, namesakes in by_name.items()}
 
 
 class _Relocation(NamedTuple):
-    """One place to fill in: its offset in its section, how, and with the address of what."""
+    """One place to fill in.
+
+    It has its offset in its section, how it is filled, and with the address of what.
+    """
 
     offset: int
     type: int
     symbol: Symbol
     addend: int
     bias: int
-    """What an addend lacks to be an offset: x86-64 counts from the end of the field, which ends the instruction."""
+    """What an addend lacks to be an offset.
+
+    x86-64 counts from the end of the field, which ends the instruction.
+    """
 
 
 _OFFSET = attrgetter("offset")
@@ -337,11 +370,13 @@ class _Object:
 
     def __init__(self, data: bytes) -> None:
         self.elf = parse_elf(data)
-        self.sections, self.budget = self.elf.sections, WorkLimit(len(data), "elf")
+        self.sections = self.elf.sections
+        self.budget = WorkLimit(len(data), "elf")
         self.known = dict[
             tuple[object, ...], bytes
         ]()  # constants by place; by function where they refer to something
-        self.symbols, self.functions = self.elf.symbols(), self.elf.symbols(STT_FUNC)
+        self.symbols = self.elf.symbols()
+        self.functions = self.elf.symbols(STT_FUNC)
         starts: dict[
             int, set[int]
         ] = {}  # section → offsets that a symbol or relocation names
@@ -383,10 +418,13 @@ class _Object:
             return
         is_x86 = self.elf.data[MACHINE] == EM_X86_64
         for offset, info, addend in layout.iter_unpack(section.span.of(self.elf.data)):
-            symbol, type_ = info >> shift, info & ((1 << shift) - 1)
+            symbol = info >> shift
+            type_ = info & ((1 << shift) - 1)
             if symbol >= len(self.symbols):
                 raise MalformedBinary(f"no symbol {symbol}", where="elf")
-            bias = X86_FIELD_BYTES if is_x86 and type_ in X86_RELATIVE else 0
+            bias = 0
+            if is_x86 and type_ in X86_RELATIVE:
+                bias = X86_FIELD_BYTES
             yield _Relocation(
                 offset=offset,
                 type=type_,
@@ -397,10 +435,8 @@ class _Object:
 
     def code_of(self, namesakes: list[Symbol]) -> EntryPoint:
         """Size and digest of the functions of one name."""
-        name, size_bytes = (
-            namesakes[0].name,
-            sum(symbol.size_bytes for symbol in namesakes),
-        )
+        name = namesakes[0].name
+        size_bytes = sum(symbol.size_bytes for symbol in namesakes)
         for symbol in namesakes:
             self.elf.require_inside(symbol)
             if symbol.section not in self.sections or symbol.section in self.unknown:
@@ -422,15 +458,16 @@ class _Object:
     def _range(
         self, function: Symbol, index: int, start: int, size: int, depth: int
     ) -> tuple[bytes, bytes]:
-        """A part of a section, as the function refers to it: its bytes, and its relocations as text."""
-        first, inside = (
-            self.sections[index].span.start + start,
-            self._inside(index, start, size),
-        )
+        """Return a part of a section as the function refers to it.
+
+        It has the part's bytes, and its relocations as text.
+        """
+        first = self.sections[index].span.start + start
+        inside = self._inside(index, start, size)
         self.budget.spend(size + RELOCATION_WORK_BYTES * len(inside))
         lines = (
-            f"{each.offset - start} {each.type} {self._target(function, each, depth)}\n"
-            for each in inside
+            f"{symbol.offset - start} {symbol.type} {self._target(function, symbol, depth)}\n"
+            for symbol in inside
         )
         return self.elf.data[first : first + size], "".join(lines).encode()
 
@@ -443,10 +480,8 @@ class _Object:
         return relocations[slice(*ends)]
 
     def _target(self, function: Symbol, relocation: _Relocation, depth: int) -> str:
-        symbol, section = (
-            relocation.symbol,
-            self.sections.get(relocation.symbol.section),
-        )
+        symbol = relocation.symbol
+        section = self.sections.get(relocation.symbol.section)
         place = symbol.value + relocation.addend
         if symbol.section == function.section and not (
             symbol.kind == STT_FUNC and symbol.name != function.name
@@ -463,11 +498,19 @@ class _Object:
     def _constant(
         self, function: Symbol, section: Section, relocation: _Relocation, depth: int
     ) -> str:
-        """Digest of the constant data a relocation refers to, made once for all that do, and where in it."""
-        symbol, bias = relocation.symbol, relocation.bias
-        start, size, offset = symbol.value, symbol.size_bytes, relocation.addend
+        """Return the digest of the constant data that a relocation refers to.
+
+        It is made once for all that refer to it. Return as well where in the data.
+        """
+        symbol = relocation.symbol
+        bias = relocation.bias
+        start = symbol.value
+        size = symbol.size_bytes
+        offset = relocation.addend
         if symbol.kind == STT_SECTION:
-            start, size, offset = relocation.addend + bias, 0, -bias
+            start = relocation.addend + bias
+            size = 0
+            offset = -bias
         if not size and section.flags & SHF_MERGE and not section.flags & SHF_STRINGS:
             size = section.item_bytes
         elif not size:  # nothing tells: all up to the next start
@@ -496,10 +539,15 @@ class _Object:
 # Code objects of AMD GPUs.
 
 
-NOTE_OWNER, NT_AMDGPU_METADATA = b"AMDGPU\0", 32
+NOTE_OWNER = b"AMDGPU\0"
+NT_AMDGPU_METADATA = 32
 NOTE_HEADER = struct.Struct("<III")
 MAX_METADATA_BYTES = 1 << 22
-"""A kernel takes about 800; one byte of msgpack can become an object of 64, so more is refused."""
+"""The most bytes of metadata that are read.
+
+A kernel takes about 800. One byte of msgpack can become an object of 64, so more is
+refused.
+"""
 ENTRY_OFFSET = slice(
     16, 24
 )  # where a kernel descriptor has the distance to the code, which is a matter of layout
@@ -512,11 +560,17 @@ FIELDS = {
     "sgpr_spills": ".sgpr_spill_count",
     "agprs": ".agpr_count",
 }
-"""Field of an entry point → key in a kernel's metadata; accumulation registers only from gfx90a on."""
+"""Field of an entry point → key in a kernel's metadata.
+
+Only gfx90a and later have accumulation registers.
+"""
 
 
 def read_code_object(data: bytes) -> Reading:
-    """Parts per kind of section; an entry point per kernel of the metadata."""
+    """Read an AMD code object, as parts per kind of section.
+
+    It has an entry point for each kernel of the metadata.
+    """
     elf = parse_elf(data)
     symbols = {
         symbol.name: symbol
@@ -539,10 +593,8 @@ def _entry_point(
     symbols: Mapping[str, Symbol],
     budget: WorkLimit,
 ) -> EntryPoint:
-    name, values = (
-        kernel.get(".name"),
-        {field: kernel.get(key) for field, key in FIELDS.items()},
-    )
+    name = kernel.get(".name")
+    values = {field: kernel.get(key) for field, key in FIELDS.items()}
     if not isinstance(name, str):
         raise MalformedBinary("a kernel without a name", where="hsaco")
     for field, value in values.items():
@@ -550,12 +602,15 @@ def _entry_point(
             raise MalformedBinary(
                 f"{FIELDS[field]} is {str(value)[:40]!r}", where="hsaco"
             )
-    function, descriptor = symbols.get(name), symbols.get(f"{name}.kd")
+    function = symbols.get(name)
+    descriptor = symbols.get(f"{name}.kd")
+    machine_code = None
     if function is not None:
         elf.require_inside(function)
-    machine_code, start_state = (
-        elf.contents(each) if each else None for each in (function, descriptor)
-    )
+        machine_code = elf.contents(function)
+    start_state = None
+    if descriptor is not None:
+        start_state = elf.contents(descriptor)
     code = None
     if machine_code is not None and start_state is not None:
         budget.spend(len(machine_code) + len(start_state))
@@ -570,14 +625,17 @@ def _entry_point(
 
 
 def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
-    """What the first note of metadata says of each kernel."""
+    """Return what the first note of metadata says of each kernel."""
     for section in elf.sections.values():
-        data, at = section.span.of(elf.data) if section.type == "SHT_NOTE" else b"", 0
-        while at + NOTE_HEADER.size <= len(data):
-            owner_bytes, content_bytes, kind = NOTE_HEADER.unpack_from(data, at)
-            owner_at = at + NOTE_HEADER.size
+        data = b""
+        if section.type == "SHT_NOTE":
+            data = section.span.of(elf.data)
+        offset = 0
+        while offset + NOTE_HEADER.size <= len(data):
+            owner_bytes, content_bytes, kind = NOTE_HEADER.unpack_from(data, offset)
+            owner_at = offset + NOTE_HEADER.size
             content_at = owner_at + -(-owner_bytes // 4) * 4
-            at = content_at + -(-content_bytes // 4) * 4
+            offset = content_at + -(-content_bytes // 4) * 4
             if content_at + content_bytes > len(data):
                 raise MalformedBinary("a note beyond its section", where="hsaco")
             if (
@@ -602,9 +660,9 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
                 raise MalformedBinary(
                     f"metadata is not msgpack: {error}", where="hsaco"
                 ) from error
-            kernels = (
-                metadata.get("amdhsa.kernels") if isinstance(metadata, dict) else None
-            )
+            kernels = None
+            if isinstance(metadata, dict):
+                kernels = metadata.get("amdhsa.kernels")
             if not isinstance(kernels, list) or not all(
                 isinstance(kernel, dict) for kernel in kernels
             ):
@@ -619,9 +677,15 @@ def _kernels(elf: Elf) -> list[Mapping[str, Any]]:
 
 
 NV_INFO = ("SHT_LOPROC", str(0x70000000))
-ATTRIBUTE, OF_FUNCTION = struct.Struct("<BBH"), struct.Struct("<II")
-EIFMT_SVAL, EIATTR_FRAME_SIZE, EIATTR_REGCOUNT = 0x04, 0x11, 0x2F
-"""Names of `cuobjdump -elf` in `.nv.info`: the format of a sized value; frame and registers of a function."""
+ATTRIBUTE = struct.Struct("<BBH")
+OF_FUNCTION = struct.Struct("<II")
+EIFMT_SVAL = 0x04
+EIATTR_FRAME_SIZE = 0x11
+EIATTR_REGCOUNT = 0x2F
+"""Names of `cuobjdump -elf` in `.nv.info`.
+
+The format of a sized value; frame and registers of a function.
+"""
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
     r"\s*\d{1,15} bytes stack frame, (\d{1,15}) bytes spill stores, (\d{1,15}) bytes"
@@ -631,13 +695,14 @@ PROPERTIES = re.compile(
 
 
 def read_cubin(data: bytes) -> Reading:
-    """Parts per kind of section, `text` the machine code.
+    """Read a cubin, as parts per kind of section, with the machine code as `text`.
 
-    An entry point per function that has a section.
+    It has an entry point for each function that has a section.
     """
     if not CUBIN.accepts(data):
         raise MalformedBinary("not an ELF file for CUDA", where="cubin")
-    elf, by_section = parse_elf(data), dict[int, list[str]]()
+    elf = parse_elf(data)
+    by_section = dict[int, list[str]]()
     for symbol in elf.symbols(STT_FUNC):
         section = elf.sections.get(symbol.section)
         # A function's section begins with it: what stands behind it there are its own
@@ -648,7 +713,7 @@ def read_cubin(data: bytes) -> Reading:
             and symbol.value == section.address
         ):
             by_section.setdefault(section.index, []).append(symbol.name)
-    alone = {
+    counted = {
         names[0]: elf.sections[index].span.of(data)
         for index, names in by_section.items()
         if len(names) == 1
@@ -662,7 +727,7 @@ def read_cubin(data: bytes) -> Reading:
             code=code_digest(code),
             registers=attributes.get((name, EIATTR_REGCOUNT)),
         )
-        for name, code in alone.items()
+        for name, code in counted.items()
     )
     return Reading(
         format="cubin", size_bytes=len(data), parts=elf.parts, entry_points=entries
@@ -670,7 +735,10 @@ def read_cubin(data: bytes) -> Reading:
 
 
 def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
-    """Function and attribute → value, of those attributes of the file that are a number of a function."""
+    """Return function and attribute → value.
+
+    These are the attributes of the file that are a number of a function.
+    """
     sections = elf.sections.values()
     # `.nv.info.<function>`, which has that flag, tells of one function; `.nv.info` of
     # them all.
@@ -682,29 +750,32 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
         ),
         None,
     )
-    data, symbols, at = info.span.of(elf.data) if info else b"", elf.symbols(), 0
+    data = info.span.of(elf.data) if info else b""
+    symbols = elf.symbols()
+    offset = 0
     values: dict[tuple[str, int], int] = {}
-    while at + ATTRIBUTE.size <= len(data):
-        form, kind, size = ATTRIBUTE.unpack_from(data, at)
-        at += ATTRIBUTE.size
+    while offset + ATTRIBUTE.size <= len(data):
+        form, kind, size = ATTRIBUTE.unpack_from(data, offset)
+        offset += ATTRIBUTE.size
         if form != EIFMT_SVAL:  # its value is the size
             continue
-        if size == OF_FUNCTION.size and at + size <= len(data):
-            symbol, value = OF_FUNCTION.unpack_from(data, at)
+        if size == OF_FUNCTION.size and offset + size <= len(data):
+            symbol, value = OF_FUNCTION.unpack_from(data, offset)
             if symbol < len(symbols):
                 values[symbols[symbol].name, kind] = value
-        at += size
+        offset += size
     return values
 
 
 def read_assembled(assembled: Assembled) -> Reading:
-    """What one module became, with all its functions.
+    """Return what one module became, with all its functions.
 
-    Those that are only called have no registers of their own.
+    Functions that are only called have no registers of their own.
 
-    Raises `MalformedBinary`, also where cubin and print tell of different functions.
+    Raises `MalformedBinary`, also where cubin and print name different functions.
     """
-    reading, functions = read_cubin(assembled.cubin), dict[str, EntryPoint]()
+    reading = read_cubin(assembled.cubin)
+    functions = dict[str, EntryPoint]()
     sizes = {entry.name: entry.code_bytes for entry in reading.entry_points}
     rows = PROPERTIES.findall(assembled.said)
     if len(rows) != assembled.said.count("Function properties for "):
@@ -713,7 +784,8 @@ def read_assembled(assembled: Assembled) -> Reading:
             where="ptxas",
         )
     for name, stores, loads, used in rows:
-        registers, spill_bytes = int(used) if used else None, int(stores) + int(loads)
+        registers = int(used) if used else None
+        spill_bytes = int(stores) + int(loads)
         functions[name] = EntryPoint(
             name,
             registers=registers,

@@ -1,4 +1,6 @@
-"""The files of a compile as the measurement of one cell: each is read by its magic number, whatever made it.
+"""Measure the files of a compile as one cell.
+
+Each file is read by its magic number, whatever made it.
 
 A kernel is an entry point of an AMD code object, a cubin, PTX or SPIR-V; of other ELF
 files, such as a C library's, each function is one. A file of no known format counts
@@ -31,7 +33,7 @@ from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import ImpossibleBinary, InputError, MalformedBinary
 from bot.readers.archive import THIN_MAGIC, is_archive, members_of
 from bot.readers.artifact import read_executable
-from bot.readers.assemble import OF_ENTRY_POINT, of_entries
+from bot.readers.assemble import OF_ENTRY_POINT, Known, of_entries
 from bot.readers.demangling import demangled, stem_of
 from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, STT_FUNC, function_codes, parse_elf
 from bot.readers.frames import Row, fits, frames_of, rows_of
@@ -57,7 +59,11 @@ _INSTRUCTION = re.compile(
     rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)"
 )  # of assembly, PTX with its predicates among it
 _BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
-"""Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a `tensor` between the brackets."""
+"""The beginning of a type without the word `tensor`.
+
+Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a
+`tensor` between the brackets.
+"""
 _SHOWN_OF_MNEMONIC = (
     2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
 )
@@ -78,13 +84,94 @@ def measure_files(
     facts: Mapping[str, int | None],
     costs: tuple[int, int | None],
 ) -> Measurement:
-    """The numbers of one compile; raises InputError for facts that are impossible.
+    """Return the numbers of one compile.
 
-    `artifacts`: those of the files that ship; `facts`: metric id → what the command
-    says of it; None for a declared one of which it says nothing; `costs`: CPU time in
-    ms, and peak memory in KiB.
+    Args:
+        files: all files of the compile, by name.
+        artifacts: the names of the files that ship.
+        facts: metric id → what the command says of it; None for a declared metric of
+            which it says nothing.
+        costs: CPU time in ms, and peak memory in KiB.
+
+    Raises:
+        InputError: a fact is impossible.
     """
     pieces, unread = _pieces(files, artifacts)
+    readings = _readings(pieces, unread)
+    usages, no_frames = _usages(files)
+    dispatches = _dispatches(pieces, readings, usages)
+    sizes = _sizes(files, artifacts, pieces=pieces, readings=readings, unread=unread)
+    whole_bytes = sum(len(files[name]) for name in artifacts)
+    code_bytes = sum(size for label, size in sizes.items() if label in CODE)
+    constants = sizes[f"{EXECUTABLES}rodata"] + sizes[f"{EXECUTABLES}data"]
+    values: dict[str, int | None] = {
+        "artifact_bytes": whole_bytes,
+        "compile_cpu_ms": costs[0],
+        "compile_peak_rss_kib": costs[1],
+        "executables": len(artifacts),
+    }
+    if dispatches and not _is_host(readings):
+        values["entry_points"] = len(dispatches)
+    not_read = "; ".join(f"{name}: {reason}" for name, reason in unread.items())
+    reasons = dict.fromkeys(METRIC_IDS, not_read or no_frames or NO_ARTIFACT_SAYS_IT)
+    if not unread:
+        values["executable_bytes"] = code_bytes
+        values["rodata_bytes"] = constants
+        values["unattributed_bytes"] = whole_bytes - code_bytes - constants
+        for id_, summed in _metrics_of_entries(dispatches, no_frames).items():
+            values[id_] = summed.value
+            reasons[id_] = summed.reason
+    _check(facts, values)
+    values |= facts
+    if len(dispatches) == 1:
+        dispatches = [_with_facts(dispatches[0], facts)]
+    metrics = dict.fromkeys((*METRIC_IDS, *facts))
+    unknown = dict[str, str]()
+    for id_ in metrics:
+        metrics[id_] = values.get(id_)
+        if metrics[id_] is None:
+            unknown[id_] = reasons.get(id_, "facts.json does not have it")
+    if unread:
+        unknown["unread"] = not_read
+    return Measurement(
+        metrics=metrics,
+        dispatches=tuple(dispatches),
+        reasons=unknown,
+        parts={label: size for label, size in sizes.items() if size},
+    )
+
+
+def _is_host(readings: Mapping[str, Reading]) -> bool:
+    """Return True for code of the host, whose functions are called, not launched."""
+    return any(reading.format == "elf" for reading in readings.values())
+
+
+def _metrics_of_entries(
+    dispatches: Sequence[Dispatch], no_frames: str
+) -> dict[str, Known]:
+    """Return the metrics that sum up the entry points.
+
+    `no_frames`: why the frames are unknown; empty where they are known.
+    """
+    metrics = dict[str, Known]()
+    reason = "" if dispatches else NO_ARTIFACT_SAYS_IT
+    for metric in METRICS:
+        if not metric.of_entry:
+            continue
+        metrics[metric.id] = of_entries(
+            dispatches, metric, reason=reason, silent=NO_ARTIFACT_SAYS_IT
+        )
+        if no_frames and metric.of_entry == "stack_bytes":
+            metrics[metric.id] = metrics[metric.id]._replace(reason=no_frames)
+    return metrics
+
+
+def _readings(pieces: Sequence[_Piece], unread: dict[str, str]) -> dict[str, Reading]:
+    """Return the reading of each piece by its name.
+
+    `unread` gets the reason for each piece that is malformed. Raises InputError for a
+    piece whose numbers are impossible.
+    """
     readings = dict[str, Reading]()
     for piece in pieces:
         try:
@@ -93,98 +180,88 @@ def measure_files(
             raise InputError(f"{piece.name}: {error.what}") from None
         except MalformedBinary as error:
             unread[piece.name] = error.line
-    data_of = {piece.name: piece.data for piece in pieces}
+    return readings
+
+
+def _dispatches(
+    pieces: Sequence[_Piece],
+    readings: Mapping[str, Reading],
+    usages: Mapping[str, tuple[Row, ...]],
+) -> list[Dispatch]:
+    """Return the entry points of all pieces that could be read."""
     texts = demangled(
         entry.name for reading in readings.values() for entry in reading.entry_points
     )
-    usages, no_frames = _usages(files)
-    dispatches, sizes = list[Dispatch](), Counter[str]()
+    dispatches = list[Dispatch]()
     for piece in pieces:
         reading = readings.get(piece.name)
         if reading is None:
             continue
-        sizes.update(
-            {EXECUTABLES + label: size for label, size in reading.parts.items()}
-        )
-        sizes[OTHER] += reading.unattributed_bytes
-        frames = (
-            _frames(piece, usages, texts) if usages and reading.format == "elf" else {}
-        )
+        frames = dict[str, int]()
+        if usages and reading.format == "elf":
+            frames = _frames(piece, usages, texts)
         for entry in reading.entry_points:
-            known = {what: getattr(entry, what) for what in OF_ENTRY_POINT}
+            values = {field: getattr(entry, field) for field in OF_ENTRY_POINT}
             if entry.name in frames:
-                known["stack_bytes"] = frames[entry.name]
+                values["stack_bytes"] = frames[entry.name]
             kind = stem_of(entry.name, texts.get(entry.name))
             dispatches.append(
-                Dispatch(piece.name, entry.name, kind, strategy="", **known)
+                Dispatch(piece.name, entry.name, kind, strategy="", **values)
             )
+    return dispatches
+
+
+def _sizes(
+    files: Mapping[str, bytes],
+    artifacts: Sequence[str],
+    *,
+    pieces: Sequence[_Piece],
+    readings: Mapping[str, Reading],
+    unread: Mapping[str, str],
+) -> Counter[str]:
+    """Return the bytes of each part of all files that ship."""
+    sizes = Counter[str]()
+    for piece in pieces:
+        reading = readings.get(piece.name)
+        if reading is not None:
+            for label, size in reading.parts.items():
+                sizes[EXECUTABLES + label] += size
+            sizes[OTHER] += reading.unattributed_bytes
+    data_of = {piece.name: piece.data for piece in pieces}
+    unread_piece_bytes = 0
+    unread_archive_bytes = 0
+    for name in unread:
+        if name in data_of:
+            unread_piece_bytes += len(data_of[name])
+        else:
+            unread_archive_bytes += len(files[name])
     whole_bytes = sum(len(files[name]) for name in artifacts)
     held_bytes = sum(len(piece.data) for piece in pieces)
-    sizes[UNREAD] = sum(
-        len(data_of[name]) if name in data_of else len(files[name]) for name in unread
-    )
-    sizes[ARCHIVE] = (
-        whole_bytes
-        - held_bytes
-        - sum(len(files[name]) for name in unread if name not in data_of)
-    )
-    code_bytes = sum(size for label, size in sizes.items() if label in CODE)
-    constants = sizes[f"{EXECUTABLES}rodata"] + sizes[f"{EXECUTABLES}data"]
-    is_host = any(
-        reading.format == "elf" for reading in readings.values()
-    )  # functions are not launched, but called
-    values: dict[str, int | None] = {
-        "artifact_bytes": whole_bytes,
-        "compile_cpu_ms": costs[0],
-        "compile_peak_rss_kib": costs[1],
-        "executables": len(artifacts),
-        **({"entry_points": len(dispatches)} if dispatches and not is_host else {}),
+    sizes[UNREAD] = unread_piece_bytes + unread_archive_bytes
+    sizes[ARCHIVE] = whole_bytes - held_bytes - unread_archive_bytes
+    return sizes
+
+
+def _with_facts(dispatch: Dispatch, facts: Mapping[str, int | None]) -> Dispatch:
+    """Return the only entry point with the facts that are about entry points."""
+    values = {
+        metric.of_entry: facts[metric.id]
+        for metric in METRICS
+        if metric.of_entry and metric.id in facts
     }
-    not_read = "; ".join(f"{name}: {why}" for name, why in unread.items())
-    reasons = dict.fromkeys(METRIC_IDS, not_read or no_frames or NO_ARTIFACT_SAYS_IT)
-    if not unread:
-        values |= {"executable_bytes": code_bytes, "rodata_bytes": constants}
-        values["unattributed_bytes"] = whole_bytes - code_bytes - constants
-        for metric in (metric for metric in METRICS if metric.of_entry):
-            none_at_all = "" if dispatches else NO_ARTIFACT_SAYS_IT
-            values[metric.id], why = of_entries(
-                dispatches, metric=metric, why=none_at_all, silent=NO_ARTIFACT_SAYS_IT
-            )
-            reasons[metric.id] = (
-                no_frames if no_frames and metric.of_entry == "stack_bytes" else why
-            )
-    _check(facts, values)
-    values |= facts
-    if len(dispatches) == 1:
-        own = {
-            of: facts[metric.id]
-            for metric in METRICS
-            if metric.id in facts and (of := metric.of_entry)
-        }
-        dispatches = [replace(dispatches[0], **own)]
-    metrics = {id_: values.get(id_) for id_ in dict.fromkeys((*METRIC_IDS, *facts))}
-    parts = {label: size for label, size in sizes.items() if size}
-    unknown = {
-        id_: reasons.get(id_, "facts.json does not have it")
-        for id_, value in metrics.items()
-        if value is None
-    }
-    return Measurement(
-        metrics=metrics,
-        dispatches=tuple(dispatches),
-        reasons=unknown | ({"unread": not_read} if unread else {}),
-        parts=parts,
-    )
+    return replace(dispatch, **values)
 
 
 def _pieces(
     files: Mapping[str, bytes], artifacts: Sequence[str]
 ) -> tuple[list[_Piece], dict[str, str]]:
-    """Return the files that ship, an archive as its members, and damaged archives with the reason.
+    """Return the files that ship, and damaged archives with the reason.
 
-    Raises InputError for a thin archive: what ships is in other files.
+    An archive counts as its members. Raises InputError for a thin archive, because what
+    ships is in other files.
     """
-    pieces, unread = list[_Piece](), dict[str, str]()
+    pieces = list[_Piece]()
+    unread = dict[str, str]()
     for name in artifacts:
         data = files[name]
         if data.startswith(THIN_MAGIC):
@@ -216,7 +293,10 @@ def _without_ending(name: str) -> str:
 
 
 def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str]:
-    """Return the stack usage by file name without ending, and why there is none where a file is not of the format."""
+    """Return the stack usage by file name without ending.
+
+    Where a file is not of the format there is none; return as well the reason.
+    """
     usages = dict[str, tuple[Row, ...]]()
     try:
         for name, data in files.items():
@@ -230,19 +310,25 @@ def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str
 def _frames(
     piece: _Piece, usages: Mapping[str, tuple[Row, ...]], texts: Mapping[str, str]
 ) -> dict[str, int]:
-    """Return function → frame of one object, from its own file of stack usage, else from those of all files.
+    """Return function → frame of one object.
+
+    The frames come from its own file of stack usage, else from those of all files.
 
     A local function may have a namesake in another file. What is linked of several
     files has no file of its own.
     """
     functions = parse_elf(piece.data).symbols(STT_FUNC)
-    own = [piece.stack_usage] if piece.stack_usage in usages else []
-    if not own and "(" in piece.name:  # a member has no folder
-        own = [name for name in usages if name.rpartition("/")[2] == piece.stack_usage]
-        if len(own) > 1:
-            own = [name for name in own if fits(functions, usages[name], texts)]
-    is_own = len(own) == 1 and piece.data[_RELOCATABLE[1]] == _RELOCATABLE[0]
-    rows = [row for name in own or usages for row in usages[name]]
+    usage_files = [piece.stack_usage] if piece.stack_usage in usages else []
+    if not usage_files and "(" in piece.name:  # a member has no folder
+        usage_files = [
+            name for name in usages if name.rpartition("/")[2] == piece.stack_usage
+        ]
+        if len(usage_files) > 1:
+            usage_files = [
+                name for name in usage_files if fits(functions, usages[name], texts)
+            ]
+    is_own = len(usage_files) == 1 and piece.data[_RELOCATABLE[1]] == _RELOCATABLE[0]
+    rows = [row for name in usage_files or usages for row in usages[name]]
     return frames_of(functions, rows=rows, texts=texts, is_own=is_own)
 
 
@@ -261,7 +347,10 @@ def _read(data: bytes) -> Reading:
 
 
 def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) -> None:
-    """Raises InputError for a fact that is less than nothing, or not what the files themselves say."""
+    """Raise InputError for a negative fact.
+
+    Raise it as well for a fact that contradicts the files themselves.
+    """
     for id_, value in facts.items():
         if value is None:
             continue
@@ -269,11 +358,11 @@ def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) ->
             raise InputError(
                 f"facts.json has an invalid value for {id_}: {str(value)[:40]}"
             )
-        least = values.get(id_)
+        measured = values.get(id_)
         if (
-            least is not None
-            and least != value
-            and not (id_ in _ADDED_AT_LAUNCH and value > least)
+            measured is not None
+            and measured != value
+            and not (id_ in _ADDED_AT_LAUNCH and value > measured)
         ):
             raise InputError(
                 f"facts.json has {id_} = {value:,}, but the files have {values[id_]:,}"
@@ -283,24 +372,24 @@ def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) ->
 def stages_of(
     files: Mapping[str, bytes], stages: Sequence[str]
 ) -> DispatchTrace | None:
-    """What the function consists of at each stage of a compiler's own IR.
+    """Return what the function consists of at each stage of a compiler's own IR.
 
     None where there are no such files.
     """
-    steps, before = list[PassStep](), ("", Counter[str]())
+    steps = list[PassStep]()
+    before = ("", Counter[str]())
     for stage in stages:
         texts = [
             data for name, data in sorted(files.items()) if name.endswith(f".{stage}")
         ]
         if not texts:
             continue
-        level = (
-            LLVM
-            if _LLVM_IR.search(texts[0])
-            else MLIR
-            if _MLIR.search(texts[0])
-            else MACHINE
-        )
+        if _LLVM_IR.search(texts[0]):
+            level = LLVM
+        elif _MLIR.search(texts[0]):
+            level = MLIR
+        else:
+            level = MACHINE
         typed = Counter(item for text in texts for item in _items(text, level))
         changes = Counter(typed)
         changes.subtract(before[1] if before[0] == level else {})
@@ -317,7 +406,9 @@ def stages_of(
             )
         )
         before = level, typed
-    return DispatchTrace(tuple(steps), same_code=True) if steps else None
+    if steps:
+        return DispatchTrace(tuple(steps), same_code=True)
+    return None
 
 
 def _items(text: bytes, level: str) -> list[str]:

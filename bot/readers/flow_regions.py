@@ -1,4 +1,6 @@
-"""The dispatch regions of a program, from its text at the phase `flow`, without what is only numbering.
+"""Read the dispatch regions of a program from its text at the phase `flow`.
+
+What is only numbering is left out.
 
 Format: `flow.executable private @main_dispatch_0 {` holds one function; `flow.dispatch
 @main_dispatch_0::@…` is a place where the program launches it (3.8.0 to 3.13.0).
@@ -37,8 +39,8 @@ def regions_of(text: str) -> Mapping[str, int]:
     return regions
 
 
-def distance(left: Mapping[str, int], right: Mapping[str, int]) -> int:
+def distance(base: Mapping[str, int], head: Mapping[str, int]) -> int:
     """Return how many regions one of two programs has and the other has not."""
-    difference = Counter(left)
-    difference.subtract(right)
+    difference = Counter(base)
+    difference.subtract(head)
     return sum(map(abs, difference.values()))

@@ -18,7 +18,10 @@ from bot.readers.demangling import LAMBDA, parameters, qualified_name
 from bot.readers.elf import Symbol
 
 COLD = ".cold"
-"""What GCC appends to the name of the unlikely part of a function, which runs in the frame of the function."""
+"""What GCC appends to the name of the unlikely part of a function.
+
+That part runs in the frame of the function.
+"""
 _COLUMN = re.compile(r"^(.*?:\d+):\d+:", re.MULTILINE)
 _GCC_LAMBDA = re.compile(r"<lambda(?:\((?:[^()]|\([^()]*\))*\))?[^<>()]*>")
 _LAMBDA_CALL = re.compile(r"\{lambda(?:#\d+)?\}(?:::operator\(\))?")
@@ -39,7 +42,8 @@ class Row(NamedTuple):
 def rows_of(data: bytes) -> tuple[Row, ...]:
     """Read one file of `-fstack-usage`, in its order; raises MalformedBinary.
 
-    GCC writes a column after the line number, and `dynamic,bounded` for a frame with a known bound.
+    GCC writes a column after the line number, and `dynamic,bounded` for a frame with a
+    known bound.
     """
     text = _COLUMN.sub(r"\1:", data.decode("utf-8", "replace")).replace(
         "dynamic,bounded", "dynamic"
@@ -61,29 +65,43 @@ def frames_of(
         functions: the function symbols of the object.
         rows: the lines for the object, or for all files that are linked to it.
         texts: as `bot.readers.demangling.demangled` gives them.
-        is_own: whether the rows are those of one compile that made just this object, so that their order counts.
+        is_own: whether the rows are those of one compile that made just this object,
+            so that their order counts.
     """
     frames = dict[str, int]()
     names = {function.name for function in functions}
     for row in rows:
         if row.name in names:
             frames[row.name] = max(row.frame_bytes, frames.get(row.name, 0))
+    frames |= _frames_by_source_name(
+        [function for function in functions if function.name not in frames],
+        rows=[row for row in rows if row.name not in names],
+        texts=texts,
+        is_own=is_own,
+    )
+    for name in names:
+        whole = name.partition(COLD)[0]
+        if COLD in name and name not in frames and whole in frames:
+            frames[name] = frames[whole]
+    return frames
+
+
+def _frames_by_source_name(
+    functions: Iterable[Symbol],
+    rows: Iterable[Row],
+    texts: Mapping[str, str],
+    is_own: bool,
+) -> dict[str, int]:
+    """Return the frames of functions that rows call by their names in the source."""
     symbols_by_key = dict[str, list[Symbol]]()
     for function in functions:
-        if function.name not in frames and COLD not in function.name:
-            symbols_by_key.setdefault(_key_of_symbol(function.name, texts), []).append(
-                function
-            )
+        if COLD not in function.name:
+            key = _key_of_symbol(function.name, texts)
+            symbols_by_key.setdefault(key, []).append(function)
     rows_by_key = dict[str, list[Row]]()
     for row in rows:
-        if row.name not in names:
-            rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
-    unnamed_rows = [
-        row
-        for key, found in rows_by_key.items()
-        if key not in symbols_by_key
-        for row in found
-    ]
+        rows_by_key.setdefault(_key_of_row(row.name), []).append(row)
+    frames = dict[str, int]()
     unnamed_symbols = list[Symbol]()
     for key, symbols in symbols_by_key.items():
         if key in rows_by_key:
@@ -93,20 +111,20 @@ def frames_of(
         else:
             unnamed_symbols += symbols
     if is_own:
+        unnamed_rows = list[Row]()
+        for key, rows_of_key in rows_by_key.items():
+            if key not in symbols_by_key:
+                unnamed_rows += rows_of_key
         frames |= _assigned(
             unnamed_symbols, rows=unnamed_rows, texts=texts, is_own=is_own
         )
-    for name in names:
-        whole = name.partition(COLD)[0]
-        if COLD in name and name not in frames and whole in frames:
-            frames[name] = frames[whole]
     return frames
 
 
 def fits(
     functions: Iterable[Symbol], rows: Iterable[Row], texts: Mapping[str, str]
 ) -> bool:
-    """Return True where each function has a line of its name or of its source's name."""
+    """Return True where each function has a line of its name or its source's name."""
     row_names = {row.name for row in rows}
     keys = {_key_of_row(name) for name in row_names}
     return all(
@@ -123,9 +141,9 @@ def _assigned(
     texts: Mapping[str, str],
     is_own: bool,
 ) -> dict[str, int]:
-    """Frames of functions that share a name in their source.
+    """Return the frames of functions that share a name in their source.
 
-    Nothing where lines and functions cannot be paired.
+    Return nothing where lines and functions cannot be paired.
     """
     places = sorted({(symbol.section, symbol.value) for symbol in symbols})
     if not rows or len(rows) < len(places):
@@ -150,27 +168,33 @@ def _assigned(
 def _by_parameters(
     symbols: Sequence[Symbol], rows: Sequence[Row], texts: Mapping[str, str]
 ) -> dict[str, int]:
-    """Frames of overloads.
+    """Return the frames of overloads.
 
-    Nothing unless each line has parameters that just one function has, and the reverse.
+    Return nothing unless each line has parameters that just one function has, and the
+    reverse.
     """
     lines = {_canonical(row.name): row.frame_bytes for row in rows}
-    wanted = {
+    key_of_symbol = {
         symbol.name: _canonical(texts.get(symbol.name, symbol.name))
         for symbol in symbols
     }
-    places = {(symbol.section, symbol.value): wanted[symbol.name] for symbol in symbols}
+    places = {
+        (symbol.section, symbol.value): key_of_symbol[symbol.name] for symbol in symbols
+    }
     if (
         len(lines) != len(rows)
         or len(set(places.values())) != len(places)
-        or lines.keys() != set(wanted.values())
+        or lines.keys() != set(key_of_symbol.values())
     ):
         return {}
-    return {name: lines[key] for name, key in wanted.items()}
+    return {name: lines[key] for name, key in key_of_symbol.items()}
 
 
 def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each parameter in an order of their own: `const int*` and `int const*` are one type."""
+    """Return the words of each parameter in an order of their own.
+
+    `const int*` and `int const*` are one type.
+    """
     head = declaration.partition(" [with ")[0]
     text = parameters(head) or ""
     is_constant = head.rstrip().endswith("const")
@@ -179,23 +203,25 @@ def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _type_words(text: str) -> tuple[str, ...]:
-    words = _WORD.findall(text)
+    identifiers = _WORD.findall(text)
     is_integer = not _LENGTHS.isdisjoint(
-        words
+        identifiers
     )  # GCC writes `long unsigned int` for `unsigned long`
-    kept = [
+    qualifiers = [
         word
-        for word in words
+        for word in identifiers
         if word not in _IMPLIED or (word == "int" and not is_integer)
     ]
-    return tuple(sorted(kept))
+    return tuple(sorted(qualifiers))
 
 
 def _key_of_symbol(name: str, texts: Mapping[str, str]) -> str:
     if name.startswith(_INITIALIZER):
         return _INITIALIZER
     text = texts.get(name)
-    return _key(qualified_name(text)) if text else name.partition(".")[0]
+    if text:
+        return _key(qualified_name(text))
+    return name.partition(".")[0]
 
 
 def _key_of_row(name: str) -> str:

@@ -1,4 +1,7 @@
-"""The IR worker's answers as values, checked as what they are: output of a process that ran foreign code."""
+"""The IR worker's answers as checked values.
+
+They are the output of a process that ran foreign code.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class CompiledFor(Record, frozen=True):
 
 
 class Interface(Record, frozen=True):
-    """All that somebody who wants to run a program has to know of it, in the program's order."""
+    """All that is needed to run a program, in the program's order."""
 
     functions: tuple[Function, ...]
     parameters: tuple[Parameter, ...]
@@ -73,20 +76,22 @@ class Interface(Record, frozen=True):
 
 
 def program_facts(answer: str) -> ProgramFacts:
-    """The answer to the request `program`, as JSON text.
+    """Parse the answer to the request `program`, as JSON text.
 
-    Raises MalformedBinary with the worker's own error, or with what is wrong in its answer.
+    Raises MalformedBinary with the worker's own error, or with what is wrong in its
+    answer.
     """
     facts = read_answer(answer, ProgramFacts)
-    if what := next(_wrong(facts), None):
-        raise MalformedBinary(what, where=_WHERE)
+    if problem := next(_wrong(facts), None):
+        raise MalformedBinary(problem, where=_WHERE)
     return facts
 
 
 def alloca_bytes(answer: str) -> dict[str, int]:
-    """The answer to the request `allocas`: function → bytes; empty where no function allocates.
+    """Parse the answer to the request `allocas`: function → bytes.
 
-    Raises MalformedBinary, also where a function's allocations have no constant size.
+    Empty where no function allocates. Raises MalformedBinary, also where a function's
+    allocations have no constant size.
     """
     sizes = read_answer(answer, _Allocas).functions
     if unknown := sorted(name for name, size in sizes.items() if size is None):
@@ -97,23 +102,29 @@ def alloca_bytes(answer: str) -> dict[str, int]:
 
 
 def strategies(answer: str) -> dict[str, str]:
-    """The answer to the request `strategies`: function → its configuration, one line.
+    """Parse the answer to the request `strategies`.
+
+    Return function → its configuration, one line.
 
     Raises MalformedBinary.
     """
     functions = read_answer(answer, _Strategies).functions
-    if what := next(_no_lines(functions.values()), None):
-        raise MalformedBinary(what, where=_WHERE)
+    if problem := next(_no_lines(functions.values()), None):
+        raise MalformedBinary(problem, where=_WHERE)
     return functions
 
 
 def interface(answer: str) -> Interface:
-    """The answer to the request `interface`, as JSON text; raises MalformedBinary."""
+    """Parse the answer to the request `interface`; raises MalformedBinary."""
     return read_answer(answer, Interface)
 
 
 def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
-    """An answer says why it is none, or has all fields of its kind."""
+    """Parse an answer, which has all fields of its kind.
+
+    Raises MalformedBinary with the reason that the worker gives, or for a missing
+    field.
+    """
     try:
         fields = decoded(answer, dict[str, msgspec.Raw], _WHERE)
         if "error" in fields:
@@ -128,29 +139,8 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
 
 
 def _wrong(facts: ProgramFacts) -> Iterator[str]:
-    """What no program can be, a line each."""
-    entries, families = facts.entry_points, facts.families or ()
-    names = [(entry.executable, entry.entry_point) for entry in entries]
-    sources = {source.executable for source in facts.sources}
-    members = [name for family in families for name in family.members]
-    digests = [(entry.bound, "an entry point") for entry in entries]
-    digests += [(digest, "a phase") for digest in facts.phases.values()]
-    yield from (
-        f"entry point of unknown kind {entry.kind!r:.40}"
-        for entry in entries
-        if entry.kind not in KINDS
-    )
-    if not facts.phases.keys() <= set(HASHED_PHASES):
-        yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
-    yield from (
-        f"{what} has no digest: {text!r:.40}"
-        for text, what in digests
-        if not _DIGEST.fullmatch(text)
-    )
-    if len(set(names)) != len(names):
-        yield "an entry point is listed twice"
-    if len({executable for executable, _ in names}) > facts.executables:
-        yield f"entry points of more than {facts.executables} executables"
+    """Yield a line for everything that no program can be."""
+    yield from _wrong_entries(facts)
     if facts.initializer_sites > facts.dispatch_sites:
         yield "more launches in initializers than in the whole program"
     yield from _no_lines(site.entry_point for site in facts.sites)
@@ -158,8 +148,34 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     yield from _no_lines(
         [*components, *filter(None, facts.places)], COMPONENT_CHARACTERS
     )
+    yield from _wrong_families(facts)
+
+
+def _wrong_entries(facts: ProgramFacts) -> Iterator[str]:
+    entries = facts.entry_points
+    for entry in entries:
+        if entry.kind not in KINDS:
+            yield f"entry point of unknown kind {entry.kind!r:.40}"
+    if not facts.phases.keys() <= set(HASHED_PHASES):
+        yield f"not digests of phases: {sorted(facts.phases)!r:.40}"
+    digests = [(entry.bound, "an entry point") for entry in entries]
+    digests += [(digest, "a phase") for digest in facts.phases.values()]
+    for digest, label in digests:
+        if not _DIGEST.fullmatch(digest):
+            yield f"{label} has no digest: {digest!r:.40}"
+    names = {(entry.executable, entry.entry_point) for entry in entries}
+    if len(names) != len(entries):
+        yield "an entry point is listed twice"
+    if len({executable for executable, _ in names}) > facts.executables:
+        yield f"entry points of more than {facts.executables} executables"
+
+
+def _wrong_families(facts: ProgramFacts) -> Iterator[str]:
+    sources = {source.executable for source in facts.sources}
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
+    families = facts.families or ()
+    members = [name for family in families for name in family.members]
     if len(set(members)) != len(members) or not sources.issuperset(members):
         yield (
             "an executable of a family is also in another family, or not in the program"
@@ -168,7 +184,7 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
 
 
 def _no_lines(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:
-    """Complaints about texts that are empty, too long or more than one line of printable text."""
+    """Yield texts that are empty, too long or not one line of printable text."""
     for text in texts:
         if (
             not text
@@ -193,7 +209,7 @@ class Tensor(NamedTuple):
         return None in self.sizes
 
     def sized(self, dynamic: int) -> Tensor:
-        """The type with every dimension that is not fixed made `dynamic`."""
+        """Return the type with every dimension that is not fixed made `dynamic`."""
         return self._replace(
             sizes=tuple(dynamic if size is None else size for size in self.sizes)
         )
@@ -208,7 +224,9 @@ class Tensor(NamedTuple):
         if bits is None or self.is_dynamic:
             return None
         count = math.prod(size or 0 for size in self.sizes)
-        return count if bits == 1 else -(-count * bits // 8)
+        if bits == 1:
+            return count
+        return -(-count * bits // 8)
 
     @property
     def is_float(self) -> bool:
@@ -221,11 +239,13 @@ class Tensor(NamedTuple):
         if self.element == "index":
             return 64
         match = _INTEGER.fullmatch(self.element) or _FLOAT.fullmatch(self.element)
-        return int(match[1]) if match else None
+        if match:
+            return int(match[1])
+        return None
 
 
 def parsed(text: str) -> Tensor | None:
-    """The type that the text names.
+    """Return the type that the text names.
 
     None for any other (a fence, a buffer, a tensor with an encoding).
     """
@@ -234,4 +254,6 @@ def parsed(text: str) -> Tensor | None:
         return Tensor(
             tuple(None if size == "?" else int(size) for size in sizes), tensor[2]
         )
-    return Tensor((), text, is_scalar=True) if _SCALAR.fullmatch(text) else None
+    if _SCALAR.fullmatch(text):
+        return Tensor((), text, is_scalar=True)
+    return None

@@ -7,11 +7,12 @@ workgroup memory into `.shared` arrays, and IREE all of its workgroup memory int
 `.extern .shared … __dynamic_shared_memory__[]`, whose size the container states per
 kernel.
 
-Metal: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to 2.4 (sizes and alignments of
-types: a vector of three takes the space of four) and
-4.4 (`threadgroup` address space), https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The
-compiler makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does not say what a kernel's
-frame takes: the driver decides.
+Metal: "Metal Shading Language Specification", sections 2.1 to 2.3 with tables 2.1 to
+2.4 (sizes and alignments of types: a vector of three takes the space of four) and 4.4
+(`threadgroup` address space),
+https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf. The compiler
+makes it with SPIRV-Cross, which writes arrays as `spvUnsafeArray<T, N>`. Source does
+not say what a kernel's frame takes: the driver decides.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from bot.readers.binary import ByteSpan, code_digest, fingerprint
 # respected.
 
 SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
-"""Comments and strings; unterminated ones run to the end, so that scanning stays linear."""
+"""Comments and strings.
+
+Unterminated ones run to the end, so that scanning stays linear.
+"""
 MAX_NAME_BYTES = 1024  # longer names are refused: a block is searched for its own
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)
 
@@ -49,37 +53,35 @@ class Block(NamedTuple):
 
 
 def header_pattern(header: bytes) -> Pattern[bytes]:
-    """A pattern for `blocks`: `header` has the groups `kind` and `name`."""
+    """Make a pattern for `blocks` from a `header` with the groups `kind` and `name`."""
     return re.compile(SKIPPED + rb"|(?P<brace>[{}])|(?P<stop>;)|" + header, re.DOTALL)
 
 
 def blocks(text: bytes, pattern: Pattern[bytes], where: str) -> Iterator[Block]:
-    """The outermost blocks with a header, in order.
+    """Return the outermost blocks with a header, in order.
 
     A `;` before the brace makes it a mere declaration.
 
     Raises MalformedBinary for a brace that closes nothing, or is never closed.
     """
     header: Match[bytes] | None = None
-    at = 0
-    while token := pattern.search(text, at):
-        at = token.end()
+    offset = 0
+    while token := pattern.search(text, offset):
+        offset = token.end()
         if token["brace"]:
-            at = _block_end(text, token, where)
+            offset = _block_end(text, token, where)
             if header is not None:
                 if len(header["name"]) > MAX_NAME_BYTES:
                     raise MalformedBinary(
                         f"a name of {len(header['name'])} bytes", where=where
                     )
-                kind, name = (
-                    header[group].decode("utf-8", "replace")
-                    for group in ("kind", "name")
-                )
-                body = ByteSpan(token.end(), at - 1 - token.end())
+                kind = header["kind"].decode("utf-8", "replace")
+                name = header["name"].decode("utf-8", "replace")
+                body = ByteSpan(token.end(), offset - 1 - token.end())
                 yield Block(
                     kind=kind,
                     name=name,
-                    span=ByteSpan(header.start(), at - header.start()),
+                    span=ByteSpan(header.start(), offset - header.start()),
                     body=body,
                 )
             header = None
@@ -105,19 +107,22 @@ def _block_end(text: bytes, opening: Match[bytes], where: str) -> int:
 
 
 def outside(text: bytes, inside: list[Block]) -> bytes:
-    """The text without the blocks, for declarations at the outermost level."""
+    """Return the text without the blocks, for declarations at the outermost level."""
     starts = [0, *(block.span.end for block in inside)]
     ends = [*(block.span.start for block in inside), len(text)]
     return b"\n".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def without_comments(text: bytes) -> bytes:
-    """The text with every comment and string as one blank."""
+    """Return the text with every comment and string as one blank."""
     return re.sub(SKIPPED, b" ", text, flags=re.DOTALL)
 
 
 def without_name(text: bytes, name: bytes) -> bytes:
-    """Source text with `@` for the name, also where it starts the name of a parameter (PTX: `NAME_param_0`)."""
+    """Return source text with `@` for the name.
+
+    The name may also start the name of a parameter (PTX: `NAME_param_0`).
+    """
     return re.sub(
         rb"(?<![\w$%.])" + re.escape(name) + rb"(?=_param_|[^\w$]|\Z)", b"@", text
     )
@@ -151,7 +156,10 @@ DEVICE = re.compile(
 )
 EXTENT = re.compile(rb"\[[^\]]*\]?")
 FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
-"""What LLVM counts up over the functions of a module, in the names of labels and frames."""
+"""What LLVM counts up over the functions of a module.
+
+It is in the names of labels and frames.
+"""
 LABELS = {"entry": "text", "func": "functions"}
 TYPE_BITS = re.compile(rb"(?:[bsuf]|bf)(8|16|32|64|128)(?:x2)?")
 
@@ -168,9 +176,11 @@ class Variable(NamedTuple):
 
 
 def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
-    """Parts `text` (kernels), `functions` (what they call) and `module` (declarations, comments).
+    """Read PTX as the parts `text`, `functions` and `module`.
 
-    `data`: the module, with or without a closing NUL; `launch_known`: True where the
+    They are the kernels, what these call, and declarations with comments.
+
+    `data`: the module, with or without a closing NUL. `launch_known`: True where the
     caller adds what a launch asks for: `.extern` arrays then count 0 bytes. Elsewhere
     workgroup memory is None where a kernel uses one: only the container knows its size.
     """
@@ -204,12 +214,10 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
         for block in functions
         if block.kind == "entry"
     )
-    parts = {
-        label: sum(
-            function.span.size for function in functions if function.kind == kind
-        )
-        for kind, label in LABELS.items()
-    }
+    parts = dict.fromkeys(LABELS.values(), 0)
+    for function in functions:
+        if function.kind in LABELS:
+            parts[LABELS[function.kind]] += function.span.size
     return Reading(
         format="ptx",
         size_bytes=len(data),
@@ -219,7 +227,7 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
 
 
 def device_of(data: bytes) -> str:
-    """The device that a module asks for (`sm_80`); raises `MalformedBinary`."""
+    """Return the device that a module asks for (`sm_80`); raises `MalformedBinary`."""
     device = DEVICE.search(data[:PTX_MAGIC_WITHIN_BYTES])
     if device is None:
         raise MalformedBinary("no .target directive with a device", where="ptx")
@@ -233,14 +241,18 @@ def _ptx_kernel(
     shareable: Mapping[bytes, bytes],
 ) -> EntryPoint:
     body = block.body.of(data)
-    own = tuple(_variables(body))
-    sizes = [variable.size_bytes for variable in own if variable.space == "shared"]
+    own_variables = tuple(_variables(body))
+    sizes = [
+        variable.size_bytes for variable in own_variables if variable.space == "shared"
+    ]
     sizes += [module_shared[name] for name in _used(body, module_shared)]
     return EntryPoint(
         block.name,
         code_bytes=block.span.size,
         stack_bytes=sum(
-            variable.size_bytes or 0 for variable in own if variable.space == "local"
+            variable.size_bytes or 0
+            for variable in own_variables
+            if variable.space == "local"
         ),
         workgroup_bytes=None if None in sizes else sum(size for size in sizes if size),
         code=code_digest(
@@ -250,33 +262,38 @@ def _ptx_kernel(
 
 
 def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Name and declaration, with contents, of the module's variables.
+    """Yield name and declaration, with contents, of the module's variables.
 
     LLVM declares one at a time.
     """
     for statement in declarations.split(b";"):
         head = OWN_VARIABLE.search(statement)
-        names = IDENTIFIER.findall(EXTENT.sub(b"", head[0])) if head else []
+        names = []
+        if head:
+            names = IDENTIFIER.findall(EXTENT.sub(b"", head[0]))
         if head and names:
             yield names[-1], statement[head.start() :]
 
 
-def _nameless(name: bytes, text: bytes, known: Mapping[bytes, bytes]) -> bytes:
-    """The text without its own name and ordinals, and with the contents of all else that it names."""
-    own = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
-    return (
-        IDENTIFIER.sub(lambda match: known.get(match[0], match[0]), own)
-        if _used(own, known)
-        else own
-    )
+def _nameless(name: bytes, text: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
+    """Return the text without its own name and ordinals.
+
+    It has the contents of all else that it names.
+    """
+    own_text = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
+    if _used(own_text, renamed):
+        return IDENTIFIER.sub(lambda match: renamed.get(match[0], match[0]), own_text)
+    return own_text
 
 
 def _used(body: bytes, names: Mapping[bytes, object]) -> set[bytes]:
-    """The names that the body has.
+    """Return the names that the body has.
 
     Both sets may be large, their intersection takes the smaller one's time.
     """
-    return set(IDENTIFIER.findall(body)) & names.keys() if names else set()
+    if names:
+        return set(IDENTIFIER.findall(body)) & names.keys()
+    return set()
 
 
 def _variables(text: bytes) -> Iterator[Variable]:
@@ -314,7 +331,11 @@ METAL_HEADER = header_pattern(rb"\b(?P<kind>kernel\s+void|struct)\s+(?P<name>\w+
 METAL_MAGIC = b"#include <metal_stdlib>"
 METAL_MAGIC_WITHIN_BYTES = 1 << 12
 THREADGROUP = re.compile(rb"\bthreadgroup\s(?P<declaration>[^;(){}]*)(?P<end>;?)")
-"""Without an end it is no declaration; the pattern fits all the same, so that none of it is looked at twice."""
+"""The declaration of a threadgroup variable.
+
+Without an end it is no declaration; the pattern fits all the same, so that none of it
+is looked at twice.
+"""
 THREADGROUP_ARGUMENT = re.compile(rb"\[\[\s*threadgroup\s*\(")
 
 ARRAY_TEMPLATE = "spvUnsafeArray"
@@ -358,14 +379,15 @@ METAL_DECLARATION = re.compile(
 
 
 def read_metal(data: bytes) -> Reading:
-    """Parts `text` (kernels) and `module` (types, helpers, comments); stacks are None."""
+    """Read Metal as the parts `text` and `module`.
+
+    They are the kernels, and types, helpers and comments. Stacks are None.
+    """
     if not METAL.accepts(data):
         raise MalformedBinary("no Metal source", where="msl")
     outermost = list(blocks(data, METAL_HEADER, "msl"))
-    kernels, sizes = (
-        [block for block in outermost if block.kind != "struct"],
-        TypeSizes(),
-    )
+    kernels = [block for block in outermost if block.kind != "struct"]
+    sizes = TypeSizes()
     for block in outermost:
         if block.kind == "struct" and block.name != ARRAY_TEMPLATE:
             sizes.define_struct(
@@ -374,7 +396,8 @@ def read_metal(data: bytes) -> Reading:
             )
     # Types, constants and helpers: the compiler makes a module per kernel, so they are
     # the kernel's own.
-    shared, entries = fingerprint(without_comments(outside(data, kernels))), []
+    shared = fingerprint(without_comments(outside(data, kernels)))
+    entries = []
     for kernel in kernels:
         text = kernel.span.of(data)
         code = code_digest(without_name(text, kernel.name.encode()), shared)
@@ -392,7 +415,7 @@ def read_metal(data: bytes) -> Reading:
 
 
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
-    """The sum of the kernel's threadgroup variables.
+    """Return the sum of the kernel's threadgroup variables.
 
     None where a type has no known size or the launch decides.
     """
@@ -416,9 +439,11 @@ class Size(NamedTuple):
     alignment_bytes: int
 
     def times(self, count: int) -> Size | None:
-        """An array of `count` of them; None where it is absurdly large."""
+        """Return the size of an array of `count`; None where it is absurdly large."""
         whole = _aligned(self.size_bytes, self.alignment_bytes) * count
-        return Size(whole, self.alignment_bytes) if whole <= MAX_BYTES else None
+        if whole <= MAX_BYTES:
+            return Size(whole, self.alignment_bytes)
+        return None
 
 
 class TypeSizes:
@@ -428,8 +453,12 @@ class TypeSizes:
         self.structs: dict[str, Size | None] = {}
 
     def define_struct(self, name: str, body: str) -> None:
-        """Take in a struct's members; its size is None where one of them has no known size."""
-        end, alignment = 0, 1
+        """Take in a struct's members.
+
+        Its size is None where one of them has no known size.
+        """
+        end = 0
+        alignment = 1
         for member in filter(None, (part.strip() for part in body.split(";"))):
             size = self.declared(member)
             if size is None:
@@ -442,9 +471,9 @@ class TypeSizes:
     def declared(self, declaration: str) -> Size | None:
         """Size of what `type name[n]…` declares; None for anything else."""
         text = declaration.strip()
-        match = (
-            METAL_DECLARATION.fullmatch(text) if len(text) <= MAX_DECLARATION else None
-        )
+        match = None
+        if len(text) <= MAX_DECLARATION:
+            match = METAL_DECLARATION.fullmatch(text)
         size = self.of(match["type"]) if match else None
         for extent in re.findall(r"\d+", match["extents"]) if match else ():
             size = size and size.times(int(extent))

@@ -1,8 +1,8 @@
 """Counts the instructions of a function in LLVM's machine IR.
 
 Format: YAML documents, one for each function, as `-stop-after` writes them
-(llvm/lib/CodeGen/MIRPrinter.cpp). The key `body` holds blocks; instructions are indented by four
-columns or more.
+(llvm/lib/CodeGen/MIRPrinter.cpp). The key `body` holds blocks; instructions are
+indented by four columns or more.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ _INDENTED = " " * 4
 
 
 def machine_instructions(text: str, function: str) -> Counter[str] | None:
-    """Return instruction → how many there are; None without exactly one function of this name.
+    """Return instruction → how many there are in the function.
 
-    Names that differ in punctuation alone are the same.
+    None without exactly one function of this name. Names that differ in punctuation
+    alone are the same.
     """
-    wanted = UNSPEAKABLE.sub("_", function)
+    wanted_name = UNSPEAKABLE.sub("_", function)
     bodies = []
     for document in _DOCUMENT.split(text):
-        name, body = _NAME.search(document), _BODY.search(document)
-        if name and body and UNSPEAKABLE.sub("_", name[1]) == wanted:
+        name = _NAME.search(document)
+        body = _BODY.search(document)
+        if name and body and UNSPEAKABLE.sub("_", name[1]) == wanted_name:
             bodies.append(document[body.end() :])
     if len(bodies) != 1:
         return None
-    found = Counter[str]()
+    counts = Counter[str]()
     for line in bodies[0].splitlines():
         if line.startswith(_INDENTED) and not _NO_INSTRUCTION.match(line):
-            found.update(operations_of(line.encode(), MACHINE))
-    return found
+            counts.update(operations_of(line.encode(), MACHINE))
+    return counts

@@ -1,7 +1,10 @@
-"""Print the options of a compiler's library with their defaults; run as a script, never imported.
+"""Print the options of a compiler's library with their defaults.
+
+This is run as a script, never imported.
 
     python options_worker.py libIREECompiler.so
-        → ["--iree-input-type=auto", …] in the library's order; else one line, and exit code 1
+        → ["--iree-input-type=auto", …] in the library's order;
+          else one line, and exit code 1
 
 The library is foreign code: only this process loads it. The C API is
 `iree/compiler/embedding_api.h`.

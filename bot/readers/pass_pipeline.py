@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 Nested = tuple[tuple[str, ...], str]
-"""The operations around a pass, outermost first and without the module; and the pass with its options."""
+"""The operations around a pass, and the pass with its options.
+
+Operations are outermost first and without the module.
+"""
 
 
 def module_pipeline(passes: Sequence[Nested], idle: Sequence[str] = ()) -> str:
@@ -19,7 +22,10 @@ def module_pipeline(passes: Sequence[Nested], idle: Sequence[str] = ()) -> str:
 
 
 def _texts(passes: Sequence[Nested], depth: int) -> Iterator[str]:
-    """Yield the pipelines of neighbours on the same operation as one, which keeps the order."""
+    """Yield the pipelines of neighbours on the same operation as one.
+
+    This keeps the order.
+    """
     for operation, neighbours in groupby(
         passes, lambda nested: nested[0][depth : depth + 1]
     ):

@@ -1,4 +1,6 @@
-"""The passes that a compiler runs over a program, in order, and the pipeline that runs them again.
+"""Read the passes that a compiler runs over a program, in order.
+
+They make the pipeline that runs them again.
 
 Format: as `bot.readers.printed_files` has it.
 From 3.12.0 on the header of a dump has the options of the pass in braces; up to 3.11.0
@@ -24,7 +26,10 @@ _ANCHOR = re.compile(r"([a-z]+)_([a-z]+)(?:_|$)")
 _WRAPPERS = frozenset({"iree-op-pipeline-adaptor", "iree-util-fixed-point-iterator"})
 """Passes that only run others, which are printed themselves."""
 _UNREADABLE = re.compile(r"[\w-]+=(?:unknown)?(?= |\})")
-"""Options that are printed without a value that can be read again: `target-registry=unknown`, `extra-library=`."""
+"""Options that are printed without a value that can be read again.
+
+Such as `target-registry=unknown`, `extra-library=`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,12 @@ class PassRun:
 
     def without_option(self, option: str) -> PassRun:
         """Return the run without one of its options."""
-        kept = re.sub(
+        kept_text = re.sub(
             rf"(?<![\w-]){re.escape(option)}=(?:\{{[^}}]*\}}|[^ }}]*) ?",
             "",
             self.options,
         )
-        return replace(self, options="" if kept.strip("{ }") == "" else kept)
+        return replace(self, options="" if kept_text.strip("{ }") == "" else kept_text)
 
 
 def pass_runs(directory: Path) -> list[PassRun]:

@@ -1,4 +1,7 @@
-"""The compiler's own report of the times of its passes: what `--mlir-timing --mlir-timing-display=list` prints."""
+"""Read the compiler's own report of the times of its passes.
+
+`--mlir-timing --mlir-timing-display=list` prints it.
+"""
 
 from __future__ import annotations
 

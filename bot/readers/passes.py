@@ -1,4 +1,6 @@
-"""What a function consists of after each pass, counted from the compiler's own dumps as they stream by.
+"""Count what a function consists of after each pass.
+
+The compiler's own dumps are read as they stream by.
 
 Formats, 3.5.0 to 3.13.0: MLIR's `--mlir-print-ir-after-all` heads a dump with `//
 -----// IR Dump After CSEPass (cse) //----- //`, from 3.12 on `… CSEPass: cse{options}
@@ -43,7 +45,10 @@ _ITEMS = {
         rb"(?:\d+B)?\s+(?:[^=]*? = )?(?:[a-z]+(?:-[a-z]+)* )*([A-Z]\w+)"
     ),
 }
-"""A line of a function → its operation or instruction; flags of machine instructions are in lower case."""
+"""A line of a function → its operation or instruction.
+
+Flags of machine instructions are in lower case.
+"""
 _INNER = re.compile(
     rb"\{ ([a-z_]\w*\.[\w.]+) .*\}"
 )  # What `vector.mask` holds stands on its line
@@ -101,17 +106,15 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
 
 
 def header_of(line: bytes) -> tuple[str, str]:
-    """The pass that a line is the header of, and the class that implements it.
+    """Return the pass that a line is the header of, and the class that implements it.
 
-    Both empty for any other line.
+    Both are empty for any other line.
     """
     header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
     if header is None:
         return "", ""
-    class_name, name = (
-        header[part].decode(errors="replace") if header[part] else ""
-        for part in ("class", "name")
-    )
+    class_name = (header["class"] or b"").decode(errors="replace")
+    name = (header["name"] or b"").decode(errors="replace")
     return name or class_name, class_name
 
 
@@ -130,15 +133,19 @@ class PassReader:
         self._function = function.encode()
         self._rest = b""
         self._pass = ("", "")
-        self._level, self._end = "", b""
+        self._level = ""
+        self._end = b""
         self._typed: Counter[str] = Counter()
         self._before: tuple[str, Counter[str]] = ("", Counter())
 
     def feed(self, chunk: bytes) -> None:
-        """The next part of what the compiler prints; an empty one is its end."""
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[:LONGEST_LINE_BYTES]
-        for line in lines if chunk else (rest, b"*** "):
+        """Take in the next part of what the compiler prints.
+
+        An empty one is its end.
+        """
+        *lines, unfinished = (self._rest + chunk).split(b"\n")
+        self._rest = unfinished[:LONGEST_LINE_BYTES]
+        for line in lines if chunk else (unfinished, b"*** "):
             self._line(line[:LONGEST_LINE_BYTES])
 
     def _line(self, line: bytes) -> None:
@@ -154,10 +161,11 @@ class PassReader:
             for level, form in _FUNCTIONS.items():
                 if (function := form.match(line)) and function[1] == self._function:
                     indent = line[: len(line) - len(line.lstrip())]
-                    self._level, self._end = level, _ENDS.get(level, indent + b"}")
+                    self._level = level
+                    self._end = _ENDS.get(level, indent + b"}")
 
     def _ended(self) -> None:
-        """Keep what was counted of the function, where that is something else than before."""
+        """Keep what was counted of the function, if it changed."""
         if self._level and self._typed:
             level, before = self._before
             changes = Counter(self._typed)
@@ -167,4 +175,5 @@ class PassReader:
             }:
                 self.steps.append(PassStep(*self._pass, self._level, changed))
                 self._before = self._level, self._typed
-        self._typed, self._level = Counter(), ""
+        self._typed = Counter()
+        self._level = ""

@@ -1,8 +1,10 @@
-"""The IR of one executable after each pass of its translation, printed into a tree of files.
+"""Read the IR of one executable after each pass of its translation.
+
+The compiler prints it into a tree of files.
 
 Format: as `bot.readers.printed_files` has it. The first line names the pass and its
-operation: `// -----// IR Dump After CSEPass: cse ('func.func' operation: @name) //----- //`. Up to
-3.11.0 the name is in brackets, and options are not printed.
+operation: `// -----// IR Dump After CSEPass: cse ('func.func' operation: @name) //----- //`.
+Up to 3.11.0 the name is in brackets, and options are not printed.
 """
 
 from __future__ import annotations
@@ -22,10 +24,8 @@ _ON = r" \('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\) //----- //"
 _WITH_OPTIONS = re.compile(rf"{_AFTER}: (?P<name>[\w-]+)(?P<options>\{{.*\}})?{_ON}")
 _WITHOUT_OPTIONS = re.compile(rf"{_AFTER} \((?P<name>[\w-]+)\){_ON}")
 _LONGEST_HEADER_BYTES = 1 << 16
-_CONFIGURED, _TRANSLATED = (
-    "iree-hal-configure-executables",
-    "iree-hal-translate-all-executables",
-)
+_CONFIGURED = "iree-hal-configure-executables"
+_TRANSLATED = "iree-hal-translate-all-executables"
 _WRAPPERS = re.compile(
     r"iree-op-pipeline-adaptor|iree-hal-translate-target-executable-variants|iree-\w+-lower-executable-target(?:-pass)?"
 )
@@ -78,12 +78,13 @@ class Translation:
 
 
 def printed_translation(directory: Path) -> Translation | str:
-    """Return the translation that a compiler printed into this directory; why there is none."""
+    """Return the translation that a compiler printed here, or why there is none."""
     printed, has_options = _printed(directory)
     names = [printed_pass.name for printed_pass in printed]
     if _CONFIGURED not in names or _TRANSLATED not in names:
         return "the compiler printed no passes of the translation"
-    first, last = names.index(_CONFIGURED), names.index(_TRANSLATED)
+    first = names.index(_CONFIGURED)
+    last = names.index(_TRANSLATED)
     inside = printed[first + 1 : last]
     functions = {
         printed_pass.symbol
@@ -104,7 +105,10 @@ def printed_translation(directory: Path) -> Translation | str:
 
 
 def _lowering_end(inside: Sequence[PrintedPass]) -> int:
-    """Return how many passes run before the last pass that lowers the executable's target ends."""
+    """Return how many passes run before the last lowering pass ends.
+
+    This is the last pass that lowers the executable's target.
+    """
     ends = [
         place
         for place, printed_pass in enumerate(inside)
@@ -117,7 +121,7 @@ def _lowering_end(inside: Sequence[PrintedPass]) -> int:
 
 def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:
     """Return the runs of all passes in their order, and whether options are printed."""
-    found = list[PrintedPass]()
+    passes = list[PrintedPass]()
     has_options = False
     for _, path in printed_files(directory):
         header = _header(path)
@@ -125,8 +129,8 @@ def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:
         has_options = has_options or match is not None
         match = match or _WITHOUT_OPTIONS.match(header)
         if match:
-            found.append(_pass(match, path))
-    return found, has_options
+            passes.append(_pass(match, path))
+    return passes, has_options
 
 
 def _header(path: Path) -> str:

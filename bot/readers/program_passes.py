@@ -1,4 +1,6 @@
-"""What a dispatch consists of before it is one: the operations of its places in the model, after each earlier pass.
+"""Read what a dispatch consists of before it is one.
+
+These are the operations of its places in the model, after each earlier pass.
 
 Format: as `bot.readers.printed_files` has it, with locations in local scope. Places are
 lines and columns of a model without locations of its own: names, as models bring them,
@@ -21,13 +23,19 @@ from bot.readers.printed_files import printed_files
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
-"""Not where a function was called from that is inlined: all its operations have that in common."""
+"""Not where a function was called from that is inlined.
+
+All its operations have that in common.
+"""
 _FUNCTION = re.compile(rb"(func|util)\.func\b[^@]*@\"?([\w$.-]+)\"?\(.*\{$")
 _EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)')
 _HOST = re.compile(
     r"(?:util|flow|stream|hal|vm|iree_tensor_ext|builtin|func|cf|ml_program)\.|torch\.(?:constant|prim)\b"
 )
-"""Operations of the host's program around dispatches, and of the data that passes between them, in all releases."""
+"""Operations of the host's program around dispatches, in all releases.
+
+They are also those of the data that passes between dispatches.
+"""
 _NO_WORK = (
     ".constant",
     ".const",
@@ -48,7 +56,9 @@ Counted = Counter[tuple[Places, str]]
 
 
 class ProgramReader:
-    """The program's operations by their places after each pass; nothing of the text is kept.
+    """The program's operations by their places after each pass.
+
+    Nothing of the text is kept.
 
     Attributes:
         model: digest of the text whose places they are.
@@ -67,7 +77,8 @@ class ProgramReader:
                     break
                 read = _Dump(file)
             if is_whole:
-                self._functions, self._executables = read.functions, read.executables
+                self._functions = read.functions
+                self._executables = read.executables
             else:
                 self._functions |= read.functions
                 self._executables = read.executables | self._executables
@@ -82,12 +93,15 @@ class ProgramReader:
 
     @staticmethod
     def is_unseen(executable: str) -> bool:
-        """Whether it runs when the module is loaded: its functions have no names to tell their dumps apart."""
+        """Return whether a dispatch runs when the module is loaded.
+
+        Its functions have no names to tell their dumps apart.
+        """
         return _INITIALIZER in executable
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """Executable → its function."""
+        """Return executable → its function."""
         return {
             executable: name
             for name, executable in self._executables.items()
@@ -96,26 +110,30 @@ class ProgramReader:
 
     @cached_property
     def dispatches(self) -> Mapping[str, Places]:
-        """Executable → the places of its operations."""
-        return {
-            executable: (
-                frozenset[bytes]().union(
-                    *(places for places, _ in self._functions.get(name, ()))
-                )
-            )
-            for executable, name in self.names.items()
-        }
+        """Return executable → the places of its operations."""
+        places_of = dict[str, Places]()
+        for executable, name in self.names.items():
+            places = set[bytes]()
+            for operation_places, _ in self._functions.get(name, ()):
+                places |= operation_places
+            places_of[executable] = frozenset(places)
+        return places_of
 
     def steps(self, places: Places) -> tuple[PassStep, ...]:
-        """The passes that changed what there is of these places: what has most of its own among them."""
+        """Return the passes that changed the operations at these places.
+
+        An operation counts that has most of its own places among them.
+        """
         steps = []
         for name, class_name, changes in self._steps:
-            own = Counter[str]()
+            own_changes = Counter[str]()
             for (where, operation), count in changes.items():
                 if 2 * len(where & places) > len(where):
-                    own[operation] += count
+                    own_changes[operation] += count
             if changed := {
-                operation: count for operation, count in sorted(own.items()) if count
+                operation: count
+                for operation, count in sorted(own_changes.items())
+                if count
             }:
                 steps.append(
                     PassStep(
@@ -128,30 +146,31 @@ class ProgramReader:
 def joint_places(
     readers: Sequence[ProgramReader], executables: Sequence[str]
 ) -> Places:
-    """The places of a dispatch on both sides, with those of the dispatches that do what it does on either.
+    """Return the places of a dispatch on both sides.
 
-    Those share most of the smaller one's places: what one side fused is several of the
-    other's. Empty where a side has no such executable.
+    Those of the dispatches that do what it does on either side are among them: they
+    share most of the smaller one's places, because what one side fused is several of
+    the other's. Empty where a side has no such executable.
 
     `executables`: of each reader; empty where that side has none.
     """
-    own = [
+    own_counts = [
         reader.dispatches.get(name)
         for reader, name in zip(readers, executables, strict=True)
         if name
     ]
-    if not all(own):
+    if not all(own_counts):
         return frozenset()
-    joint = frozenset[bytes]().union(*filter(None, own))
+    joint = frozenset[bytes]().union(*filter(None, own_counts))
     for _ in SIDES:
         near = [
             dispatch for reader in readers for dispatch in reader.dispatches.values()
         ]
         joint = joint.union(
             *(
-                one
-                for one in near
-                if 2 * len(one & joint) > min(len(one), len(joint)) > 0
+                candidate
+                for candidate in near
+                if 2 * len(candidate & joint) > min(len(candidate), len(joint)) > 0
             )
         )
     return joint
@@ -168,7 +187,8 @@ def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
 class _Dump:
     """The functions of one dump, each with its operations by their places.
 
-    An operation within another one that has no place of its own has that of the one around it.
+    An operation within another one that has no place of its own has that of the one
+    around it.
     """
 
     def __init__(self, lines: Iterator[bytes]) -> None:
@@ -182,17 +202,11 @@ class _Dump:
             self._line(line[:LONGEST_LINE_BYTES].strip())
 
     def _line(self, line: bytes) -> None:
-        opens, closes = line.endswith(b"{"), line.startswith(b"}")
+        opens = line.endswith(b"{")
+        closes = line.startswith(b"}")
         if self._counted is None:
-            if opens and (executable := _EXECUTABLE.match(line)):
-                self._executable = executable[1].decode()
-            elif opens and (function := _FUNCTION.match(line)):
-                name = function[2].decode()
-                self.executables[name] = (
-                    self._executable if function[1] == b"func" else ""
-                )
-                self._counted = self.functions[name] = Counted()
-                self._frames = [[REGION] if self.executables[name] else []]
+            if opens:
+                self._begin(line)
             return
         if closes and opens:
             return
@@ -213,6 +227,17 @@ class _Dump:
         else:
             self._assign(names, location)
 
+    def _begin(self, line: bytes) -> None:
+        """Take in the line that opens an executable or a function."""
+        if executable := _EXECUTABLE.match(line):
+            self._executable = executable[1].decode()
+        elif function := _FUNCTION.match(line):
+            name = function[2].decode()
+            is_in_executable = function[1] == b"func"
+            self.executables[name] = self._executable if is_in_executable else ""
+            self._counted = self.functions[name] = Counted()
+            self._frames = [[REGION] if self.executables[name] else []]
+
     def _assign(self, names: list[str], location: bytes) -> None:
         places = frozenset(_PLACE.findall(location))
         if places and self._counted is not None:
@@ -223,7 +248,10 @@ class _Dump:
 
 
 def _work(line: bytes) -> Iterator[str]:
-    """The operations that become code of a dispatch, with the types of all that they read, and the dispatch itself."""
+    """Yield the operations that become code of a dispatch, and the dispatch itself.
+
+    Each has the types of all that it reads.
+    """
     for name in operations_of(line, MLIR):
         operation, _, types = name.partition(" ")
         if operation in _REGIONS:
@@ -233,11 +261,11 @@ def _work(line: bytes) -> Iterator[str]:
             and not _HOST.match(operation)
             and not operation.endswith(_NO_WORK)
         ):
-            at = line.find(b" ins(") if operation.startswith("linalg.") else -1
-            yield (
-                name
-                if at < 0
-                else b" ".join(
-                    [operation.encode(), *dict.fromkeys(TYPE.findall(line[at:]))]
-                ).decode()
-            )
+            start = -1
+            if operation.startswith("linalg."):
+                start = line.find(b" ins(")
+            if start < 0:
+                yield name
+            else:
+                read_types = dict.fromkeys(TYPE.findall(line[start:]))
+                yield b" ".join([operation.encode(), *read_types]).decode()

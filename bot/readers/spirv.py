@@ -1,4 +1,7 @@
-"""SPIR-V modules: code per entry point, and the memory of their `Function` and `Workgroup` variables.
+"""Read SPIR-V modules.
+
+A reading has the code of each entry point, and the memory of its `Function` and
+`Workgroup` variables.
 
 Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
 https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and
@@ -22,25 +25,25 @@ from bot.errors import MalformedBinary
 from bot.readers.binary import WorkLimit, code_digest, fingerprint
 
 MAGIC = b"\x03\x02\x23\x07"
-WORD_BYTES, HEADER_WORDS, VERSION_AT = 4, 5, 1
-OP_IMPORT, OP_EXTENDED, OP_ENTRY_POINT, OP_FUNCTION, OP_FUNCTION_END, OP_VARIABLE = (
-    11,
-    12,
-    15,
-    54,
-    56,
-    59,
-)
-OP_BOOL, OP_INT, OP_FLOAT, OP_VECTOR, OP_ARRAY, OP_STRUCT, OP_POINTER = (
-    20,
-    21,
-    22,
-    23,
-    28,
-    30,
-    32,
-)
-OP_CONSTANT, OP_DECORATE, OP_MEMBER_DECORATE = 43, 71, 72
+WORD_BYTES = 4
+HEADER_WORDS = 5
+VERSION_AT = 1
+OP_IMPORT = 11
+OP_EXTENDED = 12
+OP_ENTRY_POINT = 15
+OP_FUNCTION = 54
+OP_FUNCTION_END = 56
+OP_VARIABLE = 59
+OP_BOOL = 20
+OP_INT = 21
+OP_FLOAT = 22
+OP_VECTOR = 23
+OP_ARRAY = 28
+OP_STRUCT = 30
+OP_POINTER = 32
+OP_CONSTANT = 43
+OP_DECORATE = 71
+OP_MEMBER_DECORATE = 72
 DEBUG_OPCODES = (
     2,
     3,
@@ -53,18 +56,20 @@ DEBUG_OPCODES = (
     330,
 )  # names, sources, lines: nothing that runs
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
-STORAGE_WORKGROUP, STORAGE_FUNCTION = 4, 7
-DECORATION_ARRAY_STRIDE, DECORATION_ALIASED, DECORATION_OFFSET, DECORATION_LINKAGE = (
-    6,
-    20,
-    35,
-    41,
-)
+STORAGE_WORKGROUP = 4
+STORAGE_FUNCTION = 7
+DECORATION_ARRAY_STRIDE = 6
+DECORATION_ALIASED = 20
+DECORATION_OFFSET = 35
+DECORATION_LINKAGE = 41
 MAX_BYTES = (
     1 << 48
 )  # nested arrays multiply; a larger claim is refused rather than computed
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
-"""From version 1.4 on an entry point's interface names every global variable it uses."""
+"""The first version in which an interface names every global variable in use.
+
+The interface is the entry point's.
+"""
 LABEL_BY_OPCODE = (
     dict.fromkeys(DEBUG_OPCODES, "debug")
     | dict.fromkeys((10, OP_IMPORT, 14, OP_ENTRY_POINT, 16, 17, 331), "interface")
@@ -73,7 +78,10 @@ LABEL_BY_OPCODE = (
     )
     | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
 )
-"""Instruction outside of functions → part; `types` are types, constants and global variables."""
+"""Instruction outside of functions → part.
+
+`types` are types, constants and global variables.
+"""
 LEAST_WORDS = {
     **dict.fromkeys((OP_BOOL, OP_STRUCT), 2),
     **dict.fromkeys((OP_IMPORT, OP_DECORATE, OP_FLOAT), 3),
@@ -87,7 +95,10 @@ Size = tuple[int, int]  # bytes and alignment of a type
 
 @dataclass(slots=True)
 class SpirvFunction:
-    """A function while it is read: where it starts, how many words it has and what its variables occupy."""
+    """A function while it is read.
+
+    It has where it starts, how many words it has, and what its variables occupy.
+    """
 
     start: int
     words: int = 0
@@ -101,168 +112,184 @@ class Module:
         at: position of the instruction that is being read.
         entries: function id, name, interface ids; in order.
         workgroup: variable id → bytes, None where the type has no known size.
-        nameless: position and count of the words that are only names, by rising position.
+        nameless: position and count of the words that are only names, by rising
+            position.
         debug_sets: ids of the imported sets of instructions that only describe.
-        sizes: by result id; a type without an entry (runtime arrays, images, matrices, …) has no known size.
+        sizes: by result id; a type without an entry (runtime arrays, images, matrices,
+            …) has no known size.
         constants: id → value of integer constants.
     """
 
-    def __init__(self, words: array[int]) -> None:
-        self.words, self.at = words, HEADER_WORDS
+    def __init__(self, module_words: array[int]) -> None:
+        self.words = module_words
+        self.at = HEADER_WORDS
         self.current: SpirvFunction | None = None
-        self.entries, self.nameless = (
-            list[tuple[int, str, frozenset[int]]](),
-            list[tuple[int, int]](),
-        )
-        self.functions, self.workgroup = (
-            dict[int, SpirvFunction](),
-            dict[int, int | None](),
-        )
-        self.aliased, self.debug_sets = set[int](), set[int]()
+        self.entries = list[tuple[int, str, frozenset[int]]]()
+        self.nameless = list[tuple[int, int]]()
+        self.functions = dict[int, SpirvFunction]()
+        self.workgroup = dict[int, int | None]()
+        self.aliased = set[int]()
+        self.debug_sets = set[int]()
         self.parts = Counter(header=HEADER_WORDS, text=0)
-        self.sizes, self.offsets = dict[int, Size](), dict[int, dict[int, int]]()
-        self.pointees, self.constants, self.strides = (
-            dict[int, int](),
-            dict[int, int](),
-            dict[int, int](),
-        )
+        self.sizes = dict[int, Size]()
+        self.offsets = dict[int, dict[int, int]]()
+        self.pointees = dict[int, int]()
+        self.constants = dict[int, int]()
+        self.strides = dict[int, int]()
 
-    def visit(self, opcode: int, words: array[int]) -> None:
+    def visit(self, opcode: int, instruction: array[int]) -> None:
         """Take in one instruction.
 
         Raises `MalformedBinary` where it is cut short, or its type absurdly large.
         """
-        if len(words) < LEAST_WORDS.get(opcode, 1):
+        if len(instruction) < LEAST_WORDS.get(opcode, 1):
             raise MalformedBinary(
-                f"instruction {opcode} of {len(words)} words", where="spirv"
+                f"instruction {opcode} of {len(instruction)} words", where="spirv"
             )
-        self._take(opcode, words)
-        if (size := self._size(opcode, words)) is not None:
+        self._take(opcode, instruction)
+        if (size := self._size(opcode, instruction)) is not None:
             if size[0] > MAX_BYTES:
                 raise MalformedBinary(f"a type of {size[0]} bytes", where="spirv")
-            self.sizes[words[1]] = size
+            self.sizes[instruction[1]] = size
         label = LABEL_BY_OPCODE.get(opcode)
         if self.current is not None:
-            self.current.words += len(words)
+            self.current.words += len(instruction)
             label = "text"
             if opcode == OP_FUNCTION_END:
                 self.current = None
         if label is not None:
-            self.parts[label] += len(words)
+            self.parts[label] += len(instruction)
 
-    def _take(self, opcode: int, words: array[int]) -> None:
-        """What an instruction says of names, functions and memory."""
-        is_name = opcode in DEBUG_OPCODES or (
-            opcode == OP_DECORATE and words[2] == DECORATION_LINKAGE
-        )
-        if opcode == OP_IMPORT and words[2:].tobytes().startswith(DEBUG_SETS):
-            self.debug_sets.add(words[1])
-            is_name = True
-        if is_name or (opcode == OP_EXTENDED and words[3] in self.debug_sets):
-            self.nameless.append((self.at, len(words)))
+    def _take(self, opcode: int, instruction: array[int]) -> None:
+        """Take in what an instruction says of names, functions and memory."""
+        if self._is_only_name(opcode, instruction):
+            self.nameless.append((self.at, len(instruction)))
         elif opcode == OP_ENTRY_POINT:
-            name, end, _ = words[3:].tobytes().partition(b"\0")
-            if not end:
-                raise MalformedBinary(
-                    "an entry point without the end of its name", where="spirv"
-                )
-            name_words = len(name) // WORD_BYTES + 1
-            # The first word counts the words of the name too.
-            self.nameless += [(self.at, 1), (self.at + 3, name_words)]
-            self.entries.append(
-                (
-                    words[2],
-                    name.decode("utf-8", "replace"),
-                    frozenset(words[3 + name_words :]),
-                )
-            )
+            self._take_entry_point(instruction)
         elif opcode == OP_FUNCTION:
-            if self.current is not None or words[2] in self.functions:
+            if self.current is not None or instruction[2] in self.functions:
                 raise MalformedBinary("a function inside another", where="spirv")
-            self.current = self.functions[words[2]] = SpirvFunction(self.at)
+            self.current = SpirvFunction(self.at)
+            self.functions[instruction[2]] = self.current
         elif opcode == OP_VARIABLE:
-            size = self.sizes.get(self.pointees.get(words[1], -1), (None,))[0]
-            if words[3] == STORAGE_WORKGROUP:
-                self.workgroup[words[2]] = size
-            elif words[3] == STORAGE_FUNCTION and self.current is not None:
-                stack = self.current.stack_bytes
-                self.current.stack_bytes = (
-                    None if stack is None or size is None else stack + size
-                )
-        elif opcode == OP_DECORATE and words[2] == DECORATION_ALIASED:
-            self.aliased.add(words[1])
+            self._take_variable(instruction)
+        elif opcode == OP_DECORATE and instruction[2] == DECORATION_ALIASED:
+            self.aliased.add(instruction[1])
         elif (
             opcode == OP_DECORATE
-            and words[2] == DECORATION_ARRAY_STRIDE
-            and len(words) > 3
+            and instruction[2] == DECORATION_ARRAY_STRIDE
+            and len(instruction) > 3
         ):
-            self.strides[words[1]] = words[3]
+            self.strides[instruction[1]] = instruction[3]
 
-    def _size(self, opcode: int, words: array[int]) -> Size | None:
-        """The size of the type that an instruction defines.
+    def _is_only_name(self, opcode: int, instruction: array[int]) -> bool:
+        """Return True for an instruction that only names or describes others."""
+        if opcode == OP_IMPORT and instruction[2:].tobytes().startswith(DEBUG_SETS):
+            self.debug_sets.add(instruction[1])
+            return True
+        if opcode in DEBUG_OPCODES:
+            return True
+        if opcode == OP_DECORATE:
+            return instruction[2] == DECORATION_LINKAGE
+        return opcode == OP_EXTENDED and instruction[3] in self.debug_sets
 
-        None for one of no known size, and for no type.
+    def _take_entry_point(self, instruction: array[int]) -> None:
+        name, end, _ = instruction[3:].tobytes().partition(b"\0")
+        if not end:
+            raise MalformedBinary(
+                "an entry point without the end of its name", where="spirv"
+            )
+        name_words = len(name) // WORD_BYTES + 1
+        # The first word counts the words of the name too.
+        self.nameless += [(self.at, 1), (self.at + 3, name_words)]
+        interface = frozenset(instruction[3 + name_words :])
+        self.entries.append(
+            (instruction[2], name.decode("utf-8", "replace"), interface)
+        )
+
+    def _take_variable(self, instruction: array[int]) -> None:
+        pointee = self.pointees.get(instruction[1], -1)
+        size_bytes = self.sizes.get(pointee, (None,))[0]
+        if instruction[3] == STORAGE_WORKGROUP:
+            self.workgroup[instruction[2]] = size_bytes
+        elif instruction[3] == STORAGE_FUNCTION and self.current is not None:
+            stack_bytes = self.current.stack_bytes
+            if stack_bytes is None or size_bytes is None:
+                self.current.stack_bytes = None
+            else:
+                self.current.stack_bytes = stack_bytes + size_bytes
+
+    def _size(self, opcode: int, instruction: array[int]) -> Size | None:
+        """Return the size of the type that an instruction defines.
+
+        None for a type of no known size, and for an instruction that defines no type.
         """
         if opcode == OP_BOOL:
             return 4, 4
         if opcode in (OP_INT, OP_FLOAT):
-            return -(-words[2] // 8), -(-words[2] // 8)
+            size_bytes = -(-instruction[2] // 8)
+            return size_bytes, size_bytes
         if opcode == OP_STRUCT:
-            offsets, end, alignment = self.offsets.get(words[1], {}), 0, 1
-            for member, type_id in enumerate(words[2:]):
-                size = self.sizes.get(type_id)
-                if size is None:
-                    return None
-                alignment = max(alignment, size[1])
-                end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
-            return _aligned(end, alignment), alignment
+            return self._struct_size(instruction)
         if opcode == OP_POINTER:
-            self.pointees[words[1]] = words[3]
+            self.pointees[instruction[1]] = instruction[3]
         elif opcode == OP_CONSTANT:
             # Word 1 is the type, word 2 the id, then the value, low-order word first.
-            self.constants[words[2]] = sum(
-                word << (32 * place) for place, word in enumerate(words[3:5])
+            self.constants[instruction[2]] = sum(
+                word << (32 * place) for place, word in enumerate(instruction[3:5])
             )
         elif (
             opcode == OP_MEMBER_DECORATE
-            and words[3] == DECORATION_OFFSET
-            and len(words) > 4
+            and instruction[3] == DECORATION_OFFSET
+            and len(instruction) > 4
         ):
-            self.offsets.setdefault(words[1], {})[words[2]] = words[4]
-        elif opcode == OP_VECTOR and (inner := self.sizes.get(words[2])):
-            return inner[0] * words[3], inner[0] * (words[3] + words[3] % 2)
-        elif (
-            opcode == OP_ARRAY
-            and (inner := self.sizes.get(words[2]))
-            and words[3] in self.constants
-        ):
-            return (
-                self.strides.get(words[1], _aligned(*inner)) * self.constants[words[3]],
-                inner[1],
-            )
+            self.offsets.setdefault(instruction[1], {})[instruction[2]] = instruction[4]
+        elif opcode == OP_VECTOR and (inner := self.sizes.get(instruction[2])):
+            count = instruction[3]
+            return inner[0] * count, inner[0] * (count + count % 2)
+        elif opcode == OP_ARRAY and (inner := self.sizes.get(instruction[2])):
+            count_id = instruction[3]
+            if count_id in self.constants:
+                stride = self.strides.get(instruction[1], _aligned(*inner))
+                return stride * self.constants[count_id], inner[1]
         return None
+
+    def _struct_size(self, instruction: array[int]) -> Size | None:
+        """Return the size of a structure; None where a member has no known size."""
+        offsets = self.offsets.get(instruction[1], {})
+        end = 0
+        alignment = 1
+        for member, type_id in enumerate(instruction[2:]):
+            size = self.sizes.get(type_id)
+            if size is None:
+                return None
+            alignment = max(alignment, size[1])
+            end = max(end, offsets.get(member, _aligned(end, size[1])) + size[0])
+        return _aligned(end, alignment), alignment
 
 
 def read_spirv(data: bytes) -> Reading:
-    """Parts `text` (functions), `types`, `annotations`, `interface`, `debug` and `header`."""
+    """Read a module as the parts `text`, `types`, `annotations` and others.
+
+    The others are `interface`, `debug` and `header`; `text` has the functions.
+    """
     if (
         not SPIRV.accepts(data)
         or len(data) % WORD_BYTES
         or len(data) < HEADER_WORDS * WORD_BYTES
     ):
         raise MalformedBinary(f"no SPIR-V module in {len(data)} bytes", where="spirv")
-    words = array("I", data)
+    module_words = array("I", data)
     if sys.byteorder == "big":
-        words.byteswap()
-    module = Module(words)
-    while module.at < len(words):
-        count, opcode = words[module.at] >> 16, words[module.at] & 0xFFFF
-        if count == 0 or module.at + count > len(words):
-            what = (
-                f"an instruction of {count} words at word {module.at} of {len(words)}"
-            )
-            raise MalformedBinary(what, where="spirv")
-        module.visit(opcode, words[module.at : module.at + count])
+        module_words.byteswap()
+    module = Module(module_words)
+    while module.at < len(module_words):
+        count = module_words[module.at] >> 16
+        opcode = module_words[module.at] & 0xFFFF
+        if count == 0 or module.at + count > len(module_words):
+            problem = f"an instruction of {count} words at word {module.at} of {len(module_words)}"
+            raise MalformedBinary(problem, where="spirv")
+        module.visit(opcode, module_words[module.at : module.at + count])
         module.at += count
     if module.current is not None:
         raise MalformedBinary("a function without its end", where="spirv")
@@ -286,8 +313,8 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
     ids = {function_id for function_id, _, _ in module.entries}
     entries = {
-        function_id: each
-        for function_id, each in module.functions.items()
+        function_id: function
+        for function_id, function in module.functions.items()
         if function_id in ids
     }
     starts = [HEADER_WORDS, *(entry.start + entry.words for entry in entries.values())]
@@ -322,28 +349,33 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
 
 
 def _without_names(module: Module, start: int, end: int) -> bytes:
-    """These words without those that are only names."""
-    words, at = array("I"), start
-    first, last = (bisect_left(module.nameless, (each,)) for each in (start, end))
+    """Return these words without those that are only names."""
+    kept_words = array("I")
+    offset = start
+    first = bisect_left(module.nameless, (start,))
+    last = bisect_left(module.nameless, (end,))
     for cut, cut_words in module.nameless[first:last]:
-        words += module.words[at:cut]
-        at = cut + cut_words
-    return (words + module.words[at:end]).tobytes()
+        kept_words += module.words[offset:cut]
+        offset = cut + cut_words
+    return (kept_words + module.words[offset:end]).tobytes()
 
 
 def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
-    """The sum of the variables, where those that alias each other share the largest one's memory."""
-    own, shared = 0, 0
+    """Return the sum of the variables.
+
+    Those that alias each other share the largest one's memory.
+    """
+    own_bytes = 0
+    shared = 0
     for variable in variables:
         size = module.workgroup.get(variable, 0)
         if size is None:
             return None
-        own, shared = (
-            (own, max(shared, size))
-            if variable in module.aliased
-            else (own + size, shared)
-        )
-    return own + shared
+        if variable in module.aliased:
+            shared = max(shared, size)
+        else:
+            own_bytes += size
+    return own_bytes + shared
 
 
 SPIRV = Reader(lambda data: data[:WORD_BYTES] == MAGIC, read_spirv)

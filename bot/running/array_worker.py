@@ -1,16 +1,22 @@
-"""Random values into files, and files of values compared, with numpy in a process of its own.
+"""Fill files with random values, and compare files of values.
+
+numpy does it in a process of its own.
 
 A stand-alone script: it imports the standard library, numpy and ml_dtypes (both come
 with the runtime), nothing of the bot. One JSON object on standard input, one on
 standard output:
 
-    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element", "sizes": [int], "role": text,
+    {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element",
+                "sizes": [int], "role": text,
                 "below": int or null}]}]}
-        → {"filled": count of files}; a file is the length of its head in 8 bytes and the head in UTF-8, or nothing
-           for an empty head, then the tensors' bytes without gaps
+        → {"filled": count of files}; a file is the length of its head in 8 bytes and
+           the head in UTF-8, or nothing for an empty head, then the tensors' bytes
+           without gaps
     {"compare": [{"element": text, "draws": [[PATH before, PATH after]]}]}
-        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values", "different", "finite": int,
-                                   "relative": float, or null where one has a value where the other has none}],
+        → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values",
+                                   "different", "finite": int,
+                                   "relative": float, or null where one has a
+                                   value where the other has none}],
                         "constant": bool, "still": bool}]}
     anything that goes wrong → {"error": "one line"}
 
@@ -46,28 +52,31 @@ _BIAS_SCALE = 1 << 17
 
 
 def float_type(element: str) -> Any:
-    """The numpy type of a float; None for any other element."""
+    """Return the numpy type of a float; None for any other element."""
     if element in _SMALL_FLOATS:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, _SMALL_FLOATS[element]))
-    return np.dtype(_FLOATS[element]) if element in _FLOATS else None
+    if element in _FLOATS:
+        return np.dtype(_FLOATS[element])
+    return None
 
 
 def integer_bits(element: str) -> int | None:
-    """Bits of an integer as it is stored with others of its kind; None for any other element."""
+    """Return the bits of an integer as it is stored with others of its kind.
+
+    None for any other element.
+    """
     digits = element.lstrip("siu")
     if element == "index":
         return 64
-    return (
-        int(digits)
-        if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui")
-        else None
-    )
+    if digits.isdecimal() and element[: -len(digits)] in ("i", "si", "ui"):
+        return int(digits)
+    return None
 
 
 def pieces(tensor: Any) -> Iterator[bytes]:
-    """The tensor's bytes; the same for the same seed, element and sizes."""
+    """Return the tensor's bytes; the same for the same seed, element and sizes."""
     digest = hashlib.sha256(tensor["seed"].encode()).digest()
     rng = np.random.default_rng(np.frombuffer(digest, np.uint32))
     total = math.prod(tensor["sizes"])
@@ -83,7 +92,8 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
     small ones: without it, what a deep program computes may fall to zero layer by
     layer.
     """
-    bits, below = integer_bits(tensor["element"]), tensor["below"]
+    bits = integer_bits(tensor["element"])
+    below = tensor["below"]
     if bits is None:
         if (kind := float_type(tensor["element"])) is None:
             raise TypeError(f"the bot makes no random {tensor['element']}")
@@ -98,11 +108,9 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
         )
     size = -(-count * bits // 8)
     if below is not None:
-        return (
-            rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
-            if bits >= 8
-            else bytes(size)
-        )
+        if bits >= 8:
+            return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
+        return bytes(size)
     if bits < 32:
         return rng.bytes(size)
     drawn = np.frombuffer(rng.bytes(size), f"<i{bits // 8}")
@@ -116,13 +124,12 @@ def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
     positive: around 1. Of more: normal, scaled so that what a rectifier leaves of a sum
     of products is as large as what went in.
     """
-    sizes, normal = tensor["sizes"], rng.standard_normal(count, dtype=np.float32)
+    sizes = tensor["sizes"]
+    normal = rng.standard_normal(count, dtype=np.float32)
     if tensor["role"] in ("input", "wide"):
-        doubled = (
-            rng.uniform(-_DOUBLINGS, _DOUBLINGS, count)
-            if tensor["role"] == "wide"
-            else 0.0
-        )
+        doubled: Any = 0.0
+        if tensor["role"] == "wide":
+            doubled = rng.uniform(-_DOUBLINGS, _DOUBLINGS, count)
         return normal * np.float32(_INPUT_SCALE) * np.exp2(doubled, dtype=np.float32)
     if len(sizes) < 2:
         return rng.random(count, dtype=np.float32) + np.float32(0.5)
@@ -130,7 +137,7 @@ def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
 
 
 def fill(files: list[Any]) -> Any:
-    """Write the files, each with its head and its tensors, and answer with their number."""
+    """Write the files, each with its head and its tensors; return their number."""
     for file in files:
         with open(file["path"], "wb") as out:
             head = file["head"].encode()
@@ -141,7 +148,7 @@ def fill(files: list[Any]) -> Any:
 
 
 def compare(outputs: list[Any]) -> Any:
-    """What can be said of each output, over all draws."""
+    """Return the comparison of each output, over all draws."""
     return {
         "outputs": [
             OutputComparison(output["element"]).all(output["draws"])
@@ -163,7 +170,7 @@ class OutputComparison:
         self.whole: set[bytes] = set()
 
     def all(self, draws: list[Any]) -> Any:
-        """The answer of this output."""
+        """Return the answer of this output."""
         results = [self.one(before, after) for before, after in draws]
         return {
             "draws": results,
@@ -172,10 +179,9 @@ class OutputComparison:
         }
 
     def one(self, before_path: str, after_path: str) -> Any:
-        """The two files of one draw."""
-        before_bytes, after_bytes = (
-            np.fromfile(path, np.uint8) for path in (before_path, after_path)
-        )
+        """Take in the two files of one draw."""
+        before_bytes = np.fromfile(before_path, np.uint8)
+        after_bytes = np.fromfile(after_path, np.uint8)
         self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
         result = {
             "before_bytes": before_bytes.size,
@@ -199,15 +205,22 @@ class OutputComparison:
 
     def look(self, before: Any) -> int:
         """Keep up to two of the values that are finite; how many these are."""
-        finite = before[np.isfinite(before)] if self.float is not None else before
+        finite = before
+        if self.float is not None:
+            finite = before[np.isfinite(before)]
         if finite.size:
             self.seen.add(finite[:1].tobytes())
-            other = np.flatnonzero(finite != finite[0])
-            self.seen.update(finite[place : place + 1].tobytes() for place in other[:1])
+            differing = np.flatnonzero(finite != finite[0])
+            self.seen.update(
+                finite[place : place + 1].tobytes() for place in differing[:1]
+            )
         return int(finite.size)
 
     def differences(self, before: Any, after: Any) -> tuple[int, float | None]:
-        """How many values differ, and the largest difference as a part of the largest magnitude."""
+        """Count the values that differ, and find the largest difference.
+
+        It is a part of the largest magnitude.
+        """
         bits = np.dtype(f"u{self.type.itemsize}")
         places = before.view(bits) != after.view(bits)
         if self.float is None or not places.any():
@@ -215,22 +228,32 @@ class OutputComparison:
             return different, 1.0 if different else 0.0
         nans = np.isnan(before) & np.isnan(after)
         places &= ~nans
-        left, right = (
-            before[places].astype(np.float64),
-            after[places].astype(np.float64),
-        )
-        if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        before_values = before[places].astype(np.float64)
+        after_values = after[places].astype(np.float64)
+        if not (np.isfinite(before_values).all() and np.isfinite(after_values).all()):
             return int(places.sum()), None
-        return int(places.sum()), self.relative(before, np.abs(left - right))
+        return int(places.sum()), self.relative(
+            before, np.abs(before_values - after_values)
+        )
 
     def relative(self, before: Any, differences: Any) -> float | None:
-        """The largest difference; None where there is nothing that it could be a part of."""
-        most = float(differences.max(initial=0.0))
+        """Return the largest difference.
+
+        None where there is nothing that it could be a part of.
+        """
+        largest_difference = float(differences.max(initial=0.0))
         largest = float(
             np.abs(before[np.isfinite(before)].astype(np.float64)).max(initial=0.0)
         )
-        part = most / largest if largest else math.inf if most else 0.0
-        return part if math.isfinite(part) else None
+        if largest:
+            part = largest_difference / largest
+        elif largest_difference:
+            part = math.inf
+        else:
+            part = 0.0
+        if math.isfinite(part):
+            return part
+        return None
 
 
 def main() -> int:

@@ -1,4 +1,6 @@
-"""What a program is run on: random inputs and parameters, the same in every run, as files that are written once.
+"""Make what a program is run on: random inputs and parameters.
+
+They are the same in every run, as files that are written once.
 
 The child process `array_worker` makes and compares arrays; its answers are checked, and
 what it fails at has a reason.
@@ -12,7 +14,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -63,37 +65,41 @@ class _Filled(Record, frozen=True):
 def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
     """Write files as `array_worker` describes them; the reason where that fails."""
     answer = _ask({"fill": files}, kind=_Filled, parent=directory, cancel=cancel)
-    return answer if isinstance(answer, str) else None
+    if isinstance(answer, str):
+        return answer
+    return None
 
 
 def compare(
     outputs: Sequence[Any], directory: Path, cancel: Cancel
 ) -> tuple[Output, ...] | str:
-    """What can be said of each output, or the reason why nothing can."""
+    """Return the comparison of each output, or why there is none."""
     answer = _ask({"compare": outputs}, kind=_Compared, parent=directory, cancel=cancel)
-    return answer if isinstance(answer, str) else answer.outputs
+    if isinstance(answer, str):
+        return answer
+    return answer.outputs
 
 
 def _ask(
     request: Any, kind: type[_Answer], parent: Path, cancel: Cancel
 ) -> _Answer | str:
     with temporary_directory("arrays-", parent) as directory:
-        question, answer = directory / "question.json", directory / "answer.json"
+        question = directory / "question.json"
+        answer = directory / "answer.json"
         question.write_bytes(canonical(request))
         argv = [sys.executable, "-E", str(Path(__file__).with_name("array_worker.py"))]
         ended = run(
             argv, cancel=cancel, stdin=question, stdout=answer, timeout_seconds=1800
         )
         if not ended.ok:
-            how = (
-                "did not end"
-                if ended.timed_out
-                else f"was ended by {ended.signal}"
-                if ended.signal
-                else "failed"
-            )
+            if ended.timed_out:
+                ending = "did not end"
+            elif ended.signal:
+                ending = f"was ended by {ended.signal}"
+            else:
+                ending = "failed"
             last = ended.output.strip().rpartition("\n")[2][:200]
-            return here(f"the process for random data {how}{last and f': {last}'}")
+            return here(f"the process for random data {ending}{last and f': {last}'}")
         try:
             return read_answer(answer.read_bytes(), kind)
         except MalformedBinary as error:
@@ -105,11 +111,11 @@ _SPARE_BYTES = (
     64 << 20
 )  # room that is left on the disk, for outputs and whatever others do there
 _ANY = "!hal.buffer_view"  # an argument that the program does not look at
-_FEW, _LONG_BITS = (
-    2,
-    32,
-)  # integers of so many bits are 0 or 1 in some of the draws: they may be masks
-_QUANTISED, _SUM = ("i8", "si8", "ui8"), "i32"
+# Integers of so many bits are 0 or 1 in some of the draws: they may be masks.
+_FEW = 2
+_LONG_BITS = 32
+_QUANTISED = ("i8", "si8", "ui8")
+_SUM = "i32"
 """Elements of what a quantised program multiplies, and of what it adds to the sums."""
 # what initializers make of parameters may be as large as these are, and stays beside
 # them
@@ -135,7 +141,10 @@ class Feed(NamedTuple):
 
 
 class _File(NamedTuple):
-    """One file of random values: what `array_worker` makes it from, and how large it gets."""
+    """One file of random values.
+
+    It has what `array_worker` makes it from, and how large it gets.
+    """
 
     kind: str
     head: str
@@ -144,13 +153,16 @@ class _File(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Has a digest of what it is made from, so that a file that is there is the right one."""
+        """Return a name with a digest of what the file is made from.
+
+        So a file that is there is the right one.
+        """
         digest = hashlib.sha256(canonical([self.head, self.tensors])).hexdigest()
         return f"{self.kind}-{digest[:24]}.{'safetensors' if self.head else 'bin'}"
 
 
 def not_called(interface: Interface) -> str | None:
-    """Why there is no function to run, or none that somebody could know how to call.
+    """Return why there is no function to run, or none that can be called.
 
     None where there is one.
     """
@@ -176,39 +188,35 @@ def not_called(interface: Interface) -> str | None:
 def feed(
     interface: Interface, dynamic: int, draws: int, directory: Path, cancel: Cancel
 ) -> Feed | str:
-    """Write what is missing below `directory`.
+    """Write the files that are missing below `directory`.
 
-    How to call the one function with it, or why that cannot be.
+    Return how to call the one function with them, or why that cannot be.
 
-    `dynamic`: for dimensions that are not fixed; `draws`: how many random inputs, one
-    where the function takes none. With long integers among the parameters there is one
-    run more, with other ones.
+    Args:
+        interface: the program's functions and parameters.
+        dynamic: the size of dimensions that are not fixed.
+        draws: how many random inputs, one where the function takes none. With long
+            integers among the parameters there is one run more, with other ones.
+        directory: the folder of the files.
+        cancel: ends the work early.
     """
     (function,) = interface.functions
-    narrow, wide = (
-        _parameter_files(interface, is_wide=is_wide) for is_wide in (False, True)
-    )
+    narrow = _parameter_files(interface, is_wide=False)
+    wide = _parameter_files(interface, is_wide=True)
     if isinstance(narrow, str) or isinstance(wide, str):
         return str(narrow)
-    has_inputs = any(text != _ANY for text in function.arguments)
-    runs = [(draw, narrow) for draw in range(draws if has_inputs else 1)]
-    runs[1:1] = [(len(runs) | 1, wide)] if wide != narrow else []
-    files, calls = dict[str, _File](), list[tuple[str, ...]]()
-    for draw, of_run in runs:
+    if all(text == _ANY for text in function.arguments):
+        draws = 1
+    runs = [(draw, narrow) for draw in range(draws)]
+    if wide != narrow:
+        runs.insert(1, (len(runs) | 1, wide))
+    files = dict[str, _File]()
+    calls = list[tuple[str, ...]]()
+    for draw, parameter_files in runs:
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
-        files |= {
-            file.name: file
-            for file in (*of_run.values(), *(file for _, file in arguments))
-            if file
-        }
-        flags = [
-            f"--parameters={f'{scope}=' if scope else ''}{each.name}"
-            for scope, each in of_run.items()
-        ]
-        flags += [
-            f"--input={flag}{f'@{file.name}' if file else ''}"
-            for flag, file in arguments
-        ]
+        files |= {file.name: file for file in parameter_files.values()}
+        files |= {file.name: file for _, file in arguments if file is not None}
+        flags = _flags(parameter_files, arguments)
         calls.append((f"--function={function.name}", *flags))
     if reason := _written(files, directory, cancel):
         return reason
@@ -216,28 +224,49 @@ def feed(
     return Feed(
         directory,
         draws=tuple(calls),
-        random=(
-            "input"
-            if has_inputs
-            else "set of parameters"
-            if interface.parameters
-            else ""
-        ),
+        random=_drawn(interface),
         results=tuple(result.element if result else "" for result in results),
-        dynamic=(
-            dynamic
-            if any(each and each.is_dynamic for each in map(parsed, function.arguments))
-            else None
-        ),
+        dynamic=dynamic if _takes_dynamic(function) else None,
     )
+
+
+def _takes_dynamic(function: Function) -> bool:
+    """Return True where a dimension of an argument is not fixed."""
+    tensors = [parsed(text) for text in function.arguments]
+    return any(tensor is not None and tensor.is_dynamic for tensor in tensors)
+
+
+def _drawn(interface: Interface) -> str:
+    """Return what is drawn for each run of the one function; empty for nothing."""
+    (function,) = interface.functions
+    if any(text != _ANY for text in function.arguments):
+        return "input"
+    return "set of parameters" if interface.parameters else ""
+
+
+def _flags(
+    parameter_files: Mapping[str, _File],
+    arguments: Iterable[tuple[str, _File | None]],
+) -> Iterator[str]:
+    """Yield the flags of one run that name its parameters and its arguments."""
+    for scope, file in parameter_files.items():
+        prefix = f"{scope}=" if scope else ""
+        yield f"--parameters={prefix}{file.name}"
+    for text, input_file in arguments:
+        if input_file is None:
+            yield f"--input={text}"
+        else:
+            yield f"--input={text}@{input_file.name}"
 
 
 def _arguments(
     function: Function, draw: int, dynamic: int, *, picks: bool
 ) -> list[tuple[str, _File | None]]:
-    """One run's arguments: for each the text before its file's name on the command line, and the file, if it has one.
+    """Return one run's arguments.
 
-    The first run is of small values, of the others each second one as wide as can be.
+    Each has the text before its file's name on the command line, and the file, if it
+    has one. The first run is of small values, of the others each second one as wide as
+    can be.
 
     A mask that is no mask may make all that a program computes infinite, so that the
     rest keeps small integers.
@@ -248,7 +277,8 @@ def _arguments(
         if tensor is None:
             arguments.append(("1xi8=0", None))
             continue
-        sized, role = tensor.sized(dynamic), "wide" if draw else "input"
+        sized = tensor.sized(dynamic)
+        role = "wide" if draw else "input"
         described = _described(
             sized,
             seed=f"input {number}, draw {draw}",
@@ -256,35 +286,39 @@ def _arguments(
             below=_below(tensor, draw, picks=picks),
         )
         shape = "x".join([*map(str, sized.sizes), sized.element])
-        file = (
-            None
-            if tensor.is_scalar
-            else _File(
+        if tensor.is_scalar:
+            file = None
+        else:
+            file = _File(
                 kind="input",
                 head="",
                 tensors=(described,),
                 size_bytes=sized.size_bytes or 0,
             )
-        )
         arguments.append((f"{shape}=" if file else _scalar(tensor, described), file))
     return arguments
 
 
 def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
-    """What integers are below: long ones few in some of the draws, and in all of a program that picks by them."""
+    """Return what integers are below.
+
+    Long ones are few in some of the draws, and in all of a program that picks by them.
+    """
     is_long = not tensor.is_float and (tensor.bits or 0) >= _LONG_BITS
-    return (
-        _FEW
-        if is_long and (picks or tensor.element == "index" or draw % 2 == 0)
-        else None
-    )
+    if is_long and (picks or tensor.element == "index" or draw % 2 == 0):
+        return _FEW
+    return None
 
 
 def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
     rng = random.Random(described["seed"])  # noqa: S311 (numbers that a seed repeats)
     if tensor.is_float:
-        return f"{rng.gauss(0, 0.25) * (2 ** rng.uniform(-8, 8) if described['role'] == 'wide' else 1):.6f}"
-    bits, below = tensor.bits or 1, described["below"]
+        value = rng.gauss(0, 0.25)
+        if described["role"] == "wide":
+            value *= 2 ** rng.uniform(-8, 8)
+        return f"{value:.6f}"
+    bits = tensor.bits or 1
+    below = described["below"]
     return str(
         rng.randrange(below)
         if below
@@ -305,7 +339,7 @@ def _described(
 
 
 def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File] | str:
-    """Scope → its file; or the reason why one cannot be made.
+    """Return scope → its file, or why one cannot be made.
 
     `is_wide`: give integers that may be anything all values, and the biases of a
     quantised program, whose other integers stay small, values as large as the sums that
@@ -338,21 +372,27 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
         for tensors in scopes.values()
         for tensor in tensors.values()
     )
-    how = ("bias" if is_quantised else "wide") if is_wide else ""
+    filling = ""
+    if is_wide:
+        filling = "bias" if is_quantised else "wide"
     return {
-        scope: _parameter_file(scope, tensors, how, picks=interface.picks)
+        scope: _parameter_file(scope, tensors, filling, picks=interface.picks)
         for scope, tensors in scopes.items()
     }
 
 
 def _parameter_file(
-    scope: str, tensors: dict[str, Tensor], how: str, *, picks: bool
+    scope: str, tensors: dict[str, Tensor], filling: str, *, picks: bool
 ) -> _File:
-    """All tensors of a scope, in the format of https://huggingface.co/docs/safetensors, which the runtime reads.
+    """Return a file with all tensors of a scope.
 
-    It looks at nothing but the offsets, so that every type may pass for bytes.
+    It has the format of https://huggingface.co/docs/safetensors, which the runtime
+    reads. The runtime looks at nothing but the offsets, so that every type may pass for
+    bytes.
     """
-    header, offset, described = {}, 0, []
+    header = {}
+    offset = 0
+    described = []
     for key, tensor in tensors.items():
         size = tensor.size_bytes or 0
         header[key] = {
@@ -361,12 +401,11 @@ def _parameter_file(
             "data_offsets": [offset, offset + size],
         }
         offset += size
-        role = (
-            "bias"
-            if how == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1
-            else "parameter"
-        )
-        below = _below(tensor, 1 if how == "wide" else 2, picks=picks)
+        role = "parameter"
+        if filling == "bias" and tensor.element == _SUM and len(tensor.sizes) == 1:
+            role = "bias"
+        draw = 1 if filling == "wide" else 2
+        below = _below(tensor, draw, picks=picks)
         described.append(
             _described(tensor, seed=f"parameter {scope}::{key}", role=role, below=below)
         )
@@ -384,34 +423,30 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
     try:
         make_directory(directory)
         missing = {
-            name: each
-            for name, each in files.items()
+            name: file
+            for name, file in files.items()
             if not (directory / name).is_file()
         }
     except OSError as error:
         raise no_room(error, str(directory)) from None
-    need, free = (
-        sum(each.size_bytes for each in missing.values()),
-        shutil.disk_usage(directory).free,
-    )
+    need = sum(file.size_bytes for file in missing.values())
+    free = shutil.disk_usage(directory).free
     if need + _SPARE_BYTES > free:
         return here(
             f"the random data need {need >> 20:,} MiB, but only {free >> 20:,} MiB are"
             " free"
         )
-    held, memory = (
-        _HELD_TWICE * sum(file.size_bytes for file in files.values()),
-        memory_kib(),
-    )
-    if memory and held >> 10 > memory:
+    held_bytes = _HELD_TWICE * sum(file.size_bytes for file in files.values())
+    memory = memory_kib()
+    if memory and held_bytes >> 10 > memory:
         return here(
-            f"a run needs about {held >> 20:,} MiB of memory, but the machine has"
+            f"a run needs about {held_bytes >> 20:,} MiB of memory, but the machine has"
             f" {memory >> 10:,} MiB"
         )
     with temporary_directory("data-", directory) as parts:
         request = [
-            {"path": str(parts / name), "head": each.head, "tensors": each.tensors}
-            for name, each in missing.items()
+            {"path": str(parts / name), "head": file.head, "tensors": file.tensors}
+            for name, file in missing.items()
         ]
         if reason := fill(request, directory, cancel) if missing else None:
             return reason

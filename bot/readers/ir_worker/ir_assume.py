@@ -1,4 +1,6 @@
-"""A program that states what is known of its dynamic dimensions: bounds and a divisor, by `util.assume.int`.
+"""Make a program state what is known of its dynamic dimensions.
+
+Bounds and a divisor are stated by `util.assume.int`.
 
 A tensor argument is tied to its assumed dimensions. A tensor of PyTorch gets the
 operations by which `torch.export` writes bounds down. The compiler itself makes
@@ -83,7 +85,9 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
     dynamic = [number for number in range(kind.rank) if kind.is_dynamic_dim(number)]
     if not dynamic:
         return 0
-    index, sizes, readers = ir.IndexType.get(), [], []
+    index = ir.IndexType.get()
+    sizes = []
+    readers = []
     for number in dynamic:
         value = ir.IntegerAttr.get(index, number)
         place = ir.Operation.create(
@@ -114,11 +118,13 @@ def _tied(ir: Any, argument: Any, assumption: Assumption) -> int:
 def _torch_shape(
     ir: Any, argument: Any, sizes: list[str], assumption: Assumption, number: int
 ) -> int:
-    integer, symbol_type = ir.IntegerType.get_signless(64), ir.Type.parse("!torch.int")
+    integer = ir.IntegerType.get_signless(64)
+    symbol_type = ir.Type.parse("!torch.int")
     last = assumption.last
     if last is None:
         last = _TORCH_LARGEST // assumption.divisor
-    symbols, terms = list[Any](), list[str]()
+    symbols = list[Any]()
+    terms = list[str]()
     for size in sizes:
         if size != "?":
             terms.append(size)

@@ -12,7 +12,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
-from math import prod
 from typing import Any
 
 from .ir_kinds import KINDS, PLAIN, kinds_of
@@ -22,6 +21,7 @@ from .ir_members import (
     Member,
     Slot,
     attributes_of,
+    elements_in,
     partition,
     sizes_in,
 )
@@ -36,13 +36,11 @@ FAMILY_KINDS = (
 )
 """`bot.core.program.FAMILY_KINDS`."""
 IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
-_VALUES_SHOWN, _LINES_SHOWN, _LINE_CHARACTERS, _VALUE_CHARACTERS, _NAMES_SHOWN = (
-    8,
-    4,
-    160,
-    40,
-    6,
-)
+_VALUES_SHOWN = 8
+_LINES_SHOWN = 4
+_LINE_CHARACTERS = 160
+_VALUE_CHARACTERS = 40
+_NAMES_SHOWN = 6
 _FOLLOWING = ("static_sizes", "static_output_shape")
 """Arrays that the types of operands and results say, too."""
 _CONSTANT_OPERATIONS = frozenset(
@@ -75,26 +73,29 @@ def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
     """Each family as `{kind, members, varying}`, by kind, larger ones first."""
     drafts = [
         _of_one_structure(group)
-        for group in partition(members, lambda one: one.structure)
+        for group in partition(members, lambda member: member.structure)
     ]
-    rest = _outside(members, drafts)
+    remaining = _outside(members, drafts)
     forms: dict[Hashable, int] = {}
-    graphs = {member.name: _Graph(ir, member, forms) for member in rest}
+    graphs = {member.name: _Graph(ir, member, forms) for member in remaining}
     for search in (_operand_orders, _extra_operations, _different_fusions):
-        rest = _outside(rest, drafts)
-        drafts += search(rest, graphs)
+        remaining = _outside(remaining, drafts)
+        drafts += search(remaining, graphs)
     places = {member.name: place for place, member in enumerate(members)}
     drafts.sort(
-        key=lambda one: (
-            FAMILY_KINDS.index(one[0]),
-            -len(one[1]),
-            places[one[1][0].name],
+        key=lambda draft: (
+            FAMILY_KINDS.index(draft[0]),
+            -len(draft[1]),
+            places[draft[1][0].name],
         )
     )
     rows = []
     for kind, group, lines in drafts:
-        more = len(lines) - _LINES_SHOWN
-        varying = [*lines[:_LINES_SHOWN], *([f"… and {more} more"] if more > 0 else [])]
+        hidden = len(lines) - _LINES_SHOWN
+        varying = [
+            *lines[:_LINES_SHOWN],
+            *([f"… and {hidden} more"] if hidden > 0 else []),
+        ]
         rows.append(
             {
                 "kind": kind,
@@ -106,75 +107,84 @@ def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
 
 
 def _outside(members: Collection[Member], drafts: Sequence[Draft]) -> list[Member]:
-    taken = {member.name for _, group, _ in drafts for member in group}
-    return [member for member in members if member.name not in taken]
+    names = {member.name for _, group, _ in drafts for member in group}
+    return [member for member in members if member.name not in names]
 
 
 # Executables of one structure: what varies of constants, offsets and static shapes.
 
 
 def _of_one_structure(group: Sequence[Member]) -> Draft:
-    """The loosest kind that varies, and a line for each thing that does, in turns."""
-    columns = [
-        slots
-        for slots in zip(*(member.function_slots for member in group), strict=True)
-        if len({slot.value for slot in slots}) > 1
-    ]
+    """Return a family with the loosest kind that varies.
+
+    It has a line for each thing that varies, in turns of constants, offsets and shapes.
+    """
+    columns = list(_varying_columns(group))
     kinds = {slots[0].kind for slots in columns}
     if not kinds:
         return "constants", group, [IDENTICAL]
     is_shaped = bool(kinds & {"dimension", "fixed", "type"})
-    # values → what has them: what repeats how another varies, such as shapes inside an
-    # argument's, is left out
-    shapes, arrays, constants = (dict[tuple[str, ...], str]() for _ in range(3))
+    # values → what has them. What repeats how another varies, such as shapes inside an
+    # argument's, is left out.
+    shapes = dict[tuple[str, ...], str]()
+    arrays = dict[tuple[str, ...], str]()
+    constants = dict[tuple[str, ...], str]()
     for slots in columns:
-        first, values = slots[0], tuple(map(_text_of, slots))
-        if (
-            first.constant is not None and first.kind != "type"
-        ):  # the constant's value says its type
-            type_ = str(first.constant.results[0].type)
+        slot = slots[0]
+        values = tuple(map(_text_of, slots))
+        if slot.constant is not None:
+            if slot.kind == "type":  # the constant's value says its type
+                continue
+            type_ = str(slot.constant.results[0].type)
             lines = shapes if is_shaped and type_ == "index" else constants
-            lines.setdefault(values, f"{type_} constant of {first.op.name}")
-        elif first.constant is None and not isinstance(first.place[0], str):
-            shapes.setdefault(values, _owner(first))
-        elif first.constant is None and first.place[0] not in _FOLLOWING:
-            arrays.setdefault(values, _owner(first))
-    kind = (
-        "static-shapes"
-        if is_shaped
-        else "offsets"
-        if "offset" in kinds
-        else "constants"
-    )
-    by_kind = [
-        [
-            _line(
-                label,
-                [_short(value, _VALUE_CHARACTERS) for value in values],
-                len(set(values)),
-            )
-            for values, label in lines.items()
-        ]
-        for lines in ((shapes, constants, arrays) if is_shaped else (arrays, constants))
-    ]
-    return (
-        kind,
-        group,
-        [
-            line
-            for line in dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
-            if line
-        ],
-    )
+            lines.setdefault(values, f"{type_} constant of {slot.op.name}")
+        elif not isinstance(slot.place[0], str):
+            shapes.setdefault(values, _owner(slot))
+        elif slot.place[0] not in _FOLLOWING:
+            arrays.setdefault(values, _owner(slot))
+    if is_shaped:
+        return "static-shapes", group, _lines_in_turns(shapes, constants, arrays)
+    kind = "offsets" if "offset" in kinds else "constants"
+    return kind, group, _lines_in_turns(arrays, constants)
+
+
+def _varying_columns(group: Sequence[Member]) -> Iterator[tuple[Slot, ...]]:
+    """Yield the slots of all members at each place where their values differ."""
+    for slots in zip(*(member.function_slots for member in group), strict=True):
+        if len({slot.value for slot in slots}) > 1:
+            yield slots
+
+
+def _lines_in_turns(*labels_by_kind: Mapping[tuple[str, ...], str]) -> list[str]:
+    """Return a line of each kind, then the next line of each kind, and so on."""
+    by_kind = [_varying_lines(labels) for labels in labels_by_kind]
+    in_turns = dict.fromkeys(chain.from_iterable(zip_longest(*by_kind)))
+    return [line for line in in_turns if line]
+
+
+def _varying_lines(labels: Mapping[tuple[str, ...], str]) -> list[str]:
+    """Return a line for each label, with its values shortened."""
+    lines = []
+    for values, label in labels.items():
+        shortened = [_short(value, _VALUE_CHARACTERS) for value in values]
+        lines.append(_line(label, shortened, len(set(values))))
+    return lines
 
 
 def _text_of(slot: Slot) -> str:
-    """What stands there: the constant's value without its type, the whole array, or the whole shape."""
+    """Return what stands in a slot.
+
+    This is the constant's value without its type, the whole array, or the whole shape.
+    """
     if slot.constant is not None:
         return slot.value.removesuffix(f" : {slot.constant.results[0].type}")
     owner = slot.place[0]
     if isinstance(owner, str):
-        return f"[{', '.join('?' if value == DYNAMIC else str(value) for value in slot.op.attributes[owner])}]"
+        entries = [
+            "?" if value == DYNAMIC else str(value)
+            for value in slot.op.attributes[owner]
+        ]
+        return f"[{', '.join(entries)}]"
     return "x".join(sizes_in(str(owner.type))) or slot.value
 
 
@@ -184,29 +194,33 @@ def _owner(slot: Slot) -> str:
     number = getattr(slot.place[0], "arg_number", None)
     if number is None:
         return f"result of {slot.op.name}"
-    return (
-        f"argument {number}"
-        if slot.op.name == FUNCTION
-        else f"block argument {number} of {slot.op.name}"
-    )
+    if slot.op.name == FUNCTION:
+        return f"argument {number}"
+    return f"block argument {number} of {slot.op.name}"
 
 
 # The others: functions as what they store, and of what that is made.
 
 
 class _Graph:
-    """A function without names and places: its values by what they are made of, whatever the order of operands.
+    """A function without names and places.
+
+    Its values are described by what they are made of, whatever the order of operands.
 
     Attributes:
-        sources: form and operands of each value and each operation without results, operands before their users; an
-            operation with a body has what the body gives as its operands.
+        sources: form and operands of each value and each operation without results,
+            operands before their users; an operation with a body has what the body
+            gives as its operands.
         effects: the operations at the top that have no results.
-        units: those that compute, as (source, its operation, its own operands, names and types of all that it does).
+        units: those that compute, as (source, its operation, its own operands, names
+            and types of all that it does).
         words: what all operations compute.
     """
 
     def __init__(self, ir: Any, member: Member, forms: dict[Hashable, int]) -> None:
-        self.ir, self.member, self._forms = ir, member, forms
+        self.ir = ir
+        self.member = member
+        self._forms = forms
         self.sources: list[tuple[int, tuple[int, ...]]] = []
         self.units: list[tuple[int, Any, tuple[int, ...], Words]] = []
         self._places: dict[Any, int] = {}
@@ -222,8 +236,9 @@ class _Graph:
         return self._forms.setdefault(form, len(self._forms))
 
     def _block(self, block: Any) -> tuple[list[int], Words]:
-        """Sources of the operations without results, and what all operations compute."""
-        effects, words = list[int](), Words()
+        """Return the sources of operations without results, and what all compute."""
+        effects = list[int]()
+        computed_by_all = Words()
         for op in (view.operation for view in block.operations):
             if op.name in _CONSTANT_OPERATIONS:
                 self._places[op.results[0]] = self._add(
@@ -232,12 +247,13 @@ class _Graph:
                 continue
             operands = tuple(self._places[value] for value in op.operands)
             maps, below = self._enter(op, operands)
-            inside, own = list[int](), Words()
-            for one in below:
-                stores, computed = self._block(one)
+            inside = list[int]()
+            op_computes = Words()
+            for inner_block in below:
+                stores, computed = self._block(inner_block)
                 inside += stores
-                own += computed
-            own += Words(_word(op))
+                op_computes += computed
+            op_computes += Words(_word(op))
             names = sorted(set(attributes_of(op)) - _ORDERED)
             attributes = tuple((name, str(op.attributes[name])) for name in names)
             form = (
@@ -247,47 +263,48 @@ class _Graph:
                 *(str(result.type) for result in op.results),
             )
             made_of = (*(() if maps else operands), *inside)
-            for at, result in enumerate(op.results):
-                self._places[result] = self._add((*form, at), made_of)
+            for index, result in enumerate(op.results):
+                self._places[result] = self._add((*form, index), made_of)
             if not op.results:
                 effects.append(self._add(form, made_of))
-            elif own and len(op.results) == 1:
-                self.units.append((len(self.sources) - 1, op, operands, own))
-            words += own
-        return effects, words
+            elif op_computes and len(op.results) == 1:
+                self.units.append((len(self.sources) - 1, op, operands, op_computes))
+            computed_by_all += op_computes
+        return effects, computed_by_all
 
     def _enter(
         self, op: Any, operands: tuple[int, ...]
     ) -> tuple[tuple[str, ...], list[Any]]:
-        """The maps of the results of a structured operation, and all blocks, whose arguments are sources from now on.
+        """Take in the blocks of an operation, whose arguments are sources from now on.
 
-        Where there is one argument to each operand, as in linalg, it is that operand,
-        read in the order of its map.
+        Return the maps of the results of a structured operation, and all blocks. Where
+        there is one argument to each operand, as in linalg, it is that operand, read in
+        the order of its map.
         """
         blocks = [block for region in op.regions for block in region.blocks]
         arguments = [argument for block in blocks for argument in block.arguments]
         is_structured = "." in op.name and 0 < len(arguments) == len(operands)
         has_maps = is_structured and "indexing_maps" in op.attributes
-        maps = (
-            [str(attribute) for attribute in op.attributes["indexing_maps"]]
-            if has_maps
-            else [""] * len(operands)
-        )
-        for at, argument in enumerate(arguments):
-            form = ("in", maps[at] if is_structured else at, str(argument.type))
-            used = (operands[at],) if is_structured else ()
+        maps = [""] * len(operands)
+        if has_maps:
+            maps = [str(attribute) for attribute in op.attributes["indexing_maps"]]
+        for index, argument in enumerate(arguments):
+            form = ("in", maps[index] if is_structured else index, str(argument.type))
+            used = (operands[index],) if is_structured else ()
             self._places[argument] = self._add(form, used)
         return tuple(maps[-len(op.results) :]) if is_structured else (), blocks
 
     def serial(
         self, alias: Mapping[int, int] | None = None
     ) -> tuple[tuple[Any, ...], list[int]]:
-        """The graph from what is stored back to the arguments, and its sources in the order in which it comes to them.
+        """Return the graph from what is stored back to the arguments.
 
-        Equal ones are the same graph but for the order of operands; `alias`: source →
-        that which takes its place.
+        Return as well its sources in the order in which it comes to them. Equal ones
+        are the same graph but for the order of operands. `alias`: source → that which
+        takes its place.
         """
-        alias, terms = alias or {}, list[int]()
+        alias = alias or {}
+        terms = list[int]()
         for form, operands in self.sources:
             terms.append(
                 self._form(
@@ -299,18 +316,16 @@ class _Graph:
                     )
                 )
             )
-        order, row, stack = (
-            dict[int, int](),
-            list[Any](),
-            sorted(self.effects, key=terms.__getitem__),
-        )
+        order = dict[int, int]()
+        row = list[Any]()
+        stack = sorted(self.effects, key=terms.__getitem__)
         while stack:
-            at = stack.pop()
-            if at in order:
-                row.append(order[at])
+            source = stack.pop()
+            if source in order:
+                row.append(order[source])
                 continue
-            order[at] = len(order)
-            form, operands = self.sources[at]
+            order[source] = len(order)
+            form, operands = self.sources[source]
             row.append((form, len(operands)))
             stack += sorted(
                 (alias.get(operand, operand) for operand in operands),
@@ -320,9 +335,9 @@ class _Graph:
 
 
 def _word(op: Any) -> list[tuple[str, str]]:
-    """Name and element type of an operation that computes, and not an address.
+    """Return name and element type of an operation that computes values.
 
-    Nothing of all others.
+    Return nothing for an operation that computes addresses, and for all others.
     """
     types = [str(value.type) for value in (*op.operands, *op.results)]
     is_named = (
@@ -332,11 +347,9 @@ def _word(op: Any) -> list[tuple[str, str]]:
         op.name.startswith(("arith.", "math.", "complex."))
         and op.name not in _ADDRESSING
     )
-    return (
-        [(op.name, types[0] if types else "?")]
-        if is_named or (is_scalar and types[:1] != ["index"])
-        else []
-    )
+    if is_named or (is_scalar and types[:1] != ["index"]):
+        return [(op.name, types[0] if types else "?")]
+    return []
 
 
 def _operand_orders(
@@ -344,49 +357,58 @@ def _operand_orders(
 ) -> Iterator[Draft]:
     """Families of the same graph."""
     serials = {member.name: graphs[member.name].serial() for member in members}
-    for group in partition(members, lambda one: serials[one.name][0]):
-        first, order = group[0], serials[group[0].name][1]
+    for group in partition(members, lambda member: serials[member.name][0]):
+        first = group[0]
+        order = serials[group[0].name][1]
         lines = [
-            _order_line(one, order=serials[one.name][1], first=first, expected=order)
-            for one in group[1:]
+            _order_line(
+                member, order=serials[member.name][1], first=first, expected=order
+            )
+            for member in group[1:]
         ]
         yield "operand-order", group, lines
 
 
 def _order_line(
-    one: Member, order: list[int], first: Member, expected: list[int]
+    member: Member, order: list[int], first: Member, expected: list[int]
 ) -> str:
-    """`expected`, `order`: the sources of the first and of this one, as the walk through their one graph meets them."""
+    """Return the line of a member whose operands have another order.
+
+    `expected`, `order`: the sources of the first member and of this one, as the walk
+    through their one graph meets them.
+    """
     arguments = len(first.arguments)
     places = sorted(
-        (theirs, mine)
-        for theirs, mine in zip(expected, order, strict=True)
-        if theirs < arguments
+        (first_place, place)
+        for first_place, place in zip(expected, order, strict=True)
+        if first_place < arguments
     )
-    if all(theirs == mine for theirs, mine in places):
-        return _line(f"@{one.name}", ["operands or operations in another order"])
+    if all(first_place == place for first_place, place in places):
+        return _line(f"@{member.name}", ["operands or operations in another order"])
     return _line(
-        f"@{one.name}",
-        [f"arguments in another order: {' '.join(str(mine) for _, mine in places)}"],
+        f"@{member.name}",
+        [f"arguments in another order: {' '.join(str(place) for _, place in places)}"],
     )
 
 
 def _extra_operations(
     members: Sequence[Member], graphs: Mapping[str, _Graph]
 ) -> Iterator[Draft]:
-    """Families of one executable and those that are the same without one operation, fed by one of its operands."""
-    alike, larger = (
-        defaultdict[Hashable, list[Member]](list),
-        defaultdict[str, dict[str, str]](dict),
-    )
+    """Yield families that differ in one operation.
+
+    One executable and those that are the same without one operation, which one of its
+    operands feeds.
+    """
+    by_words = defaultdict[Hashable, list[Member]](list)
+    larger = defaultdict[str, dict[str, str]](dict)
     for member in members:
-        alike[frozenset(graphs[member.name].words.items())].append(member)
+        by_words[frozenset(graphs[member.name].words.items())].append(member)
     for member in members:
         graph = graphs[member.name]
         candidates = (
             (smaller, source, op, operand)
-            for source, op, operands, words in graph.units
-            for smaller in alike.get(frozenset((graph.words - words).items()), ())
+            for source, op, operands, computed in graph.units
+            for smaller in by_words.get(frozenset((graph.words - computed).items()), ())
             for operand in operands
         )
         for smaller, source, op, operand in islice(candidates, _ATTEMPTS):
@@ -399,11 +421,15 @@ def _extra_operations(
                 larger[smaller.name].setdefault(
                     member.name, _short(line, _LINE_CHARACTERS)
                 )
-    taken = set[str]()
+    placed = set[str]()
     for name, lines in sorted(larger.items(), key=lambda item: -len(item[1])):
-        free = {one: line for one, line in lines.items() if one not in taken}
-        if name not in taken and free:
-            taken |= {name, *free}
+        free = {
+            member_name: line
+            for member_name, line in lines.items()
+            if member_name not in placed
+        }
+        if name not in placed and free:
+            placed |= {name, *free}
             yield (
                 "extra-operation",
                 [member for member in members if member.name in (name, *free)],
@@ -414,80 +440,66 @@ def _extra_operations(
 def _different_fusions(
     members: Sequence[Member], graphs: Mapping[str, _Graph]
 ) -> Iterator[Draft]:
-    """Families around the same costliest operation, where what else they do is not the same."""
-    roots = {
-        member.name: root
-        for member in members
-        if (root := _root(graphs[member.name])) is not None
-    }
-    for group in partition(
-        [member for member in members if member.name in roots],
-        lambda member: roots[member.name][0],
-    ):
-        others = [
-            Counter(
-                name
-                for name, _ in (graphs[one.name].words - roots[one.name][1]).elements()
-            )
-            for one in group
-        ]
-        common = others[0].copy()
-        for one in others[1:]:
-            common &= one
+    """Yield families of the same costliest operation that differ in the others."""
+    roots = dict[str, tuple[str, Words]]()
+    for member in members:
+        root = _root(graphs[member.name])
+        if root is not None:
+            roots[member.name] = root
+    rooted = [member for member in members if member.name in roots]
+    for group in partition(rooted, lambda member: roots[member.name][0]):
+        extras = list[Counter[str]]()
+        for member in group:
+            computed = graphs[member.name].words - roots[member.name][1]
+            extras.append(Counter(name for name, _ in computed.elements()))
+        common = extras[0].copy()
+        for extra in extras[1:]:
+            common &= extra
         by_text: dict[str, list[str]] = {}
-        for member, one in zip(group, others, strict=True):
-            ranked = sorted(
-                (one - common).items(), key=lambda item: (-item[1], item[0])
-            )
-            parts = [
-                f"{count} {name}" if count > 1 else name
-                for name, count in ranked[:_NAMES_SHOWN]
-            ]
-            parts += (
-                [f"… ({(one - common).total()} operations)"]
-                if len(ranked) > _NAMES_SHOWN
-                else []
-            )
-            by_text.setdefault(
-                "+ " + ", ".join(parts) if parts else "nothing else", []
-            ).append(member.name)
+        for member, extra in zip(group, extras, strict=True):
+            by_text.setdefault(_extra_text(extra - common), []).append(member.name)
         if len(by_text) > 1:
-            names = (
-                f"@{who[0]}" + (f" and {len(who) - 1} more" if len(who) > 1 else "")
-                for who in by_text.values()
-            )
-            yield (
-                "different-fusion",
-                group,
-                [
-                    _line(name, [text])
-                    for name, text in zip(names, by_text, strict=True)
-                ],
-            )
+            lines = []
+            for text, names in by_text.items():
+                label = f"@{names[0]}"
+                if len(names) > 1:
+                    label += f" and {len(names) - 1} more"
+                lines.append(_line(label, [text]))
+            yield "different-fusion", group, lines
+
+
+def _extra_text(extra: Counter[str]) -> str:
+    """Return the operations that a function has beyond those of its family."""
+    ranked = sorted(extra.items(), key=lambda item: (-item[1], item[0]))
+    parts = [
+        f"{count} {name}" if count > 1 else name
+        for name, count in ranked[:_NAMES_SHOWN]
+    ]
+    if len(ranked) > _NAMES_SHOWN:
+        parts.append(f"… ({extra.total()} operations)")
+    if not parts:
+        return "nothing else"
+    return "+ " + ", ".join(parts)
 
 
 def _root(graph: _Graph) -> tuple[str, Words] | None:
-    """The costliest operation as text without names, and what it computes.
+    """Return the costliest operation as text without names, and what it computes.
 
     None where all is elementwise.
     """
     best: tuple[tuple[int, int, int], Any, Words] | None = None
-    for source, op, _, words in graph.units:
-        kinds = (
-            kinds_of(graph.ir, op)
-            if op.name.startswith(("linalg.", "iree_linalg_ext."))
-            else set()
-        )
+    for source, op, _, computed in graph.units:
+        if not op.name.startswith(("linalg.", "iree_linalg_ext.")):
+            continue
+        kinds = kinds_of(graph.ir, op)
         if ranks := [_COSTLY.index(kind) for kind in kinds if kind in _COSTLY]:
-            shapes = (sizes_in(str(value.type)) for value in op.operands)
-            elements = sum(
-                prod(int(size) for size in sizes if size != "?")
-                for sizes in shapes
-                if sizes
-            )
+            elements = 0
+            for value in op.operands:
+                if sizes := sizes_in(str(value.type)):
+                    elements += elements_in(sizes)
             key = (min(ranks), -elements, source)
             if best is None or key < best[0]:
-                best = key, op, words
+                best = key, op, computed
     if best is None:
         return None
     numbers: dict[str, int] = {}
@@ -503,7 +515,9 @@ def _short(text: str, characters: int) -> str:
     clean = "".join(
         letter if letter.isprintable() else "?" for letter in text[: characters + 1]
     )
-    return clean if len(clean) <= characters else clean[: characters - 1] + "…"
+    if len(clean) <= characters:
+        return clean
+    return clean[: characters - 1] + "…"
 
 
 def _line(label: str, values: Sequence[str], total: int = 0) -> str:
@@ -514,10 +528,10 @@ def _line(label: str, values: Sequence[str], total: int = 0) -> str:
     distinct = list(dict.fromkeys(values))
     total = max(total, len(distinct))
     text = label
-    for shown in range(min(len(distinct), _VALUES_SHOWN), 0, -1):
+    for count in range(min(len(distinct), _VALUES_SHOWN), 0, -1):
         text = (
             f"{label}:"
-            f" {', '.join(distinct[:shown])}{f', … ({total} values)' if shown < total else ''}"
+            f" {', '.join(distinct[:count])}{f', … ({total} values)' if count < total else ''}"
         )
         if len(text) <= _LINE_CHARACTERS:
             break

@@ -1,4 +1,6 @@
-"""Groups of executables that could be one, and folding them: the first of a group takes what varies as operands.
+"""Find groups of executables that could be one, and fold them.
+
+The first executable of a group takes what varies as operands.
 
 All sites of the group launch that one then. Static dimensions and offsets that vary
 become dynamic: in types, in operands of operations, in the workload. The compiler
@@ -10,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect
@@ -20,6 +21,7 @@ from .ir_members import (
     Slot,
     Unfit,
     attributes_of,
+    elements_in,
     member_of,
     partition,
     read,
@@ -34,18 +36,22 @@ LEVELS = {
     "offsets": frozenset({"constant", "offset"}),
     "static-shapes": frozenset({"constant", "offset", "dimension"}),
 }
-"""What may differ and still be folded: level → kinds of slots, each level with those of the one before."""
-DISPATCH, _ORDINAL = "flow.dispatch", "iree_tensor_ext.dispatch.workload.ordinal"
+"""Level → kinds of slots that may differ and still be folded.
+
+Each level has those of the one before.
+"""
+DISPATCH = "flow.dispatch"
+_ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2  # segments of the operands of a dispatch
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
 _BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
-_LOAD, _TIE, _RESULT = (
-    "iree_tensor_ext.dispatch.tensor.load",
-    "flow.dispatch.tie_shape",
-    "result",
-)
+_LOAD = "iree_tensor_ext.dispatch.tensor.load"
+_TIE = "flow.dispatch.tie_shape"
+_RESULT = "result"
 _COUNTS = ("workgroup_count_from_slice", "workgroup_count_from_dag_root")
-_OFFSETS, _SIZES, _STRIDES = "static_offsets", "static_sizes", "static_strides"
+_OFFSETS = "static_offsets"
+_SIZES = "static_sizes"
+_STRIDES = "static_strides"
 _OPERATIONS: Mapping[str, tuple[int, Mapping[int, int | str]]] = {
     _TIE: (1, {1: 0}),
     "tensor.empty": (0, {0: _RESULT}),
@@ -59,8 +65,12 @@ _OPERATIONS: Mapping[str, tuple[int, Mapping[int, int | str]]] = {
         {2: 1, 3: _OFFSETS, 4: _SIZES, 5: _STRIDES},
     ),
 }
-"""Operations with operands for what is dynamic: operands before those where nothing says how many each segment has,
-and segment → whose entries it has: a static array's, those of an operand's type, or those of its result's."""
+"""Operations with operands for what is dynamic.
+
+The number is that of the operands before those, where nothing says how many each
+segment has. The mapping is segment → whose entries it has: a static array's, those of
+an operand's type, or those of its result's.
+"""
 _OF_ANY_SHAPE = (
     "linalg.",
     "iree_linalg_ext.",
@@ -73,32 +83,37 @@ _OF_ANY_SHAPE = (
 
 
 def groups(ir: Any, module: Any) -> Answer:
-    """Which executables could become one: the worker's answer to the request `groups`."""
+    """Return which executables could become one.
+
+    This is the worker's answer to the request `groups`.
+    """
     members, unfit = read(ir, module)
-    every = list(members.values())
+    all_members = list(members.values())
     return {
-        "entries": {member.name: member.entry for member in every},
-        "elements": {member.name: _elements(member) for member in every},
+        "entries": {member.name: member.entry for member in all_members},
+        "elements": {member.name: _elements(member) for member in all_members},
         "unfit": unfit,
         "groups": {
-            level: _names_of_groups(every, free) for level, free in LEVELS.items()
+            level: _names_of_groups(all_members, free) for level, free in LEVELS.items()
         },
     }
 
 
 def _names_of_groups(members: list[Member], free: frozenset[str]) -> list[list[str]]:
     """Return the names in each group of members that are equal but for what is free."""
-    groups = partition(members, lambda member: member.key(free))
-    return [[member.name for member in group] for group in groups]
+    names = []
+    for group in partition(members, lambda member: member.key(free)):
+        names.append([member.name for member in group])
+    return names
 
 
 def _elements(member: Member) -> int:
-    """How many the largest tensor has that the function takes or gives, dynamic dimensions counted as 1."""
+    """Return the elements of the largest tensor that the function takes or gives.
+
+    Dynamic dimensions count as 1.
+    """
     shapes = (sizes_in(str(argument.type)) for argument in member.arguments)
-    return max(
-        (prod(int(size) for size in sizes if size != "?") for sizes in shapes if sizes),
-        default=1,
-    )
+    return max((elements_in(sizes) for sizes in shapes if sizes), default=1)
 
 
 def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
@@ -107,7 +122,8 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
     Raises ValueError with the operation that broke.
     """
     members, unfit = read(ir, module)
-    results, left = list[Answer](), list[Answer]()
+    results = list[Answer]()
+    refused = list[Answer]()
     for names in groups:
         try:
             if unknown := [name for name in names if name not in members]:
@@ -119,7 +135,7 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
             }
             members[names[0]] = member_of(ir, group[0].executable)
         except Unfit as error:
-            left.append({"members": names, "why": str(error)})
+            refused.append({"members": names, "why": str(error)})
     if results:
         try:
             module.operation.verify()
@@ -130,11 +146,13 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
                     for diagnostic in error.error_diagnostics[:3]
                 )
             ) from None
-    return {"folded": results, "left": left}
+    return {"folded": results, "left": refused}
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
-    """Make the executables of a group one; the types of the operands that its sites pass now.
+    """Make the executables of a group one.
+
+    Return the types of the operands that its sites pass now.
 
     Raises Unfit, before anything was changed, where they are not of one key at some
     level: their slots would not match.
@@ -149,17 +167,22 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
         rewriting = _Rewriting(ir, group[0], varying)
         rewriting.check()
         rewriting.rewrite(argument_places(sites))
-        for at, member in enumerate(group):
+        for position, member in enumerate(group):
             for op in sites[member.name]:
-                _rewrite_site(ir, op=op, member=group[0], varying=varying, at=at)
+                _rewrite_site(
+                    ir, op=op, member=group[0], varying=varying, position=position
+                )
     for member in group[1:]:
         member.executable.erase()
     _require_agreement(ir, module, group[0])
-    return [str(one.type) for one in varying]
+    return [str(varied.type) for varied in varying]
 
 
 def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
-    """Member → its dispatch sites; raises Unfit where something else names a member."""
+    """Return member → its dispatch sites.
+
+    Raises Unfit where something else names a member.
+    """
     sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
         names = [
@@ -173,7 +196,10 @@ def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[A
 
 
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
-    """How many operands each site passes to the function; raises Unfit where they disagree."""
+    """Return how many operands each site passes to the function.
+
+    Raises Unfit where the sites disagree.
+    """
     counts = {
         list(op.attributes["operandSegmentSizes"])[_ARGUMENTS]
         for ops in sites.values()
@@ -198,19 +224,19 @@ class Varying(NamedTuple):
 
 
 def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
-    """What varies in the group, each way of varying once."""
+    """Return what varies in the group, each way of varying once."""
     ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for at, column in enumerate(zip(*(member.slots for member in group), strict=True)):
+    for place, column in enumerate(
+        zip(*(member.slots for member in group), strict=True)
+    ):
         # An index is taken without its type, so that a constant and a dimension can be
         # told equal.
         values = tuple(str(slot.value).removesuffix(" : index") for slot in column)
         if len(set(values)) > 1:
-            type_name = (
-                str(column[0].constant.results[0].type)
-                if column[0].constant
-                else "index"
-            )
-            ways.setdefault((type_name, values), []).append(at)
+            type_name = "index"
+            if column[0].constant:
+                type_name = str(column[0].constant.results[0].type)
+            ways.setdefault((type_name, values), []).append(place)
     varying = []
     for (_, values), places in ways.items():
         slots = tuple(group[0].slots[place] for place in places)
@@ -241,67 +267,74 @@ class _Rewriting:
     """The first member of a group, becoming the one that is left."""
 
     def __init__(self, ir: Any, member: Member, varying: Sequence[Varying]) -> None:
-        self._ir, self._member, self._varying, self._location = (
-            ir,
-            member,
-            varying,
-            member.function.location,
-        )
+        self._ir = ir
+        self._member = member
+        self._varying = varying
+        self._location = member.function.location
         counts = collect(ir, member.export, lambda name: name.endswith(_COUNTS))
         self._count: Any = counts[0] if counts else None
         # What takes the place of each dimension of a value, and of each entry of an
         # operation's array.
-        self._dims, self._sizes = dict[Any, dict[int, Any]](), dict[Any, list[str]]()
+        self._dims = dict[Any, dict[int, Any]]()
+        self._sizes = dict[Any, list[str]]()
         self._entries: list[tuple[Any, str, int, Any]] = []
 
     def check(self) -> None:
-        """Raises Unfit where something varies that cannot be made dynamic."""
-        for slot in (slot for one in self._varying for slot in one.slots):
-            if slot.kind == "fixed":
-                raise Unfit(f"a constant that {slot.op.name} uses as a shape")
-            if slot.constant is not None:
-                continue
-            owner, is_known = slot.place[0], slot.op.name in _OPERATIONS
-            if isinstance(owner, str):
-                if not is_known:
-                    raise Unfit(f"{slot.op.name} has no operands for {owner}")
-            elif any(owner == result for result in slot.op.results):
-                if not is_known and not slot.op.name.startswith(_OF_ANY_SHAPE):
-                    raise Unfit(f"{slot.op.name} of varying shape")
-            elif slot.op != self._member.function:
-                raise Unfit(f"{slot.op.name} of varying shape")
-        if any(one.is_shape for one in self._varying) and self._count is None:
+        """Check that all that varies can be made dynamic; raises Unfit."""
+        for varied in self._varying:
+            for slot in varied.slots:
+                self._check_slot(slot)
+        if any(varied.is_shape for varied in self._varying) and self._count is None:
             raise Unfit("its number of workgroups does not follow from its shape")
 
+    def _check_slot(self, slot: Slot) -> None:
+        if slot.kind == "fixed":
+            raise Unfit(f"a constant that {slot.op.name} uses as a shape")
+        if slot.constant is not None:
+            return
+        owner = slot.place[0]
+        has_operands = slot.op.name in _OPERATIONS
+        if isinstance(owner, str):
+            if not has_operands:
+                raise Unfit(f"{slot.op.name} has no operands for {owner}")
+        elif any(owner == result for result in slot.op.results):
+            if not has_operands and not slot.op.name.startswith(_OF_ANY_SHAPE):
+                raise Unfit(f"{slot.op.name} of varying shape")
+        elif slot.op != self._member.function:
+            raise Unfit(f"{slot.op.name} of varying shape")
+
     def rewrite(self, places: int) -> None:
-        """Give the function its new arguments, behind the operands that sites pass, and use them."""
+        """Give the function its new arguments, and use them.
+
+        They come behind the operands that sites pass.
+        """
         block = self._member.function.regions[0].blocks[0]
         arguments, moved = self._arguments(block, places)
         first = next(iter(block.operations)).operation
         with self._ir.InsertionPoint(first):
             values = [
-                self._value(one.type, argument)
-                for one, argument in zip(self._varying, arguments, strict=True)
+                self._value(varied.type, argument)
+                for varied, argument in zip(self._varying, arguments, strict=True)
             ]
-        for one, value in zip(self._varying, values, strict=True):
-            for slot in one.slots:
+        for varied, value in zip(self._varying, values, strict=True):
+            for slot in varied.slots:
                 if slot.constant is not None:
                     slot.op.operands[slot.place] = value
-        for one, value in zip(
+        for varied, value in zip(
             self._varying, self._workload(first, values), strict=True
         ):
-            for slot in (slot for slot in one.slots if slot.constant is None):
-                owner, at = slot.place
+            for slot in (slot for slot in varied.slots if slot.constant is None):
+                owner, index = slot.place
                 if isinstance(owner, str):
-                    self._entries.append((slot.op, owner, at, value))
+                    self._entries.append((slot.op, owner, index, value))
                 else:
                     owner = moved.get(owner, owner)
                     self._sizes.setdefault(owner, sizes_in(str(owner.type)))
-                    self._dims.setdefault(owner, {})[at] = value
+                    self._dims.setdefault(owner, {})[index] = value
         for value, dims in self._dims.items():
             sizes = (
-                "?" if at in dims else size
-                for at, size in enumerate(self._sizes[value])
+                "?" if index in dims else size
+                for index, size in enumerate(self._sizes[value])
             )
             value.set_type(self._ir.Type.parse(with_sizes(str(value.type), sizes)))
         operations = collect(
@@ -318,18 +351,17 @@ class _Rewriting:
         )
 
     def _arguments(self, block: Any, places: int) -> tuple[list[Any], dict[Any, Any]]:
-        """The new arguments in order, and those behind them, where results go, made anew: there is no inserting."""
+        """Add the new arguments, and make those behind them anew.
+
+        Nothing can be inserted. Results go through the arguments behind. Return the new
+        ones in order, and the old ones → those that are made anew.
+        """
         behind = list(block.arguments)[places:]
-        for one in self._varying:
-            is_tensor = str(one.type).startswith("tensor<")
-            block.add_argument(
-                (
-                    self._ir.Type.parse(_TENSOR_OF.format(one.type))
-                    if is_tensor
-                    else one.type
-                ),
-                self._location,
-            )
+        for varied in self._varying:
+            type_ = varied.type
+            if str(type_).startswith("tensor<"):
+                type_ = self._ir.Type.parse(_TENSOR_OF.format(type_))
+            block.add_argument(type_, self._location)
         moved = [
             block.add_argument(argument.type, self._location) for argument in behind
         ]
@@ -337,11 +369,15 @@ class _Rewriting:
             old.replace_all_uses_with(argument)
         for _ in behind:
             block.erase_argument(places)
-        arguments, new = list(block.arguments)[places:], len(self._varying)
+        arguments = list(block.arguments)[places:]
+        new = len(self._varying)
         return arguments[:new], dict(zip(behind, arguments[new:], strict=True))
 
     def _value(self, type_: Any, argument: Any) -> Any:
-        """The value that the function uses: the argument, or all of the tensor that is passed."""
+        """Return the value that the function uses.
+
+        This is the argument, or all of the tensor that is passed.
+        """
         if argument.type == type_:
             return argument
         sizes = list(type_.shape)
@@ -362,30 +398,43 @@ class _Rewriting:
         ).results[0]
 
     def _workload(self, first: Any, values: Sequence[Any]) -> list[Any]:
-        """The values, those of dimensions as the workload that the number of workgroups is counted from."""
-        shapes = [at for at, one in enumerate(self._varying) if one.is_shape]
-        operands, count, index = list(values), self._count, self._ir.IndexType.get()
+        """Return the values, with those of dimensions as part of the workload.
+
+        The number of workgroups is counted from the workload.
+        """
+        shapes = [
+            index for index, varied in enumerate(self._varying) if varied.is_shape
+        ]
+        operands = list(values)
+        count = self._count
+        index = self._ir.IndexType.get()
         if not shapes:
             return operands
-        block, location = count.operation.block, count.location
-        known = len(list(block.arguments))
+        block = count.operation.block
+        location = count.location
+        argument_count = len(list(block.arguments))
         passed = [block.add_argument(index, location) for _ in shapes]
         with self._ir.InsertionPoint(count):
             self._replace(count, [*count.operands, *passed], {})
         with self._ir.InsertionPoint(first):
-            for number, at in enumerate(shapes):
-                ordinal = {"ordinal": self._ir.IntegerAttr.get(index, known + number)}
-                operands[at] = self._make(
+            for number, place in enumerate(shapes):
+                ordinal = {
+                    "ordinal": self._ir.IntegerAttr.get(index, argument_count + number)
+                }
+                operands[place] = self._make(
                     _ORDINAL,
                     types=[index],
-                    operands=[values[at]],
+                    operands=[values[place]],
                     attributes=ordinal,
                     location=location,
                 ).results[0]
         return operands
 
     def _tie(self, first: Any) -> None:
-        """Say of the function's arguments what their dimensions are, where nothing says it yet."""
+        """State the dimensions of the function's arguments.
+
+        Arguments whose dimensions are stated already stay as they are.
+        """
         for argument in self._member.arguments:
             dims = self._dims.get(argument)
             if not dims or any(
@@ -401,63 +450,58 @@ class _Rewriting:
                     attributes={},
                     location=first.location,
                 )
-            self._dims[tied.results[0]], self._sizes[tied.results[0]] = (
-                dims,
-                self._sizes[argument],
-            )
+            self._dims[tied.results[0]] = dims
+            self._sizes[tied.results[0]] = self._sizes[argument]
             argument.replace_all_uses_except(tied.results[0], tied)
 
     def _remake(self, op: Any) -> None:
-        """Give an operation the operands more that it needs now.
-
-        It stays as it is where it needs none.
-        """
-        leading, whose = _OPERATIONS[op.name]
-        operands, attributes, at, is_changed = (
-            list(op.operands),
-            dict[str, Any](),
-            0,
-            False,
-        )
-        parts = [operands[:leading], operands[leading:]] if leading else [operands]
-        if "operandSegmentSizes" in op.attributes:
-            parts = []
-            for size in op.attributes["operandSegmentSizes"]:
-                parts.append(operands[at : at + size])
-                at += size
-        for segment, owner in whose.items():
+        """Give an operation the additional operands that it needs now, if any."""
+        leading, owners = _OPERATIONS[op.name]
+        parts = _segments(op, leading)
+        attributes = dict[str, Any]()
+        is_changed = False
+        for segment, owner in owners.items():
             if isinstance(owner, str) and owner != _RESULT:
-                # Operations are equal where they are one, but have no such hash.
-                new = {
-                    at: value
-                    for of, name, at, value in self._entries
-                    if name == owner and of == op
-                }
+                new = self._new_entries(op, owner)
                 entries = list(op.attributes[owner])
                 values = [
-                    DYNAMIC if at in new else entry for at, entry in enumerate(entries)
+                    DYNAMIC if index in new else entry
+                    for index, entry in enumerate(entries)
                 ]
                 attributes[owner] = self._ir.DenseI64ArrayAttr.get(values)
             else:
                 value = op.results[0] if owner == _RESULT else op.operands[owner]
-                new, entries = self._dims.get(value, {}), self._sizes.get(value, [])
+                new = self._dims.get(value, {})
+                entries = self._sizes.get(value, [])
             if new:
-                parts[segment], is_changed = _merged(parts[segment], entries, new), True
+                parts[segment] = _merged(parts[segment], entries, new)
+                is_changed = True
         if not is_changed:
             return
         if "operandSegmentSizes" in op.attributes:
             attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get(
                 [len(part) for part in parts]
             )
+        operands = [operand for part in parts for operand in part]
         with self._ir.InsertionPoint(op):
-            self._replace(
-                op, [operand for part in parts for operand in part], attributes
-            )
+            self._replace(op, operands, attributes)
+
+    def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
+        """Return index → value of the entries of an array that become dynamic."""
+        # Operations are equal where they are one, but have no such hash.
+        return {
+            index: value
+            for owner, name, index, value in self._entries
+            if name == array and owner == op
+        }
 
     def _replace(
         self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]
     ) -> None:
-        """The operation with other operands; what is inside of it moves."""
+        """Replace the operation by one with other operands.
+
+        What is inside of it moves.
+        """
         attributes = {
             **{name: op.attributes[name] for name in attributes_of(op)},
             **changed,
@@ -476,10 +520,8 @@ class _Rewriting:
                 block.append_to(new)
         for before, after in zip(op.results, replacement.results, strict=True):
             if before in self._dims:
-                self._dims[after], self._sizes[after] = (
-                    self._dims[before],
-                    self._sizes[before],
-                )
+                self._dims[after] = self._dims[before]
+                self._sizes[after] = self._sizes[before]
             before.replace_all_uses_with(after)
         op.erase()
 
@@ -501,30 +543,51 @@ class _Rewriting:
         return self._ir.Operation.create(name, **parts, loc=location)
 
 
+def _segments(op: Any, leading: int) -> list[list[Any]]:
+    """Return the operands of an operation by segment.
+
+    `leading`: the operands before those that are dynamic, where nothing says how many
+    each segment has.
+    """
+    operands = list(op.operands)
+    if "operandSegmentSizes" in op.attributes:
+        segments = []
+        offset = 0
+        for size in op.attributes["operandSegmentSizes"]:
+            segments.append(operands[offset : offset + size])
+            offset += size
+        return segments
+    if leading:
+        return [operands[:leading], operands[leading:]]
+    return [operands]
+
+
 def _merged(
-    known: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]
+    dynamic: Sequence[Any], entries: Sequence[Any], new: Mapping[int, Any]
 ) -> list[Any]:
-    """The operands of the dynamic entries in their order: those that were dynamic, and those that become it."""
-    rest, operands = list(known), []
-    for at, entry in enumerate(entries):
-        if at in new:
-            operands.append(new[at])
+    """Return the operands of the dynamic entries in their order.
+
+    They are those that were dynamic, and those that become it.
+    """
+    remaining = list(dynamic)
+    operands = []
+    for index, entry in enumerate(entries):
+        if index in new:
+            operands.append(new[index])
         elif entry in ("?", DYNAMIC):
-            operands.append(rest.pop(0))
+            operands.append(remaining.pop(0))
     return operands
 
 
 def _rewrite_site(
-    ir: Any, op: Any, member: Member, varying: Sequence[Varying], at: int
+    ir: Any, op: Any, member: Member, varying: Sequence[Varying], position: int
 ) -> None:
     """Launch the one that is left, with what the member had inside."""
-    segments, operands, make = (
-        list(op.attributes["operandSegmentSizes"]),
-        list(op.operands),
-        ir.Operation.create,
-    )
+    segments = list(op.attributes["operandSegmentSizes"])
+    operands = list(op.operands)
+    make = ir.Operation.create
     with ir.InsertionPoint(op):
-        constants = [one.attributes[at] for one in varying]
+        constants = [varied.attributes[position] for varied in varying]
         passed = [
             make(
                 "arith.constant",
@@ -535,7 +598,9 @@ def _rewrite_site(
             for value in constants
         ]
         workload = [
-            value for one, value in zip(varying, passed, strict=True) if one.is_shape
+            value
+            for varied, value in zip(varying, passed, strict=True)
+            if varied.is_shape
         ]
         end = segments[_WORKLOAD] + segments[_ARGUMENTS]
         operands[end:end] = passed
@@ -561,21 +626,22 @@ def _rewrite_site(
 
 
 def _require_agreement(ir: Any, module: Any, member: Member) -> None:
-    """Raises ValueError where a site does not pass what the function takes, which no verifier looks at.
+    """Check that each site passes what the function takes; no verifier does.
 
-    An argument may be given a value of its type: a tensor is bound, its size may be of
-    any.
+    Raises ValueError. An argument may be given a value of its type: a tensor is bound,
+    its size may be of any.
     """
-    taken = [str(argument.type) for argument in member.arguments]
+    types = [str(argument.type) for argument in member.arguments]
     for op in _sites(ir, module, [member])[member.name]:
         start, count = list(op.attributes["operandSegmentSizes"])[:_DIMENSIONS]
-        for at, value in enumerate(list(op.operands)[start : start + count]):
-            bound, passed = _BOUND.fullmatch(taken[at]), str(value.type)
-            pattern = re.escape(bound[1] if bound else taken[at]).replace(
+        for index, value in enumerate(list(op.operands)[start : start + count]):
+            bound = _BOUND.fullmatch(types[index])
+            passed = str(value.type)
+            pattern = re.escape(bound[1] if bound else types[index]).replace(
                 r"\?", r"(?:[0-9]+|\?)"
             )
             if not re.fullmatch(pattern, passed):
                 raise ValueError(
-                    f"'{DISPATCH}' op passes {passed} as operand {at} of"
-                    f" @{member.entry}, a {taken[at]}"
+                    f"'{DISPATCH}' op passes {passed} as operand {index} of"
+                    f" @{member.entry}, a {types[index]}"
                 )

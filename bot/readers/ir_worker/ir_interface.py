@@ -1,6 +1,7 @@
-"""What a program takes and gives: its public functions, its parameters, and what its executables are compiled for.
+"""Read what a program takes and gives.
 
-From the module at the end of the `flow` phase.
+It has public functions, parameters, and what its executables are compiled for. They are
+read from the module at the end of the `flow` phase.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ _PARAMETER = re.compile(
 _TARGET = re.compile(r'#hal\.executable\.target<"([^"]*)", "([^"]*)"')
 _FEATURES = re.compile(r'\bcpu_features = "([^"]*)"')
 _DECLARED = re.compile(r"%\w+: (tensor<[^>]*>|[a-z]\w*)")
-_VIEW, _EXPORT, _RETURN = "!hal.buffer_view", "hal.tensor.export", "util.return"
-_ARGUMENT, _RESULT = 0, 1
+_VIEW = "!hal.buffer_view"
+_EXPORT = "hal.tensor.export"
+_RETURN = "util.return"
+_ARGUMENT = 0
+_RESULT = 1
 _BY_PLACE = ("iree_linalg_ext.gather", "iree_linalg_ext.scatter")
 _CASTS = ("arith.index_cast", "arith.index_castui")
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 
 
 def interface(ir: Any, module: Any) -> dict[str, Any]:
-    """The fields of `bot.readers.ir_facts.Interface`."""
+    """Return the fields of `bot.readers.ir_facts.Interface`."""
     functions = {
         name: _Function(ir, op) for name, op in functions_of(ir, module).items()
     }
@@ -33,25 +37,19 @@ def interface(ir: Any, module: Any) -> dict[str, Any]:
         for function in functions.values()
         for call in function.calls
     }
-    public = {
-        name: each
-        for name, each in functions.items()
-        if each.is_public and name not in called
-    }
+    public = [
+        name
+        for name, function in functions.items()
+        if function.is_public and name not in called
+    ]
     return {
         "functions": [
             {
                 "name": name,
-                "arguments": [
-                    _type(functions, name=name, side=_ARGUMENT, index=at)
-                    for at in range(len(each.values[_ARGUMENT]))
-                ],
-                "results": [
-                    _type(functions, name=name, side=_RESULT, index=at)
-                    for at in range(len(each.values[_RESULT]))
-                ],
+                "arguments": _types(functions, name, _ARGUMENT),
+                "results": _types(functions, name, _RESULT),
             }
-            for name, each in public.items()
+            for name in public
         ],
         "parameters": [
             {"scope": scope, "key": key, "type": kind}
@@ -68,7 +66,8 @@ class _Function:
 
     Attributes:
         borders: value → the operation that imports or exports it.
-        declared: types as the source had them; empty where the compiler did not write them down.
+        declared: types as the source had them; empty where the compiler did not write
+            them down.
     """
 
     def __init__(self, ir: Any, op: Any) -> None:
@@ -79,46 +78,58 @@ class _Function:
         )
         self.is_public = is_public(op)
         returned = [
-            value for each in inner if each.name == _RETURN for value in each.operands
+            value
+            for inner_op in inner
+            if inner_op.name == _RETURN
+            for value in inner_op.operands
         ]
         self.values = (list(op.regions[0].blocks[0].arguments), returned)
         self.borders = (
             {
-                each.operands[0]: each
-                for each in inner
-                if each.name == "hal.tensor.import"
+                inner_op.operands[0]: inner_op
+                for inner_op in inner
+                if inner_op.name == "hal.tensor.import"
             },
-            {each.results[0]: each for each in inner if each.name == _EXPORT},
+            {
+                inner_op.results[0]: inner_op
+                for inner_op in inner
+                if inner_op.name == _EXPORT
+            },
         )
-        self.calls = [each for each in inner if each.name == "util.call"]
-        self.remembers = any(each.name == "util.global.store" for each in inner)
+        self.calls = [inner_op for inner_op in inner if inner_op.name == "util.call"]
+        self.remembers = any(inner_op.name == "util.global.store" for inner_op in inner)
         self.declared: tuple[list[str], list[str]] = ([], [])
         declaration = "iree.abi.declaration"
         if (
             "iree.reflection" in op.attributes
             and declaration in op.attributes["iree.reflection"]
         ):
-            taken, _, given = op.attributes["iree.reflection"][
+            arguments, _, results = op.attributes["iree.reflection"][
                 declaration
             ].value.partition(" -> ")
-            self.declared = (_DECLARED.findall(taken), _DECLARED.findall(given))
+            self.declared = (_DECLARED.findall(arguments), _DECLARED.findall(results))
+
+
+def _types(functions: dict[str, _Function], name: str, side: int) -> list[str]:
+    """Return the types of all arguments of a function, or of all its results."""
+    count = len(functions[name].values[side])
+    return [
+        _type(functions, name=name, side=side, index=index) for index in range(count)
+    ]
 
 
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:
-    """The type that an argument is imported as, or a result exported as.
+    """Return the type that an argument is imported as, or a result exported as.
 
-    Else what the value itself is.
-
-    Here, or in the function that an argument is handed to or a result comes from; a
-    buffer view as the source has it.
+    The import may be in the function that an argument is handed to or a result comes
+    from. Where there is none this is the type of the value itself; a buffer view has
+    the type of the source.
     """
     function = functions[name]
     value = function.values[side][index]
     if value in function.borders[side]:
-        op, encoding = (
-            function.borders[side][value],
-            ("target_encoding", "source_encoding")[side],
-        )
+        op = function.borders[side][value]
+        encoding = ("target_encoding", "source_encoding")[side]
         if encoding in op.attributes:
             return str(op.attributes[encoding].value)
         return str((op.results, op.operands)[side][0].type)
@@ -127,12 +138,18 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
         for number, passed in enumerate((call.operands, call.results)[side]):
             if passed == value and callee in functions and callee != name:
                 return _type(functions, name=callee, side=side, index=number)
-    own, declared = str(value.type), function.declared[side]
-    return declared[index] if own == _VIEW and index < len(declared) else own
+    type_name = str(value.type)
+    declared = function.declared[side]
+    if type_name == _VIEW and index < len(declared):
+        return declared[index]
+    return type_name
 
 
 def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
-    """Scope, key and type of every parameter that a global or a constant refers to, once, in the program's order."""
+    """Return scope, key and type of each parameter, in the program's order.
+
+    These are the parameters that a global or a constant refers to, each once.
+    """
     parameters: dict[tuple[str, str, str], None] = {}
     values = (
         ir.DenseElementsAttr,
@@ -148,7 +165,10 @@ def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
 
 
 def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
-    """What the devices' executables are compiled for, each once, in the program's order."""
+    """Return what the devices' executables are compiled for.
+
+    Each is listed once, in the program's order.
+    """
     targets: dict[tuple[str, str, tuple[str, ...]], None] = {}
     for op in collect(ir, module, ("util.global",)):
         if (
@@ -173,7 +193,11 @@ def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
 
 
 def _picks(ir: Any, module: Any) -> bool:
-    """True where an integer may become the place of something in a tensor, or how far another one is shifted."""
+    """Return True where the program picks something by an integer.
+
+    The integer may become the place of something in a tensor, or how far another one is
+    shifted.
+    """
     if collect(ir, module, _BY_PLACE):
         return True
     if any(

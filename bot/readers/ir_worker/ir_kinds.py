@@ -1,6 +1,6 @@
-"""What an executable's main operation is, decided from its IR by an explicit table of priorities.
+"""Decide what an executable's main operation is, and walk IR.
 
-And walks of IR.
+An explicit table of priorities decides.
 
 Like all of this folder it imports the standard library only: the worker loads it into
 the measured compiler's process, where there is no bot. `ir` is the module
@@ -38,7 +38,10 @@ KINDS = (
     ),
     *("broadcast", "pad", "copy", "fill", "other"),
 )
-"""Costliest first: an executable is of the first of these kinds that one of its operations has."""
+"""All kinds, costliest first.
+
+An executable is of the first of these kinds that one of its operations has.
+"""
 COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
 
 _EXACT = {
@@ -92,7 +95,10 @@ _NAME_PARTS = (
     ),
     *(("iree_linalg_ext.", "other"), ("linalg.", "elementwise")),
 )
-"""For the other named operations of linalg and iree_linalg_ext: the first of these parts in the name decides."""
+"""For the other named operations of linalg and iree_linalg_ext.
+
+The first of these parts in the name decides.
+"""
 
 _NOT_COUNTED = frozenset(
     {"linalg.yield", "linalg.index", "iree_linalg_ext.yield", "iree_linalg_ext.index"}
@@ -112,7 +118,7 @@ PLAIN = {
 def collect(
     ir: Any, root: Any, names: Collection[str] | Callable[[str], bool]
 ) -> list[Any]:
-    """All operations of these names in the root, inner ones before the one around them.
+    """Return the operations of these names in the root, inner ones first.
 
     Walks give plain operations. Iterating over a block, or asking a value for its
     owner, would give typed views and import the dialect's Python module for them, which
@@ -131,12 +137,12 @@ def collect(
 
 
 def name_of(op: Any) -> str:
-    """The symbol that an operation defines."""
+    """Return the symbol that an operation defines."""
     return str(op.attributes["sym_name"].value)
 
 
 def functions_of(ir: Any, module: Any) -> dict[str, Any]:
-    """The functions with a body, by name."""
+    """Return the functions with a body, by name."""
     return {
         name_of(op): op
         for op in collect(ir, module, ("util.func",))
@@ -145,7 +151,7 @@ def functions_of(ir: Any, module: Any) -> dict[str, Any]:
 
 
 def is_public(function: Any) -> bool:
-    """True where others can call it."""
+    """Return True where others can call the function."""
     visibility = "sym_visibility"
     return (
         visibility not in function.attributes
@@ -154,21 +160,22 @@ def is_public(function: Any) -> bool:
 
 
 def is_linalg(name: str) -> bool:
-    """True for the structured operations of linalg and iree_linalg_ext."""
+    """Return True for the structured operations of linalg and iree_linalg_ext."""
     return name.startswith(("linalg.", "iree_linalg_ext.")) and name not in _NOT_COUNTED
 
 
 def kinds_of(ir: Any, function: Any) -> set[str]:
-    """The kinds of a function's operations; empty where none is known."""
-    return {
-        (
-            _Generic(ir, op).kind()
-            if op.name == "linalg.generic"
-            else _EXACT.get(op.name)
-            or next(kind for part, kind in _NAME_PARTS if part in op.name)
-        )
-        for op in collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
-    }
+    """Return the kinds of a function's operations; empty where none is known."""
+    operations = collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
+    return {_kind_of(ir, op) for op in operations}
+
+
+def _kind_of(ir: Any, op: Any) -> str:
+    if op.name == "linalg.generic":
+        return _Generic(ir, op).kind()
+    if op.name in _EXACT:
+        return _EXACT[op.name]
+    return next(kind for part, kind in _NAME_PARTS if part in op.name)
 
 
 class _Generic:
@@ -176,11 +183,13 @@ class _Generic:
 
     def __init__(self, ir: Any, op: Any) -> None:
         *body, self.terminator, _ = collect(ir, op, lambda _: True)
-        self.ir, self.body = ir, body
-        self.makers = {result: each for each in body for result in each.results}
+        self.ir = ir
+        self.body = body
+        self.makers = {result: op for op in body for result in op.results}
         maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
         count = op.attributes["operandSegmentSizes"][0]
-        self.input_maps, self.output_map = maps[:count], maps[count]
+        self.input_maps = maps[:count]
+        self.output_map = maps[count]
         self.inputs = {
             op.regions[0].blocks[0].arguments[number]: number for number in range(count)
         }
@@ -193,38 +202,13 @@ class _Generic:
         self.reduces = any(reductions)
 
     def kind(self) -> str:
-        """One of KINDS."""
+        """Return one of KINDS."""
         if self.reduces:
-            # Sums of loops such as `d0 * 2 + d3` are windows.
-            results = [result for each in self.input_maps for result in each.results]
-            sums = [
-                result
-                for result in results
-                if isinstance(result, self.ir.AffineAddExpr)
-            ]
-            windowed = any(len(self._loops(result)) > 1 for result in sums)
-            factors = self._factors()
-            if factors is None:
-                return "pooling" if windowed else "reduction"
-            # Where every parallel loop moves both factors nothing is used twice: dot
-            # products are mere reductions.
-            maps = [
-                [self.input_maps[number] for number in factor] for factor in factors
-            ]
-            moved = [
-                set[int]().union(
-                    *(self._loops(result) for each in factor for result in each.results)
-                )
-                for factor in maps
-            ]
-            reuses = any(self.parallel - loops for loops in moved)
-            return "conv" if windowed else "matmul" if reuses else "reduction"
+            return self._kind_of_reduction()
         if self.body:
-            return (
-                "gather"
-                if any(op.name == "tensor.extract" for op in self.body)
-                else "elementwise"
-            )
+            if any(op.name == "tensor.extract" for op in self.body):
+                return "gather"
+            return "elementwise"
         # An empty body yields an operand as it is.
         number = self.inputs.get(self.terminator.operands[0])
         source = None if number is None else self.input_maps[number]
@@ -232,30 +216,60 @@ class _Generic:
             return "fill"
         if source == self.output_map:
             return "copy"
-        return (
-            "transpose"
-            if source.is_permutation and self.output_map.is_permutation
-            else "broadcast"
-        )
+        if source.is_permutation and self.output_map.is_permutation:
+            return "transpose"
+        return "broadcast"
+
+    def _kind_of_reduction(self) -> str:
+        is_windowed = self._is_windowed()
+        factors = self._factors()
+        if factors is None:
+            return "pooling" if is_windowed else "reduction"
+        if is_windowed:
+            return "conv"
+        # Where every parallel loop moves both factors nothing is used twice: dot products
+        # are mere reductions.
+        if any(self.parallel - self._loops_of_factor(factor) for factor in factors):
+            return "matmul"
+        return "reduction"
+
+    def _is_windowed(self) -> bool:
+        """Return True where an input is read at a sum of loops (`d0 * 2 + d3`)."""
+        for input_map in self.input_maps:
+            for result in input_map.results:
+                is_sum = isinstance(result, self.ir.AffineAddExpr)
+                if is_sum and len(self._loops(result)) > 1:
+                    return True
+        return False
+
+    def _loops_of_factor(self, factor: set[int]) -> set[int]:
+        """Return the loops that move a factor, which is the numbers of its inputs."""
+        loops = set[int]()
+        for number in factor:
+            for result in self.input_maps[number].results:
+                loops |= self._loops(result)
+        return loops
 
     def _factors(self) -> tuple[set[int], set[int]] | None:
-        """The inputs that a multiply-accumulate body multiplies.
+        """Return the inputs that a multiply-accumulate body multiplies.
 
         None for other bodies, and for squares.
         """
         total = self._maker(self.terminator.operands[0])
-        operands = (
-            total.operands if total is not None and total.name in _ACCUMULATE else ()
-        )
+        operands = ()
+        if total is not None and total.name in _ACCUMULATE:
+            operands = total.operands
         makers = [maker for maker in map(self._maker, operands) if maker is not None]
         for product in (maker for maker in makers if maker.name in _MULTIPLY):
-            left, right = (self._inputs_of(factor) for factor in product.operands)
-            if left and right and not left & right:
-                return left, right
+            multiplicands, multipliers = (
+                self._inputs_of(factor) for factor in product.operands
+            )
+            if multiplicands and multipliers and not multiplicands & multipliers:
+                return multiplicands, multipliers
         return None
 
     def _maker(self, value: Any) -> Any:
-        """The body's operation that made a value, seen through conversions.
+        """Return the body's operation that made a value, seen through conversions.
 
         None for any other value.
         """
@@ -265,7 +279,10 @@ class _Generic:
         return maker
 
     def _inputs_of(self, value: Any) -> set[int]:
-        """Numbers of the inputs a value is computed from (the zero points of quantised factors are inputs too)."""
+        """Return the numbers of the inputs that a value is computed from.
+
+        The zero points of quantised factors are inputs, too.
+        """
         maker = self.makers.get(value)
         if maker is not None:
             return {
@@ -273,7 +290,9 @@ class _Generic:
                 for operand in maker.operands
                 for number in self._inputs_of(operand)
             }
-        return {self.inputs[value]} if value in self.inputs else set()
+        if value in self.inputs:
+            return {self.inputs[value]}
+        return set()
 
     def _loops(self, expression: Any) -> set[int]:
         if isinstance(expression, self.ir.AffineDimExpr):

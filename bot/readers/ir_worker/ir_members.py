@@ -1,4 +1,6 @@
-"""Executables as they are compared: in which order each is read, and what of it may differ from others.
+"""Read executables for comparison.
+
+The order of reading is fixed, and so is what may differ from others.
 
 An executable is read in the order of its text. What is always compared are its rows:
 operations, their attributes, types without static dimensions, and which values they
@@ -12,16 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect, name_of
 
-EXECUTABLE, EXPORT, FUNCTION, CONSTANT = (
-    "flow.executable",
-    "flow.executable.export",
-    "func.func",
-    "arith.constant",
-)
+EXECUTABLE = "flow.executable"
+EXPORT = "flow.executable.export"
+FUNCTION = "func.func"
+CONSTANT = "arith.constant"
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
 _NAMES = frozenset({"sym_name", "function_ref", "function_type"})
@@ -43,7 +44,10 @@ _SCALAR_USERS = (
     "tensor.extract",
     "tensor.splat",
 )
-"""Operations whose constant operands are values of the computation; those of all others may be shapes."""
+"""Operations whose constant operands are values of the computation.
+
+Those of all others may be shapes.
+"""
 
 
 class Slot(NamedTuple):
@@ -82,7 +86,10 @@ class Member:
     function_slots: tuple[Slot, ...]
 
     def key(self, free: frozenset[str]) -> tuple[Any, ...]:
-        """Equal for executables that differ in slots of these kinds, and in nothing else."""
+        """Return a key of all but the slots of these kinds.
+
+        It is equal for executables that differ in such slots, and in nothing else.
+        """
         return self.rows, tuple(
             None if slot.kind in free else slot.value for slot in self.slots
         )
@@ -99,10 +106,8 @@ class Unfit(Exception):
 
 def member_of(ir: Any, executable: Any) -> Member:
     """Read an executable; raises Unfit for one of another form than fusion gives."""
-    exports, functions = (
-        collect(ir, executable, (EXPORT,)),
-        collect(ir, executable, (FUNCTION,)),
-    )
+    exports = collect(ir, executable, (EXPORT,))
+    functions = collect(ir, executable, (FUNCTION,))
     if (
         len(exports) != 1
         or len(functions) != 1
@@ -111,7 +116,9 @@ def member_of(ir: Any, executable: Any) -> Member:
         raise Unfit("it is not one function of one block")
     reading = _Reading()
     reading.visit(executable)
-    rows, slots, (row, slot) = tuple(reading.rows), tuple(reading.slots), reading.begin
+    rows = tuple(reading.rows)
+    slots = tuple(reading.slots)
+    row, slot = reading.begin
     entry = name_of(exports[0])
     return Member(
         name=name_of(executable),
@@ -127,8 +134,12 @@ def member_of(ir: Any, executable: Any) -> Member:
 
 
 def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
-    """The executables by name that have the form that fusion gives, and why the others have not."""
-    members, unfit = dict[str, Member](), dict[str, str]()
+    """Return the executables that have the form that fusion gives, by name.
+
+    Return as well why the others have not.
+    """
+    members = dict[str, Member]()
+    unfit = dict[str, str]()
     for op in collect(ir, module, (EXECUTABLE,)):
         try:
             members[name_of(op)] = member_of(ir, op)
@@ -140,7 +151,7 @@ def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
 def partition(
     members: Iterable[Member], key: Callable[[Member], Any]
 ) -> list[list[Member]]:
-    """The groups of two and more that have one key, in the program's order."""
+    """Return the groups of two and more that have one key, in the program's order."""
     by_key: dict[Any, list[Member]] = {}
     for member in members:
         by_key.setdefault(key(member), []).append(member)
@@ -151,28 +162,35 @@ class _Reading:
     """Rows and slots of one executable, as far as it was read."""
 
     def __init__(self) -> None:
-        self.rows, self.slots, self.begin = list[Any](), list[Slot](), (0, 0)
-        self._numbers, self._constants = dict[Any, int](), dict[Any, Any]()
+        self.rows = list[Any]()
+        self.slots = list[Slot]()
+        self.begin = (0, 0)
+        self._numbers = dict[Any, int]()
+        self._constants = dict[Any, Any]()
         # inside of the export, which counts workgroups: no operand of the function
         # reaches it
         self._is_counting = False
 
     def visit(self, op: Any) -> None:
-        """An operation and all inside of it. Constants are told where they are used."""
+        """Take in an operation and all inside of it.
+
+        Constants are taken in where they are used.
+        """
         if op.name == CONSTANT:
             self._constants[op.results[0]] = op
             return
         if op.name in (EXPORT, FUNCTION):
             self._is_counting = op.name == EXPORT
         if op.name == FUNCTION:  # isolated: nothing of the export reaches it
-            self.begin, self._numbers, self._constants = (
-                (len(self.rows), len(self.slots)),
-                {},
-                {},
-            )
+            self.begin = (len(self.rows), len(self.slots))
+            self._numbers = {}
+            self._constants = {}
         self.rows.append((op.name, *self._attributes(op)))
         self.rows.append(
-            tuple(self._operand(op, at, value) for at, value in enumerate(op.operands))
+            tuple(
+                self._operand(op, index, value)
+                for index, value in enumerate(op.operands)
+            )
         )
         for result in op.results:
             self._value(op, result)
@@ -186,21 +204,21 @@ class _Reading:
         self.rows.append("end")
 
     def _attributes(self, op: Any) -> Iterator[tuple[str, str]]:
-        """Name and text of each attribute.
+        """Yield name and text of each attribute.
 
-        Of an array without its static entries, which are slots.
+        The text of an array is without its static entries, which are slots.
         """
         for name in attributes_of(op):
             if name in _ARRAYS:
                 values = list(op.attributes[name])
-                for at, value in enumerate(values):
+                for index, value in enumerate(values):
                     if value != DYNAMIC:
                         self.slots.append(
                             Slot(
                                 kind=_ARRAYS[name],
                                 value=str(value),
                                 op=op,
-                                place=(name, at),
+                                place=(name, index),
                             )
                         )
                 yield (
@@ -210,7 +228,7 @@ class _Reading:
             elif name not in _NAMES:
                 yield name, str(op.attributes[name])
 
-    def _operand(self, op: Any, at: int, value: Any) -> Any:
+    def _operand(self, op: Any, index: int, value: Any) -> Any:
         constant = self._constants.get(value)
         if constant is None:
             return self._numbers[value]
@@ -218,7 +236,7 @@ class _Reading:
         type_ = _erased(text)
         if type_ != text:
             self.slots.append(
-                Slot(kind="type", value=text, op=op, place=at, constant=constant)
+                Slot(kind="type", value=text, op=op, place=index, constant=constant)
             )
         fits = (
             op.name.startswith(_SCALAR_USERS)
@@ -230,27 +248,33 @@ class _Reading:
                 kind="constant" if fits else "fixed",
                 value=str(constant.attributes["value"]),
                 op=op,
-                place=at,
+                place=index,
                 constant=constant,
             )
         )
         return "constant", type_
 
     def _value(self, op: Any, value: Any) -> None:
-        """A value gets its number; static dimensions of its type are slots."""
+        """Give a value its number.
+
+        The static dimensions of its type are slots.
+        """
         self._numbers[value] = len(self._numbers)
         text = str(value.type)
         self.rows.append(_erased(text))
         if self.rows[-1] != text:
-            for at, size in enumerate(sizes_in(text)):
+            for index, size in enumerate(sizes_in(text)):
                 if size != "?":
                     self.slots.append(
-                        Slot(kind="dimension", value=size, op=op, place=(value, at))
+                        Slot(kind="dimension", value=size, op=op, place=(value, index))
                     )
 
 
 def attributes_of(op: Any) -> list[str]:
-    """The names of an operation's attributes: older releases list names, newer ones pairs."""
+    """Return the names of an operation's attributes.
+
+    Older releases list names, newer ones pairs.
+    """
     return [
         attribute if isinstance(attribute, str) else attribute.name
         for attribute in op.attributes
@@ -258,23 +282,34 @@ def attributes_of(op: Any) -> list[str]:
 
 
 def sizes_in(text: str) -> list[str]:
-    """The dimensions in the text of a type, as they are written; none where it has no shape."""
+    """Return the dimensions in the text of a type, as they are written.
+
+    Empty where it has no shape.
+    """
     shape = SHAPE.search(text)
-    return shape[2][:-1].split("x") if shape else []
+    if shape:
+        return shape[2][:-1].split("x")
+    return []
+
+
+def elements_in(sizes: Iterable[str]) -> int:
+    """Return the product of dimensions; those that are dynamic count as 1."""
+    return prod(int(size) for size in sizes if size != "?")
 
 
 def with_sizes(text: str, sizes: Iterable[str]) -> str:
-    """The text of a type that has a shape, with other dimensions."""
+    """Return the text of a type that has a shape, with other dimensions."""
     shape = SHAPE.search(text)
-    return (
-        f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}"
-        if shape
-        else text
-    )
+    if shape:
+        return f"{text[: shape.start(2)]}{'x'.join(sizes)}x{text[shape.end(2) :]}"
+    return text
 
 
 def _erased(text: str) -> str:
-    """A type without its static dimensions; as it is where it has several shapes."""
+    """Return a type without its static dimensions.
+
+    A type with several shapes stays as it is.
+    """
     shape = SHAPE.search(text)
     if shape is None or SHAPE.search(text, shape.end()):
         return text

@@ -1,4 +1,7 @@
-"""What one model's target-independent IR says: the worker's answer to the request `program`."""
+"""Read one model's target-independent IR.
+
+This is the worker's answer to the request `program`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,11 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<({\[]|[>)}\]]')
 # place
 MOST_PLACES = 1_000
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
-"""Dialects of modules, functions, weights and the calling convention around the model; of branches and assertions."""
+"""Dialects of the structure around the operations of a model.
+
+They have modules, functions, weights and the calling convention around the model,
+branches and assertions.
+"""
 _NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index"})
 """The place of a result, the number of a loop."""
 _SAYS_ITS_BODY = frozenset({"linalg.generic", "linalg.map", "linalg.reduce"})
@@ -34,10 +41,10 @@ _CONSTANTS = frozenset({"arith.constant", "complex.constant", "ub.poison"})
 
 
 def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> Answer:
-    """The answer; one module at a time is in memory.
+    """Return the answer; one module at a time is in memory.
 
-    `load`: the module of a file; `files`: `dispatch_creation` and `stream` → path;
-    `input`, `global_optimization` and `flow` where at hand.
+    `load` reads the module of a file. `files` has the paths of `dispatch_creation` and
+    `stream`, and of `input`, `global_optimization` and `flow` where they exist.
     """
     answer = {
         **_regions(ir, load(files["dispatch_creation"])),
@@ -87,32 +94,33 @@ def _flow(ir: Any, module: Any) -> Answer:
             "shown": (function.get_asm(**PLAIN) for function in functions),
         }
         cleaned = {
-            form: without_names("\n".join(each), own_names)
-            for form, each in texts.items()
+            form: without_names("\n".join(function_texts), own_names)
+            for form, function_texts in texts.items()
         }
         sources.append({"executable": name_of(executable), **cleaned})
-    sites = [
-        {
-            "entry_point": entry_point_of(op)[-1],
-            "component": component_of(str(op.location)),
-            "initializer": top.name == "util.initializer",
-        }
-        for top in tops_of(ir, module)
-        for op in (
-            []
-            if top.name == "flow.executable"
-            else collect(ir, top, ("flow.dispatch",))
-        )
-    ]
+    sites = list[Answer]()
+    for top in tops_of(ir, module):
+        if top.name == "flow.executable":
+            continue
+        for op in collect(ir, top, ("flow.dispatch",)):
+            sites.append(
+                {
+                    "entry_point": entry_point_of(op)[-1],
+                    "component": component_of(str(op.location)),
+                    "initializer": top.name == "util.initializer",
+                }
+            )
+    found_families: list[Answer] | None
     try:
-        alike: list[Answer] | None = families(ir, list(read(ir, module)[0].values()))
+        found_families = families(ir, list(read(ir, module)[0].values()))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        alike = None  # another release writes it otherwise: all else does not need it
-    return {"sources": sources, "sites": sites, "families": alike}
+        # Another release writes it otherwise: all else does not need it.
+        found_families = None
+    return {"sources": sources, "sites": sites, "families": found_families}
 
 
 def _digest(module: Any) -> str:
-    """Over all functions and data of a module, without the devices that it is for.
+    """Digest all functions and data of a module, without its devices.
 
     The module is printed as a whole: printing an operation of it takes as long. The
     module's own lines, which have its attributes, are those that are not indented.
@@ -120,16 +128,19 @@ def _digest(module: Any) -> str:
     lines = [
         line for line in generic(module.operation).split("\n") if line.startswith(" ")
     ]
-    rest = [
+    kept_lines = [
         line
         for line in lines
         if not (line.startswith('  "util.global"') and "type = !hal.device" in line)
     ]
-    return hexadecimal("\n".join(rest))
+    return hexadecimal("\n".join(kept_lines))
 
 
 def tops_of(ir: Any, module: Any) -> list[Any]:
-    """The operations at the top; see `ir_kinds.collect` for why by a walk."""
+    """Return the operations at the top.
+
+    `ir_kinds.collect` says why this is a walk.
+    """
     tops: list[Any] = []
 
     def visit(op: Any) -> Any:
@@ -145,27 +156,30 @@ def tops_of(ir: Any, module: Any) -> list[Any]:
 def entry_point_of(dispatch: Any) -> tuple[str, ...]:
     """(executable, entry point) that a dispatch launches."""
     symbol = dispatch.attributes["entry_points"][0].value
-    return (symbol,) if isinstance(symbol, str) else tuple(symbol)
+    if isinstance(symbol, str):
+        return (symbol,)
+    return tuple(symbol)
 
 
 def generic(op: Any) -> str:
-    """The operation in generic form: its name, operands, properties, regions and types, all in one notation.
+    """Return the operation in generic form.
 
-    A release that adds an optional operand to an operation prints one more count of 0
-    for it: left out.
+    Its name, operands, properties, regions and types are in one notation. A release
+    that adds an optional operand to an operation prints one more count of 0 for it:
+    this is left out.
     """
     return _TRAILING_ZEROS.sub(r"\1>", op.get_asm(print_generic_op_form=True, **PLAIN))
 
 
 def hexadecimal(text: str) -> str:
-    """The SHA-256 of a text, in hex."""
+    """Return the SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def without_names(text: str, names: set[str]) -> str:
-    """The text with these symbols, as references and as strings, replaced by `@`.
+    """Replace these symbols in the text, as references and as strings, by `@`.
 
-    Whole ones only.
+    Only whole symbols are replaced.
     """
     either = "|".join(re.escape(name) for name in sorted(names))
     symbols = re.compile(
@@ -179,14 +193,17 @@ def without_names(text: str, names: set[str]) -> str:
 
 
 def contents(ir: Any, module: Any) -> Answer:
-    """`operations`: name → count.
+    """Count the operations of the model, and their places.
 
-    `places`: the model's own name of a place → count, "" for what has none.
+    `operations`: name → count. `places`: the model's own name of a place → count, ""
+    for operations without one.
 
     Places count whole operations: neither what stands in the body of another one, nor
     constants, which many share.
     """
-    operations, places, components = Counter[str](), Counter[str](), dict[str, str]()
+    operations = Counter[str]()
+    places = Counter[str]()
+    components = dict[str, str]()
 
     def visit(op: Any) -> Any:
         name = op.name
@@ -205,7 +222,7 @@ def contents(ir: Any, module: Any) -> Answer:
             ("linalg.", "arith.")
         )
         whole = collect(ir, op, is_operation) if says_its_body else [op]
-        operations.update(each.name for each in whole)
+        operations.update(inner_op.name for inner_op in whole)
         return ir.WalkResult.SKIP
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -213,7 +230,7 @@ def contents(ir: Any, module: Any) -> Answer:
 
 
 def is_operation(name: str) -> bool:
-    """True for what computes, moves or holds values of the model.
+    """Return True for what computes, moves or holds values of the model.
 
     False for the structure around it.
     """
@@ -230,24 +247,25 @@ def is_operation(name: str) -> bool:
 
 
 def component_of(location: str) -> str | None:
-    """The first name in a location's text that names something (MLIR's LangRef, "Location Attributes").
+    """Return the first name in a location's text that names something.
 
-    Of a call its callee's alone, of fused parts that of the first which has one. Names
-    end at their first `;` (TFLite joins the names of merged operations so). None for
-    places in files, and for such names as `<root>` and `%0`.
+    See MLIR's LangRef, "Location Attributes". The name of a call is its callee's alone,
+    that of fused parts is the first part's that has one. Names end at their first `;`
+    (TFLite joins the names of merged operations so). None for places in files, and for
+    such names as `<root>` and `%0`.
     """
-    at = len("loc(") if location.startswith("loc(") else len(location)
-    while token := _PLACE.search(location, at):
-        at = token.end()
+    offset = len("loc(") if location.startswith("loc(") else len(location)
+    while token := _PLACE.search(location, offset):
+        offset = token.end()
         if token["name"] is None:
-            at = _behind(location, at)
+            offset = _behind(location, offset)
         elif not token["position"] and (name := _name(token["name"])):
             return name
     return None
 
 
 def _behind(text: str, start: int) -> int:
-    """The place behind the bracket that closes the one in which the start is."""
+    """Return the place behind the bracket that closes the one around the start."""
     depth = 1
     for token in _BRACKETS.finditer(text, start):
         depth += (token[0] in "<({[") - (token[0] in ">)}]")
@@ -257,7 +275,10 @@ def _behind(text: str, start: int) -> int:
 
 
 def _name(escaped: str) -> str | None:
-    r"""The printed name as it was: MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte."""
+    r"""Return the printed name as it was.
+
+    MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte.
+    """
     data = _ESCAPE.sub(
         lambda match: (
             bytes.fromhex(match[1].decode()) if len(match[1]) == 2 else match[1]
@@ -268,7 +289,8 @@ def _name(escaped: str) -> str | None:
     if name == "<root>" or not any(map(str.isalpha, name)):
         return None
     return "".join(
-        each if each.isprintable() else "?" for each in name[:COMPONENT_CHARACTERS]
+        letter if letter.isprintable() else "?"
+        for letter in name[:COMPONENT_CHARACTERS]
     )
 
 
@@ -287,9 +309,13 @@ _COUNTED = {
     "awaits": "stream.timepoint.await",
     "submissions": "stream.cmd.execute",
 }
-_ALLOCA, _IMPORT = "stream.resource.alloca", "stream.tensor.import"
+_ALLOCA = "stream.resource.alloca"
+_IMPORT = "stream.tensor.import"
 _LENT = "iree.abi.transients.size"
-"""In the reflection of a function whose caller lends it transient memory: the function that says how much."""
+"""The key in the reflection of a function whose caller lends it transient memory.
+
+It names the function that says how much.
+"""
 _MAKES_BUFFERS = (
     _ALLOCA,
     "stream.resource.alloc",
@@ -298,24 +324,21 @@ _MAKES_BUFFERS = (
 )
 _BRANCHES = ("cf.", "scf.")
 _TO_BLOCKS = ("cf.br", "cf.cond_br", "cf.switch")
-_CALL, _AWAIT = "util.call", "stream.timepoint.await"
-_GIVE_BACK, _VIEW, _STORE = (
-    "stream.resource.dealloca",
-    "stream.resource.subview",
-    "util.global.store",
-)
+_CALL = "util.call"
+_AWAIT = "stream.timepoint.await"
+_GIVE_BACK = "stream.resource.dealloca"
+_VIEW = "stream.resource.subview"
+_STORE = "util.global.store"
 _STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
 
 
 def stream(ir: Any, module: Any) -> Answer:
-    """Executables and their launches.
+    """Return executables and their launches.
 
     Of the alternatives that a launch may have, the first listed counts.
     """
-    executables, dispatches = (
-        collect(ir, module, ("stream.executable",)),
-        collect(ir, module, _DISPATCHES),
-    )
+    executables = collect(ir, module, ("stream.executable",))
+    dispatches = collect(ir, module, _DISPATCHES)
     sites = Counter(map(entry_point_of, dispatches))
     entry_points = [
         {**entry, "sites": sites.pop((entry["executable"], entry["entry_point"]), 0)}
@@ -356,10 +379,11 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
     functions = {name_of(op): op for op in collect(ir, executable, ("func.func",))}
     for export in collect(ir, executable, ("stream.executable.export",)):
         function = functions.get(export.attributes["function_ref"].value)
-        kinds = kinds_of(ir, function) if function is not None else set()
-        text = (
-            "" if function is None else without_names(generic(function), {*functions})
-        )
+        kinds = set[str]()
+        text = ""
+        if function is not None:
+            kinds = kinds_of(ir, function)
+            text = without_names(generic(function), {*functions})
         yield {
             "executable": name_of(executable),
             "entry_point": name_of(export),
@@ -370,21 +394,26 @@ def _entry_points(ir: Any, executable: Any) -> Iterator[Answer]:
 
 
 def _integer(attribute: Any) -> int | None:
-    """The value of an integer constant without its sign, as the compiler's assumptions have it.
+    """Return the value of an integer constant without its sign.
 
-    None for others.
-
-    None as well for one above `_INT_LIMIT`: a 64-bit -1 is no number that all JSON
-    readers hold exactly.
+    The compiler's assumptions have it so. None for other constants, and for a value
+    above `_INT_LIMIT`: not all JSON readers hold a 64-bit -1 exactly.
     """
     text, _, kind = str(attribute).rpartition(" : ")
     if not text:
         return {"true": 1, "false": 0}.get(kind)
-    bits = (
-        64 if kind == "index" else int(kind[1:]) if re.fullmatch(r"i\d+", kind) else 0
-    )
-    value = int(text) % 2**bits if bits and re.fullmatch(r"-?\d+", text) else None
-    return None if value is None or value > _INT_LIMIT else value
+    if kind == "index":
+        bits = 64
+    elif re.fullmatch(r"i\d+", kind):
+        bits = int(kind[1:])
+    else:
+        bits = 0
+    if not bits or not re.fullmatch(r"-?\d+", text):
+        return None
+    value: int = int(text) % 2**bits
+    if value > _INT_LIMIT:
+        return None
+    return value
 
 
 # What it submits, and which memory it asks for.
@@ -427,49 +456,53 @@ class _Body:
 
 
 def _schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
-    """What `bot.core.reading.Schedule` has."""
+    """Return the fields of `bot.core.reading.Schedule`."""
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     functions = {name_of(top): top for top in named if top.name == "util.func"}
-    bodies = [
-        _body(
-            ir,
-            top=top,
-            constants=constants,
-            lent_bytes=_lent_bytes(
-                ir, top=top, functions=functions, constants=constants
-            ),
-        )
-        for top in named
-    ]
-    names = Counter(
-        op.name for top in named for op in collect(ir, top, {*_COUNTED.values()})
-    )
-    allocas = [op for top in named for op in collect(ir, top, (_ALLOCA,))]
+    bodies = list[_Body]()
+    counts = Counter[str]()
+    allocated_bytes = 0
+    for top in named:
+        lent_bytes = _lent_bytes(ir, top, functions=functions, constants=constants)
+        bodies.append(_body(ir, top, constants=constants, lent_bytes=lent_bytes))
+    for top in named:
+        counts.update(op.name for op in collect(ir, top, {*_COUNTED.values()}))
+        for op in collect(ir, top, (_ALLOCA,)):
+            allocated_bytes += constants.get(op.operands[0]) or 0
+    dynamic_buffers = 0
+    for body in bodies:
+        dynamic_buffers += sum(buffer.size is None for buffer in body.buffers)
     unclear = any(body.branches and not body.initializer for body in bodies)
-    # Of each global the first buffer, which later ones replace; several globals may
-    # have parts of one.
+    return {
+        **{name: counts[operation] for name, operation in _COUNTED.items()},
+        "allocated_bytes": allocated_bytes,
+        "variable_bytes": _variable_bytes(bodies),
+        "dynamic_buffers": dynamic_buffers,
+        "program_memory_bytes": None if unclear else _peak(bodies),
+    }
+
+
+def _variable_bytes(bodies: list[_Body]) -> int | None:
+    """Return the bytes of all variables; None where the size of one is unknown."""
+    # Of each global the first buffer counts, which later ones replace. Several globals
+    # may have parts of one buffer.
     first: dict[str, _Buffer] = {}
     for body in sorted(bodies, key=lambda body: not body.initializer):
         first = {**body.stores, **first}
-    globals_ = {id(each): each for each in first.values()}.values()
-    variables = [each.size for each in globals_ if each.lifetime == "variable"]
-    return {
-        **{name: names[operation] for name, operation in _COUNTED.items()},
-        "allocated_bytes": sum(constants.get(op.operands[0]) or 0 for op in allocas),
-        "variable_bytes": None if None in variables else sum(filter(None, variables)),
-        "dynamic_buffers": sum(
-            buffer.size is None for body in bodies for buffer in body.buffers
-        ),
-        "program_memory_bytes": None if unclear else _peak(bodies),
-    }
+    buffers = {id(buffer): buffer for buffer in first.values()}.values()
+    sizes = [buffer.size for buffer in buffers if buffer.lifetime == "variable"]
+    if None in sizes:
+        return None
+    return sum(filter(None, sizes))
 
 
 def _lent_bytes(
     ir: Any, top: Any, functions: Mapping[str, Any], constants: Constants
 ) -> int | None:
-    """Return the bytes that the caller of a function must lend it for its transient memory.
+    """Return the bytes that the caller lends a function for its transient memory.
 
-    A function of the program says that. None where there is none, or where only a run tells.
+    A function of the program says that. None where there is none, or where only a run
+    tells.
     """
     if "iree.reflection" not in top.attributes:
         return None
@@ -482,96 +515,127 @@ def _lent_bytes(
     return constants.get(returned[0].operands[0])
 
 
+class _BodyReading:
+    """Reads what an initializer or a function does, in its order."""
+
+    def __init__(self, top: Any, constants: Constants, lent_bytes: int | None) -> None:
+        initializer = top.name == "util.initializer"
+        self.body = _Body("" if initializer else name_of(top), initializer)
+        self._constants = constants
+        self._lent_bytes = lent_bytes
+        self._buffers = dict[Any, _Buffer]()
+        # True in the first block, the only one that always runs.
+        self._is_first = True
+
+    def visit(self, op: Any) -> None:
+        """Take in the next operation."""
+        buffer = self._buffers.get(op.operands[0]) if len(op.operands) else None
+        if op.name in _MAKES_BUFFERS:
+            self._make(op)
+        elif op.name == _CALL:
+            self.body.steps.append(op.attributes["callee"].value)
+        elif op.name == _AWAIT:
+            # The results are the first operands, once they are there. The other
+            # operands are timepoints.
+            for result, operand in zip(op.results, op.operands):  # noqa: B905
+                if waited := self._buffers.get(operand):
+                    self._buffers[result] = waited
+        elif op.name.startswith(_BRANCHES):
+            self._branch(op)
+        elif buffer and op.name == _GIVE_BACK:
+            self.body.steps.append((buffer, -1))
+        elif buffer and op.name == _VIEW:
+            self._buffers[op.results[0]] = buffer
+        elif buffer:
+            buffer.outlives = True
+            self.body.stores.setdefault(op.attributes["global"].value, buffer)
+
+    def _make(self, op: Any) -> None:
+        """Take in an operation that makes buffers, with one size for each."""
+        if not self._is_first:
+            self.body.branches = True
+        results = [result for result in op.results if _lifetime(result)]
+        sizes = [operand for operand in op.operands if str(operand.type) == "index"]
+        is_import = op.name == _IMPORT
+        if is_import:  # the sizes of the shape come first
+            sizes = sizes[-1:]
+        for result, size in zip(results, sizes, strict=True):
+            lifetime = _lifetime(result)
+            size_bytes = self._constants.get(size)
+            if size_bytes is None and is_import and lifetime == "transient":
+                size_bytes = self._lent_bytes
+                self._lent_bytes = None  # it is lent once
+            self._buffers[result] = _Buffer(size_bytes, lifetime)
+            self.body.steps.append((self._buffers[result], 1))
+
+    def _branch(self, op: Any) -> None:
+        if self.body.buffers or op.name.startswith("scf."):
+            self.body.branches = True
+        if op.name in _TO_BLOCKS:
+            self._is_first = False
+        # A buffer that goes on into another block is kept: so data are loaded that
+        # could not be mapped.
+        for operand in op.operands:
+            if passed := self._buffers.get(operand):
+                passed.outlives = True
+
+
 def _body(ir: Any, top: Any, constants: Constants, lent_bytes: int | None) -> _Body:
     """Return what a function does.
 
     `lent_bytes`: the size of the transient memory that its caller lends.
     """
-    initializer = top.name == "util.initializer"
-    body, buffers = (
-        _Body("" if initializer else name_of(top), initializer),
-        dict[Any, _Buffer](),
-    )
-    is_first = True  # in the first block, the only one that always runs
+    reading = _BodyReading(top, constants, lent_bytes)
     for op in collect(
         ir, top, lambda name: name in _STEPS or name.startswith(_BRANCHES)
     ):
-        buffer = buffers.get(op.operands[0]) if len(op.operands) else None
-        if op.name in _MAKES_BUFFERS:
-            body.branches = body.branches or not is_first
-            # One size for each buffer; of an import the last one, behind the shape's
-            # own.
-            results = [result for result in op.results if _lifetime(result)]
-            sizes = [operand for operand in op.operands if str(operand.type) == "index"]
-            for result, size in zip(
-                results, sizes[-1:] if op.name == _IMPORT else sizes, strict=True
-            ):
-                lifetime, size_bytes = _lifetime(result), constants.get(size)
-                if (
-                    size_bytes is None
-                    and op.name == _IMPORT
-                    and lifetime == "transient"
-                ):
-                    size_bytes, lent_bytes = lent_bytes, None  # it is lent once
-                buffers[result] = _Buffer(size_bytes, lifetime)
-                body.steps.append((buffers[result], 1))
-        elif op.name == _CALL:
-            body.steps.append(op.attributes["callee"].value)
-        elif (
-            op.name == _AWAIT
-        ):  # the results are the first operands, once they are there
-            pairs = zip(op.results, map(buffers.get, op.operands))  # noqa: B905 - the other operands are timepoints
-            buffers.update((result, waited) for result, waited in pairs if waited)
-        elif op.name.startswith(_BRANCHES):
-            body.branches = (
-                body.branches or bool(body.buffers) or op.name.startswith("scf.")
-            )
-            is_first = is_first and op.name not in _TO_BLOCKS
-            # A buffer that goes on into another block is kept: so data are loaded that
-            # could not be mapped.
-            for passed in filter(None, map(buffers.get, op.operands)):
-                passed.outlives = True
-        elif buffer and op.name == _GIVE_BACK:
-            body.steps.append((buffer, -1))
-        elif buffer and op.name == _VIEW:
-            buffers[op.results[0]] = buffer
-        elif buffer:
-            buffer.outlives = True
-            body.stores.setdefault(op.attributes["global"].value, buffer)
-    return body
+        reading.visit(op)
+    return reading.body
 
 
 def _lifetime(value: Any) -> str:
     """`constant` of `!stream.resource<constant>`; empty for any other type."""
     head, _, tail = str(value.type).partition("!stream.resource<")
-    return "" if head else tail.rstrip(">")
+    if head:
+        return ""
+    return tail.rstrip(">")
 
 
 def _peak(bodies: list[_Body]) -> int:
-    """The most that is held at once: while it is set up, or then by the function that needs most."""
-    held, peak = 0, 0
+    """Return the most that is held at once.
+
+    Either while it is set up, or then by the function that needs most.
+    """
+    held_bytes = 0
+    peak = 0
     functions = {body.name: body for body in bodies if not body.initializer}
     for body in bodies:
         if body.initializer:
-            peak = max(peak, held + _most(body, functions)[0])
-            held += sum(buffer.size or 0 for buffer in body.buffers if buffer.outlives)
+            peak = max(peak, held_bytes + _most(body, functions)[0])
+            held_bytes += sum(
+                buffer.size or 0 for buffer in body.buffers if buffer.outlives
+            )
     return max(
-        [peak, *(held + _most(body, functions)[0] for body in functions.values())]
+        [peak, *(held_bytes + _most(body, functions)[0] for body in functions.values())]
     )
 
 
 def _most(
     body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()
 ) -> tuple[int, int]:
-    """The most that it holds at once, and what it holds at its end: only what is given back is free again."""
-    live = most = 0
+    """Return the most that a body holds at once, and what it holds at its end.
+
+    Only what is given back is free again.
+    """
+    live = peak = 0
     for step in body.steps:
         if isinstance(step, str):
             called = functions.get(step)
             if called is not None and step not in calling:
                 inner, at_its_end = _most(called, functions, (*calling, step))
-                most, live = max(most, live + inner), live + at_its_end
+                peak = max(peak, live + inner)
+                live = live + at_its_end
         else:
             live += step[1] * (step[0].size or 0)
-        most = max(most, live)
-    return most, live
+        peak = max(peak, live)
+    return peak, live

@@ -1,4 +1,6 @@
-"""What a compiler's IR dumps say, read with that compiler's own MLIR bindings in a process of their own.
+"""Read a compiler's IR dumps with that compiler's own MLIR bindings.
+
+The bindings are in a process of their own.
 
 A stand-alone script (`python ir_worker.py WHEEL_ROOT`): beside its siblings `ir_*` it
 imports the standard library and, from WHEEL_ROOT, `iree.compiler.ir`; nothing of the
@@ -7,9 +9,11 @@ bot. One JSON object per line, one answer a request; first of all {"ready": true
 
     {"op": "program", "dispatch_creation": PATH, "stream": PATH,
      and where at hand "input": PATH, "global_optimization": PATH, "flow": PATH}
-        → the fields of `bot.core.reading.ProgramFacts`; without flow no sources and sites, and no families
+        → the fields of `bot.core.reading.ProgramFacts`; without flow no sources and
+          sites, and no families
     {"op": "allocas", "executable_targets": PATH}
-        → {"functions": {name: bytes, null where not constant}}, empty where no function of the file allocates
+        → {"functions": {name: bytes, null where not constant}}, empty where no function
+          of the file allocates
     {"op": "strategies", "executable_configurations": PATH}
         → {"functions": {name: one line}}, the functions that the compiler configured
     {"op": "interface", "flow": PATH}
@@ -18,15 +22,21 @@ bot. One JSON object per line, one answer a request; first of all {"ready": true
         → {"entries": {executable: its entry point},
            "elements": {executable: those of the largest tensor that it takes or gives},
            "unfit": {executable: why it cannot be folded},
-           "groups": {"identical", "constants", "offsets", "static-shapes": [[executable, two or more]]}: executables
-           that differ in nothing but what the level and those before it allow}
+           "groups": {"identical", "constants", "offsets", "static-shapes":
+           [[executable, two or more]]}: executables that differ in nothing but what
+           the level and those before it allow}
     {"op": "fold", "flow": PATH, "out": PATH, "groups": [[executable]]}
         → {"folded": [{"members": [executable], "operands": [type]}],
-           "left": [{"members": [executable], "why": text}], "executables": how many there are now}:
-           `out` has the program with each group made one, verified; where nothing was folded, the very text of `flow`
-    {"op": "assume", "model": PATH, "out": PATH, "smallest": 16, "largest": 512 or null, "divisor": 16}
-        → {"dimensions": how many dynamic dimensions the arguments have}: `out` has the model with these assumptions
-    anything that goes wrong → {"error": "one line"}; the worker lives until its input ends
+           "left": [{"members": [executable], "why": text}],
+           "executables": how many there are now}:
+           `out` has the program with each group made one, verified; where nothing was
+           folded, the very text of `flow`
+    {"op": "assume", "model": PATH, "out": PATH, "smallest": 16,
+     "largest": 512 or null, "divisor": 16}
+        → {"dimensions": how many dynamic dimensions the arguments have}:
+          `out` has the model with these assumptions
+    anything that goes wrong
+        → {"error": "one line"}; the worker lives until its input ends
 
 The files are those of `--dump-compilation-phases-to`: `1.input`,
 `4.global-optimization`, `5.dispatch-creation`, `6.flow`, `7.stream`,
@@ -50,7 +60,8 @@ from typing import Any
 if (
     __name__ == "__main__"
 ):  # the folder is a package of its own then, without the bot around it
-    sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "ir_worker"
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    __package__ = "ir_worker"
 
 from .ir_assume import Assumption, assumed
 from .ir_fold import folded, groups
@@ -74,23 +85,30 @@ _NEVER_CONFIGURED = (
     "linalg.index",
     "tensor.empty",
 )
-"""Most operations are of these: asking each for its attributes would take most of the time."""
+"""Most operations are of these.
+
+Asking each for its attributes would take most of the time.
+"""
 _WHOLE_WRAPPER = re.compile(
     r"#[\w.]+\.(?:translation_info|lowering_config|compilation_info)<(.*)>", re.DOTALL
 )
 _PIPELINE = re.compile(
     r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)"
 )
-_FORMER_NAME, _FORMER_VMVX = (
-    re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])"),
-    "VMVXDefault",
-)
-"""Up to 3.12.0 a pipeline's name began with its backend's: renaming it is no other choice."""
+_FORMER_NAME = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])")
+_FORMER_VMVX = "VMVXDefault"
+"""The former spelling of a pipeline's name.
+
+Up to 3.12.0 it began with its backend's: renaming it is no other choice.
+"""
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
 
 class IrWorker:
-    """Answers requests with the bindings it is given (the module `iree.compiler.ir`)."""
+    """Answers requests with the bindings it is given.
+
+    They are the module `iree.compiler.ir`.
+    """
 
     def __init__(self, ir: Any) -> None:
         self.ir = ir
@@ -109,43 +127,42 @@ class IrWorker:
         }
 
     def answer(self, line: str) -> Answer:
-        """The answer to one request; never raises."""
+        """Return the answer to one request; never raises."""
         try:
             request = json.loads(line)
             answer = self.answers.get(request["op"])
-            return (
-                answer(request)
-                if answer
-                else {"error": f"unknown op {request['op']!r}"}
-            )
+            if answer:
+                return answer(request)
+            return {"error": f"unknown op {request['op']!r}"}
         except Exception as error:
             return {"error": _one_line(error)}
 
     def _allocas(self, text: bytes) -> Answer:
-        """Function → bytes of its stack allocations, added up as the compiler's gate does."""
+        """Return function → bytes of its stack allocations.
+
+        They are added up as the compiler's gate does.
+        """
         if b"llvm.alloca" not in text and b"llvm.func" in text:
             return {
                 "functions": {}
             }  # nothing allocates: the parse, all of the time, could only yield zeros
-        module, sizes, unknown = self._module(text), Counter[str](), dict[str, None]()
+        module = self._module(text)
+        sizes = Counter[str]()
+        unknown = dict[str, None]()
         for function in collect(self.ir, module, ("llvm.func",)):
             if len(function.regions[0].blocks):
                 allocas = collect(self.ir, function, ("llvm.alloca",))
-                names = (
-                    ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul")
-                    if allocas
-                    else ()
-                )
+                names: tuple[str, ...] = ()
+                if allocas:
+                    names = ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul")
                 counts = {
                     result: op
                     for op in collect(self.ir, function, names)
                     for result in op.results
                 }
-                each = [_alloca_bytes(op, counts) for op in allocas]
-                name, size = (
-                    name_of(function),
-                    (None if None in each else sum(filter(None, each))),
-                )
+                alloca_sizes = [_alloca_bytes(op, counts) for op in allocas]
+                name = name_of(function)
+                size = None if None in alloca_sizes else sum(filter(None, alloca_sizes))
                 sizes[name] = max(
                     sizes[name], size or 0
                 )  # private helpers may share a name; the larger counts
@@ -163,9 +180,11 @@ class IrWorker:
 
     def _assume(self, request: Answer) -> Answer:
         module = self._load(request["model"])
-        known = Assumption(request["smallest"], request["largest"], request["divisor"])
+        assumption = Assumption(
+            request["smallest"], request["largest"], request["divisor"]
+        )
         with module.context:
-            dimensions = assumed(self.ir, module, known)
+            dimensions = assumed(self.ir, module, assumption)
         text = module.operation.get_asm(enable_debug_info=True)
         Path(request["out"]).write_text(text, encoding="utf-8")
         return {"dimensions": dimensions}
@@ -174,9 +193,10 @@ class IrWorker:
         return self._module(Path(path).read_bytes())
 
     def _module(self, text: bytes) -> Any:
-        """A module in a context of its own: types and attributes are never freed within one.
+        """Parse a module in a context of its own.
 
-        The caller must hold the module while it uses its operations: they do not keep it alive.
+        Types and attributes are never freed within one. The caller must hold the module
+        while it uses its operations: they do not keep it alive.
         """
         context = self.ir.Context()
         context.enable_multithreading(False)
@@ -185,7 +205,7 @@ class IrWorker:
 
 
 def _one_line(error: BaseException) -> str:
-    """The error, a file in it without its directory.
+    """Return the error as one line, a file in it without its directory.
 
     What the machine refuses is not the program's.
     """
@@ -197,7 +217,10 @@ def _one_line(error: BaseException) -> str:
 
 
 def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
-    """Bits of all elements, rounded up to the alignment, as bytes: LLVMCPUCheckIRBeforeLLVMConversion.cpp.
+    """Return the bytes of a stack allocation as the compiler's gate counts them.
+
+    All elements' bits are rounded up to the alignment, see
+    LLVMCPUCheckIRBeforeLLVMConversion.cpp.
 
     The compiler's gate looks at buffers only. The two allocations that its dispatch ABI
     adds later are left out: the parameters of an import (a structure without
@@ -205,10 +228,13 @@ def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
     buffers are aligned to more).
     """
     element = op.attributes["elem_type"].value
-    alignment = op.attributes["alignment"].value if "alignment" in op.attributes else 0
+    alignment = 0
+    if "alignment" in op.attributes:
+        alignment = op.attributes["alignment"].value
     if hasattr(element, "body") and not alignment:
         return 0
-    count, bits = _constant(op.operands[0], counts), _bits(element)
+    count = _constant(op.operands[0], counts)
+    bits = _bits(element)
     if count is None or bits is None:
         return None
     if (alignment, count * bits) == (8, 8 * 64):
@@ -218,7 +244,10 @@ def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
 
 
 def _bits(element: Any) -> int | None:
-    """Bits of an LLVM type as the gate counts them: elements side by side without padding, vscale 1."""
+    """Return the bits of an LLVM type as the gate counts them.
+
+    Elements are side by side without padding, and vscale is 1.
+    """
     if hasattr(element, "element_type"):
         inner = _bits(element.element_type)
         shape = (
@@ -226,19 +255,21 @@ def _bits(element: Any) -> int | None:
             if hasattr(element, "shape")
             else [getattr(element, "num_elements", 2)]
         )
-        return None if inner is None else inner * math.prod(shape)
-    fields = (
-        [_bits(field) for field in element.body or [None]]
-        if hasattr(element, "body")
-        else []
-    )
+        if inner is None:
+            return None
+        return inner * math.prod(shape)
+    fields = []
+    if hasattr(element, "body"):
+        fields = [_bits(field) for field in element.body or [None]]
     if fields:
-        return None if None in fields else sum(field or 0 for field in fields)
+        if None in fields:
+            return None
+        return sum(field or 0 for field in fields)
     return getattr(element, "width", None)
 
 
 def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
-    """The value of an element count, None where it is not constant.
+    """Return the value of an element count, None where it is not constant.
 
     Vscale is 1, the gate's assumption.
     """
@@ -248,11 +279,16 @@ def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
     if maker.name == "llvm.mlir.constant":
         return int(maker.attributes["value"].value)
     factors = [_constant(operand, makers) for operand in maker.operands]
-    return None if None in factors else math.prod(factor or 0 for factor in factors)
+    if None in factors:
+        return None
+    return math.prod(factor or 0 for factor in factors)
 
 
 def strategies(ir: Any, module: Any) -> Answer:
-    """Function → `pipeline, sizes and options | operation: its configuration | …`, one part for each configuration.
+    """Return function → its configurations, in one line.
+
+    The line is `pipeline, sizes and options | operation: its configuration | …`, with
+    one part for each configuration.
 
     The functions of `hal.executable.variant`s that have a `translation_info`
     (`9.executable-configurations`); one that several variants configure differently has
@@ -287,11 +323,19 @@ def strategies(ir: Any, module: Any) -> Answer:
                     )
                     texts.setdefault(name_of(op), {})[" ".join(text.split())] = None
                 configurations = []
-    return {"functions": {name: " || ".join(each) for name, each in texts.items()}}
+    return {
+        "functions": {
+            name: " || ".join(function_texts) for name, function_texts in texts.items()
+        }
+    }
 
 
 def _translation(attribute: str) -> str:
-    """`DoubleTilingExpert {enable_loop_peeling}` of `#iree_codegen.translation_info<pipeline = …>`."""
+    """Return the pipeline of a `translation_info`.
+
+    Such as `DoubleTilingExpert {enable_loop_peeling}` of
+    `#iree_codegen.translation_info<pipeline = …>`.
+    """
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
     inner = _PIPELINE.sub(
         lambda match: match[1] or match[2] or "",
@@ -305,16 +349,16 @@ def _translation(attribute: str) -> str:
 
 
 def _short(attribute: str) -> str:
-    """A configuration without the wrapper that all have and without the names of dialects.
+    """Return a configuration without its wrapper and the names of dialects.
 
-    Nothing else is lost.
+    All have that wrapper. Nothing else is lost.
     """
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
     return _DIALECT.sub("", wrapper[1] if wrapper else attribute)
 
 
 def _bindings(root: str) -> Any:
-    """The module `iree.compiler.ir` of the wheel, without what is not needed and slow to import.
+    """Import `iree.compiler.ir` of the wheel, without what is slow and not needed.
 
     None in `sys.modules` refuses an import at once. The bindings do without numpy. The
     dialects' Python modules (seconds where they are not yet byte-compiled) only add
