@@ -25,10 +25,10 @@ def run(arguments: Arguments) -> int:
     from bot.cli.commented import read_command
     from bot.github.action import act
 
-    wanted = "auto" if arguments.command == "action" else arguments.command
+    mode = "auto" if arguments.command == "action" else arguments.command
     return act(
         os.environ,
-        wanted=wanted,
+        wanted=mode,
         show=arguments.show,
         cancel=arguments.cancel,
         read_command=read_command,

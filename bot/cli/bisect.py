@@ -80,12 +80,12 @@ def run(arguments: Arguments) -> None:
         lambda out: print_blocks(blocks, out), lambda: [canonical(result), b"\n"]
     )
     if result.could_be:
-        what, ends = (
+        problem, ends = (
             f"any of {len(result.could_be)} candidates may be the first bad one",
             result.could_be,
         )
         raise NoVerdict(
-            what,
+            problem,
             where=f"{ends[0]} to {ends[-1]}",
             hint="the others have no clear value",
         )

@@ -69,17 +69,17 @@ def read_command(line: str) -> Typed:
     plain = " ".join(line.split())
     if not plain.isprintable():
         raise UsageError("has characters that cannot be printed", where=PREFIX)
-    _, _, rest = plain.partition(" ")
-    name, _, values = rest.partition(" ")
+    _, _, remainder = plain.partition(" ")
+    name, _, values = remainder.partition(" ")
     verb = _verb(name)
     if verb == "accept":
         return Typed(verb, reason=_reason(values))
-    words = _words(values)
+    arguments = _words(values)
     if verb == "compare":
-        return _compared(words)
-    if words:
+        return _compared(arguments)
+    if arguments:
         raise UsageError(
-            f"unexpected argument {words[0]!r}",
+            f"unexpected argument {arguments[0]!r}",
             where=f"{PREFIX} {verb}",
             hint=f"write {PREFIX} {verb}",
         )
@@ -105,8 +105,8 @@ def _reason(text: str) -> str:
             "missing: the reason", where=where, hint=f"write {where} REASON"
         )
     if len(text) > _MOST_REASON_CHARACTERS:
-        what = f"the reason is longer than {_MOST_REASON_CHARACTERS} characters"
-        raise UsageError(what, where=where)
+        problem = f"the reason is longer than {_MOST_REASON_CHARACTERS} characters"
+        raise UsageError(problem, where=where)
     return text
 
 
@@ -118,13 +118,13 @@ def _words(text: str) -> list[str]:
         raise UsageError("a quotation mark is not closed", where=PREFIX) from None
 
 
-def _compared(words: Sequence[str]) -> Typed:
+def _compared(arguments: Sequence[str]) -> Typed:
     parser = _CommentParser(f"{PREFIX} compare", add_help=False)
     parser.add_argument("base", type=_side, metavar="BASE")
     parser.add_argument("head", type=_side, metavar="HEAD")
     add_globs(parser)
     add_flags(parser)
-    typed, unknown = parser.parse_known_args(words)
+    typed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(
             f"unexpected argument {unknown[0]!r} (write: {COMMANDS['compare'][0]})"
@@ -162,7 +162,7 @@ def _require_no_file(flag: str, where: str) -> None:
     name, _, value = flag.partition("=")
     is_refused = bool(_REFUSED_WORDS & set(name.split("-"))) or "/" in value
     if not _OPTION_NAME.fullmatch(name) or is_refused or kind_of(flag) != "nothing":
-        what = f"{flag[:60]!r} may read or write files, so a comment cannot give it"
+        problem = f"{flag[:60]!r} may read or write files, so a comment cannot give it"
         raise UsageError(
-            what, where=where, hint="write it into the configuration of a commit"
+            problem, where=where, hint="write it into the configuration of a commit"
         )

@@ -36,20 +36,24 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     """Print one line a check, and one for each compiler; True where nothing has to be fixed."""
     from bot.config.configuration import CONFIG_NAMES
 
-    here = next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
+    config_file = next(
+        (Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None
+    )
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
-    if here:  # the one that the action would take if this directory was the top of the repository
+    if config_file:  # the one that the action would take if this directory was the top of the repository
         checks.append(
-            _loaded("configuration", here, "correct the file: most commands read it")
+            _loaded(
+                "configuration", config_file, "correct the file: most commands read it"
+            )
         )
     else:
         none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
     checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
-    for what, found, hint in checks:
+    for subject, result, hint in checks:
         print(
-            f"{'missing' if hint else 'ok':8}{what:16}{found}"
+            f"{'missing' if hint else 'ok':8}{subject:16}{result}"
             + (f" -> {hint}" if hint else "")
         )
     return not any(hint for _, _, hint in checks)
@@ -118,12 +122,12 @@ def _optional() -> Iterator[Check]:
             " 'code-size-bot[onnx]'"
         )
     yield "onnx (optional)", onnx, ""
-    found, runtime = ptxas.installed(), runner.installed()
+    assembler, runtime = ptxas.installed(), runner.installed()
     need = (
         "not installed, and only machine code of cuda targets needs it:"
         f" {ptxas.HOW_TO_GET_IT}"
     )
-    yield "ptxas (cuda)", found.version if found else need, ""
+    yield "ptxas (cuda)", assembler.version if assembler else need, ""
     need = (
         "not installed, and only commands that run artifacts need it:"
         f" {runner.HOW_TO_GET_IT}"
@@ -132,7 +136,7 @@ def _optional() -> Iterator[Check]:
     yield "commands", isolation(), ""  # what those of other compilers are kept from
 
 
-def _loaded(what: str, path: Path | None, hint: str) -> Check:
+def _loaded(subject: str, path: Path | None, hint: str) -> Check:
     from bot.config.configuration import load_config
     from bot.config.requirements import pinned_here
     from bot.show.filters import plural
@@ -146,8 +150,8 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
         if path and (file := config.compiler.requirements):
             summary += f", {pinned_here(config, 'head', path.parent).spec} of {file}"
     except BotError as error:
-        return what, error.line, hint
-    return what, f"{path}: {summary}" if path else summary, ""
+        return subject, error.line, hint
+    return subject, f"{path}: {summary}" if path else summary, ""
 
 
 def _cache(cache: Path) -> Check:

@@ -48,9 +48,9 @@ def run(arguments: Arguments) -> None:
     from bot.study.folding import audited
 
     if arguments.max_slowdown is not None and arguments.no_run:
-        what = "needs run times, and --no-run measures none"
+        problem = "needs run times, and --no-run measures none"
         raise UsageError(
-            what, where="--max-slowdown", hint="remove one of the two options"
+            problem, where="--max-slowdown", hint="remove one of the two options"
         )
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
     audit = audited(work, arguments.max_slowdown, runs=not arguments.no_run)
@@ -64,8 +64,8 @@ def run(arguments: Arguments) -> None:
     )
     if is_empty:
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where, what = (
+        where, problem = (
             str(out / "fold.json"),
             f"none of {plural(len(audit.cells), 'build')} was measured",
         )
-        raise NoVerdict(what, where=where, hint=reason[:200])
+        raise NoVerdict(problem, where=where, hint=reason[:200])

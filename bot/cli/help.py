@@ -33,13 +33,13 @@ class HelpFormatter(argparse.HelpFormatter):
         self, _usage: str | None, actions: Iterable[argparse.Action], *_rest: Any
     ) -> str:
         """Return one short line: what is required, and that there are options."""
-        options, words = list[str](), list[str]()
+        options, positionals = list[str](), list[str]()
         for action in actions:
             if action.option_strings and action.required:
                 options.append(f"{action.option_strings[-1]} {action.metavar}")
             elif not action.option_strings:
-                words.append(self._format_args(action, str(action.metavar)))
-        line = " ".join(["usage:", self._prog, *options, "[options]", *words])
+                positionals.append(self._format_args(action, str(action.metavar)))
+        line = " ".join(["usage:", self._prog, *options, "[options]", *positionals])
         wrapped = textwrap.wrap(
             line, self._width, subsequent_indent="    ", break_on_hyphens=False
         )

@@ -100,8 +100,8 @@ def run(arguments: Arguments) -> None:
     )
     if not study.measured:
         of_cells = (
-            row[at].reason
-            for at in range(len(study.variants))
+            row[place].reason
+            for place in range(len(study.variants))
             for row in study.rows.values()
         )
         reasons = (*of_cells, *(variant.reason for variant in study.variants))

@@ -75,11 +75,11 @@ def run(arguments: Arguments) -> None:
     texts |= {
         f".github/workflows/{file}": workflow(file, branch, action) for file in files
     }
-    there = [name for name in texts if os.path.lexists(root / name)]
-    if there and not arguments.force:
+    existing = [name for name in texts if os.path.lexists(root / name)]
+    if existing and not arguments.force:
         raise UsageError(
             "already exists",
-            where=", ".join(there),
+            where=", ".join(existing),
             hint="--force replaces it without a copy",
         )
     for name, text in texts.items():

@@ -55,13 +55,13 @@ def run(arguments: Arguments) -> None:
     from bot.study.lab import experimented
 
     if arguments.list or arguments.experiment is None:
-        known = load_experiments(arguments.experiments)
-        width = max(map(len, known))
+        experiments = load_experiments(arguments.experiments)
+        width = max(map(len, experiments))
         print(
             for_log(
                 "\n".join(
-                    f"{name:{width}}  {clean(each.question)}"
-                    for name, each in known.items()
+                    f"{name:{width}}  {clean(experiment.question)}"
+                    for name, experiment in experiments.items()
                 )
             )
         )
@@ -85,8 +85,8 @@ def run(arguments: Arguments) -> None:
     )
     if not result.study.measured:  # then the experiment says nothing
         reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
-        where, what = (
+        where, problem = (
             str(out / "lab.json"),
             f"none of {plural(len(result.cells), 'build')} was measured",
         )
-        raise NoVerdict(what, where=where, hint=reason[:200])
+        raise NoVerdict(problem, where=where, hint=reason[:200])

@@ -63,10 +63,12 @@ def run(arguments: Arguments) -> None:
                 )
     lines = [tuple(map(clean, line)) for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    numbers = {at for at, header in enumerate(lines[0]) if header in ("builds", "size")}
+    numbers = {
+        column for column, header in enumerate(lines[0]) if header in ("builds", "size")
+    }
     for line in lines:
         words = (
-            word.rjust(width) if at in numbers else word.ljust(width)
-            for at, (word, width) in enumerate(zip(line, widths, strict=True))
+            word.rjust(width) if column in numbers else word.ljust(width)
+            for column, (word, width) in enumerate(zip(line, widths, strict=True))
         )
         print(for_log("  ".join(words).rstrip()))

@@ -184,9 +184,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             OutputError(error.strerror or str(error), where=where, hint=hint)
         )
     except Exception as error:
-        shown = InternalError.of(error)
-        shown.__cause__ = error
-        return _complain(shown)
+        internal = InternalError.of(error)
+        internal.__cause__ = error
+        return _complain(internal)
 
 
 def _complain(error: BotError) -> int:

@@ -48,11 +48,11 @@ def run(arguments: Arguments) -> None:
     work.say_failed(snapshot)
     if work.request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
         count, first = len(snapshot.cells), [cell.key for cell in snapshot.cells][:1]
-        what = (
+        problem = (
             f"{first[0]} was not measured"
             if count == 1
             else f"none of {count} builds was measured"
         )
         failures = (cell.failure.first_line for cell in snapshot.cells if cell.failure)
         hint = next(filter(None, failures), "")[:200]
-        raise NoVerdict(f"nothing compiled: {what}", where=str(out), hint=hint)
+        raise NoVerdict(f"nothing compiled: {problem}", where=str(out), hint=hint)

@@ -60,12 +60,12 @@ class TerminalShow:
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """The outcome of a comparison, where it was written, and what to look at next."""
-        words = [f"open {files[0].parent / 'report.html'}"]
+        command = [f"open {files[0].parent / 'report.html'}"]
         if key := notable_build(report):
-            words = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
-            words += ["--model", key.model, "--target", key.target]
+            command = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
+            command += ["--model", key.model, "--target", key.target]
         lines = [f"reproduce: {command}" for command in self._commands]
-        lines.append(f"next: {shlex.join(words) if len(words) > 1 else words[0]}")
+        lines.append(f"next: {shlex.join(command) if len(command) > 1 else command[0]}")
         following = "" if self._quiet else "\n".join(lines)
         self.answer(
             lambda out: print_report(report, out, quiet=self._quiet),

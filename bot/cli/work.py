@@ -89,8 +89,8 @@ def request_of(
     )
 
 
-def _selectors(given: str | list[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _selectors(texts: str | list[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def place_of_nothing(out: Path, file: str, say: Callable[[str], None]) -> Path:

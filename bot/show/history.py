@@ -116,10 +116,10 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
         else (names[0], *names[len(names) - room.columns + 1 :])
     )
     notes = list(_notes(history))
-    shown = _shown_models(facts) if room.place == "page" else {}
+    charted = _shown_models(facts) if room.place == "page" else {}
     charts = (
-        (("page:history", data_element("page:history", _chart_data(facts, shown))),)
-        if shown
+        (("page:history", data_element("page:history", _chart_data(facts, charted))),)
+        if charted
         else ()
     )
     return (
@@ -143,7 +143,7 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
             address="page:steps",
         ),
         *(
-            _models(facts, shown)
+            _models(facts, charted)
             if room.place == "page"
             else _cells(facts, columns, room)
         ),
@@ -165,7 +165,7 @@ class _Facts:
             variant.name for variant in history.study.variants
         )  # of all releases, gaps too
         self.shown = tuple(
-            one.name for one in history.study.measured
+            variant.name for variant in history.study.measured
         )  # of those that measured anything
         self.models = by(
             self.rows, lambda key: key.model
@@ -185,16 +185,16 @@ class _Facts:
 
         `n/a` where no release knows it.
         """
-        every = [text for text in folded_shares(self.rows[key]) if text != UNKNOWN]
-        ends = dict.fromkeys((*every[:1], *every[-1:]))
+        shares = [text for text in folded_shares(self.rows[key]) if text != UNKNOWN]
+        ends = dict.fromkeys((*shares[:1], *shares[-1:]))
         return " → ".join(ends) or UNKNOWN
 
     def since(self, release: str, since: str) -> str:
         """`since 3.10.0` where that is not the neighbour; empty elsewhere."""
-        at = self.names.index(release)
+        place = self.names.index(release)
         return (
             ""
-            if at and self.names[at - 1] == since
+            if place and self.names[place - 1] == since
             else f"since {clean(since, NAME_LIMIT)}"
         )
 
@@ -228,13 +228,15 @@ class _Facts:
         """`3.11.0: +26,464 (+55.3 %), strategy`; empty where the artifact never moved."""
         if not (moved := self.moved(key)):
             return ""
-        release, cell, move = max(moved, key=lambda one: abs(one[2].changes[_ARTIFACT]))
+        release, cell, move = max(
+            moved, key=lambda point: abs(point[2].changes[_ARTIFACT])
+        )
         since, cause = (
             self.since(release, move.since),
             (f", {cause_words(move.cause)}" if move.cause else ""),
         )
-        said = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
-        return f"{_name(release)}{since and f' ({since})'}: {said}{clean(cause)}"
+        change_text = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
+        return f"{_name(release)}{since and f' ({since})'}: {change_text}{clean(cause)}"
 
 
 # Words.
@@ -251,8 +253,8 @@ def _change(moved: int, value: int | None) -> str:
 
 
 def _gap(cell: Cell) -> str:
-    words = clip(clean(cell.reason), NOTE_LIMIT) or "no reason is known"
-    return words if cell.status == UNMEASURED else f"{cell.status}: {words}"
+    reason = clip(clean(cell.reason), NOTE_LIMIT) or "no reason is known"
+    return reason if cell.status == UNMEASURED else f"{cell.status}: {reason}"
 
 
 def _varies(cell: Cell) -> str:
@@ -270,9 +272,9 @@ def _name(text: str) -> str:
 
 def _headline(facts: _Facts) -> Phrase:
     """`Code size from 3.8.0 to 3.13.0: artifacts +12,345 B (+3.1 %)`."""
-    first, *others = facts.shown or ("no release",)
-    to = (" to ", strong(_name(others[-1]))) if others else ()
-    ends = phrase("from " if others else "of ", strong(_name(first)), *to)
+    first, *later = facts.shown or ("no release",)
+    to = (" to ", strong(_name(later[-1]))) if later else ()
+    ends = phrase("from " if later else "of ", strong(_name(first)), *to)
     sizes = [total.metrics[_ARTIFACT] for total in facts.totals.get(None, ())]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return phrase("Code size ", ends)
@@ -303,7 +305,7 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
         plural(len(facts.names), "release"),
         len(facts.names) - len(columns),
     )
-    words = [
+    sentences = [
         (
             f"{plural(len(facts.rows), 'build')} of {models} on {targets} in"
             f" {releases}: {points}."
@@ -314,11 +316,11 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
         ),
     ]
     if left_out:
-        words.append(
+        sentences.append(
             f"No column here for {plural(left_out, 'release')} between the first and"
             " the last ones."
         )
-    return phrase(" ".join(words))
+    return phrase(" ".join(sentences))
 
 
 def _notes(history: History) -> Iterator[Phrase]:
@@ -339,7 +341,7 @@ def _notes(history: History) -> Iterator[Phrase]:
 def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
     """The artifacts of each target, and all metrics of all targets."""
     last = len(columns) + 2
-    headers, wanted = (
+    headers, column_order = (
         ("builds", *map(_name, columns), "change"),
         (
             last,
@@ -349,10 +351,16 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
         ),
     )
     rows, sums = list[Row](), list[Row]()
-    for at in facts.totals if facts.shown else ():
-        name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
+    for target in facts.totals if facts.shown else ():
+        name = (
+            phrase(strong("all"))
+            if target is None
+            else name_cell(clip(target, NAME_LIMIT))
+        )
         rows.append(
-            _total_row(facts, metric=_ARTIFACT, target=at, columns=columns, name=name)
+            _total_row(
+                facts, metric=_ARTIFACT, target=target, columns=columns, name=name
+            )
         )
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
@@ -374,13 +382,13 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
         ("target", *headers),
         listed(rows, "target"),
         caption="Artifacts of all models, bytes",
-        wanted=wanted,
+        wanted=column_order,
     )
     yield Table(
         ("total", *headers),
         listed(sums, "metric"),
         caption="All targets together",
-        wanted=wanted,
+        wanted=column_order,
     )
 
 
@@ -402,7 +410,7 @@ def _total_row(
 
 def _steps(facts: _Facts, room: Room) -> Table:
     """A row for each step that changed anything; with too few rows for all, the last ones."""
-    most = 1 if room.place == "terminal" else _CAUSES
+    cause_limit = 1 if room.place == "terminal" else _CAUSES
     steps = [
         step
         for step in facts.history.steps
@@ -412,7 +420,7 @@ def _steps(facts: _Facts, room: Room) -> Table:
     for step in steps[-max(1, room.rows // 4) :]:
         causes = (
             f"{clip(clean(cause.what), _WHAT)} ({signed(cause.net_bytes)})"
-            for cause in step.causes[:most]
+            for cause in step.causes[:cause_limit]
         )
         moved = (
             UNKNOWN
@@ -427,7 +435,7 @@ def _steps(facts: _Facts, room: Room) -> Table:
             (name, joined(causes, "; ") or _GAP, str(step.cells), moved, *counts)
         )
     quiet = len(facts.history.steps) - len(steps)
-    words = (
+    quiet_note = (
         f"; {plural(quiet, 'step')} without a change of size"
         f" {'has' if quiet == 1 else 'have'} no row"
     )
@@ -446,7 +454,7 @@ def _steps(facts: _Facts, room: Room) -> Table:
         numbers_from=2,
         caption=(
             "From release to release, over the builds that are measured in"
-            f" both{words if quiet else ''}"
+            f" both{quiet_note if quiet else ''}"
         ),
         sentences=1,
         wanted=(3, 6, 4, 5, 7, 2),
@@ -456,9 +464,9 @@ def _steps(facts: _Facts, room: Room) -> Table:
 def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
     """The artifacts of all cells, and why there are gaps in them."""
     footnotes, last = Footnotes(room.lines), len(columns) + 2
-    shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
+    keys = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing(
-        [_cell(facts, key=key, columns=columns, footnotes=footnotes) for key in shown],
+        [_cell(facts, key=key, columns=columns, footnotes=footnotes) for key in keys],
         len(facts.rows),
         "build",
     )
@@ -469,10 +477,10 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
         "regions folded",
         "changed most",
     )
-    wanted = (last + 1, last - 1, last, *range(2, last - 1))
+    column_order = (last + 1, last - 1, last, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
     yield section(
-        title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells"
+        title, Table(headers, rows, numbers_from=2, wanted=column_order), name="cells"
     )
     yield List(footnotes.listed(), small=True, name="footnotes")
     yield Sentence(phrase(_LEGEND), small=True)
@@ -529,15 +537,15 @@ def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
     return {model: charts[model] for model in moved if model in charts}
 
 
-def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
+def _models(facts: _Facts, models: Collection[str]) -> Iterator[Block]:
     """A section for each model, in which each cell is folded."""
-    if len(shown) < len(facts.models):
+    if len(models) < len(facts.models):
         of = (
             f"Of {plural(len(facts.models), 'model')} this page shows the"
-            f" {len(shown):,} whose artifacts changed most"
+            f" {len(models):,} whose artifacts changed most"
         )
         yield Sentence(f"{of}; history.json and the totals have all models.")
-    for model in shown:
+    for model in models:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(
             phrase(code(clip(model, NAME_LIMIT))),
@@ -556,9 +564,11 @@ def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
     ]
     ends = 0, len(cells) - 1
     return [
-        at
-        for at in range(len(cells))
-        if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]
+        place
+        for place in range(len(cells))
+        if len(cells) <= _ALL_ROWS
+        or place in ends
+        or states[place] != states[place - 1]
     ]
 
 
@@ -573,7 +583,7 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
         f" {'has' if hidden == 1 else 'have'} no row."
     )
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
-    most = facts.moved_most(key)
+    largest_move = facts.moved_most(key)
     caption = phrase(
         code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT))
     )
@@ -583,7 +593,7 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
         phrase(
             code(key.target),
             f" {_ends(cells)}",
-            Span(f" · changed most in {most}" if most else "", "small"),
+            Span(f" · changed most in {largest_move}" if largest_move else "", "small"),
         ),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
@@ -602,13 +612,13 @@ def _opened(facts: _Facts, key: CellKey) -> Fold:
 
 def _ends(cells: Sequence[Cell]) -> str:
     """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
-    known = [size for cell in cells if (size := value_of(cell, _ARTIFACT)) is not None]
-    if not known:
+    sizes = [size for cell in cells if (size := value_of(cell, _ARTIFACT)) is not None]
+    if not sizes:
         return "no artifact in any release"
     gaps = sum(not cell.measured for cell in cells)
-    moved = f" ({relative(known[0], known[-1])})" if known[0] != known[-1] else ""
+    moved = f" ({relative(sizes[0], sizes[-1])})" if sizes[0] != sizes[-1] else ""
     return (
-        sides(known[0], known[-1])
+        sides(sizes[0], sizes[-1])
         + moved
         + (f", {gaps} of {len(cells)} without an artifact" if gaps else "")
     )
@@ -642,7 +652,7 @@ def _release(
     )
 
 
-def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+def _chart_data(facts: _Facts, charted: Mapping[str, Sequence[dict[str, Any]]]) -> str:
     """Releases, metrics, and for each chart the values of each target.
 
     Nothing in it can end a script element.
@@ -652,13 +662,17 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
         {name: facts.history.study.targets.get(name, "") for name in facts.targets},
     )
     marks, before = list[dict[str, Any]](), ""
-    for at, one in enumerate(
+    for place, release in enumerate(
         facts.history.study.variants
     ):  # where another compiler begins, and what it is
-        if one.compiler and one.compiler.digest not in ("", before):
-            text = "" if one.compiler.version.startswith(one.name) else one.spec
-            marks.append({"at": at, "text": clean(text, 24)})
-            before = one.compiler.digest
+        if release.compiler and release.compiler.digest not in ("", before):
+            text = (
+                ""
+                if release.compiler.version.startswith(release.name)
+                else release.spec
+            )
+            marks.append({"at": place, "text": clean(text, 24)})
+            before = release.compiler.digest
     data = {
         "releases": [_name(name) for name in facts.names],
         "marks": marks,
@@ -677,7 +691,7 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
         ],
         "models": [
             {"name": _name(model), "address": segment(model), "series": series}
-            for model, series in shown.items()
+            for model, series in charted.items()
         ],
     }
     return canonical(data).decode().replace("<", "\\u003c").replace("&", "\\u0026")
@@ -698,10 +712,12 @@ def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
     """Values, and what is said of a point when it is pointed at: why it changed, or why there is none."""
-    said = [
+    texts = [
         (
             "; ".join(
-                clean(one) for one in (*facts.why(name, move), _varies(cell)) if one
+                clean(reason)
+                for reason in (*facts.why(name, move), _varies(cell))
+                if reason
             )
             if cell.measured
             else _gap(cell)
@@ -717,7 +733,7 @@ def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
             )
             for id_ in facts.metrics_of(key)
         },
-        "told": _runs(clip(words, _CHART_WHY) for words in said),
+        "told": _runs(clip(text, _CHART_WHY) for text in texts),
     }
 
 

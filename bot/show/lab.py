@@ -80,13 +80,15 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
 
     A terminal, whose last lines are seen first, has the sentences below the tables.
     """
-    every = sums(lab)
-    leading, models = tables(lab, every, room.rows)
+    lab_sums = sums(lab)
+    leading, models = tables(lab, lab_sums, room.rows)
     grown = growths(lab.study, lab.experiment.columns)
-    said = first([*growth_answers(grown), *answers(lab, every)], room.lines, "answer")
-    stack = tuple(beyond_stack(lab, every, room.names))
-    said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
-    answered = section("Result", List(said), name="answers")
+    result = first(
+        [*growth_answers(grown), *answers(lab, lab_sums)], room.lines, "answer"
+    )
+    stack = tuple(beyond_stack(lab, lab_sums, room.names))
+    result = Listing((*result.items, *stack), result.total + len(stack), result.noun)
+    answered = section("Result", List(result), name="answers")
     measured = section("", *growth_tables(grown, room.names), *leading, name="tables")
     times = section("", *time_tables(lab, room.names), name="times")
     variants = List(
@@ -124,8 +126,8 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
 # Words.
 
 
-def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
-    return some(map(name, texts[:most]), len(texts))
+def _names(texts: Sequence[str], limit: int | None = None) -> Phrase:
+    return some(map(name, texts[:limit]), len(texts))
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
@@ -149,32 +151,41 @@ def _priced(price: Price) -> str:
 # Answers, in sentences.
 
 
-def answers(lab: Lab, every: Sequence[Sums]) -> list[Phrase]:
+def answers(lab: Lab, lab_sums: Sequence[Sums]) -> list[Phrase]:
     """One sentence for each target."""
-    return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
+    return [
+        _answer(lab, total)
+        for total in lab_sums
+        if total.models and len(total.variants) > 1
+    ]
 
 
-def _answer(lab: Lab, one: Sums) -> Phrase:
+def _answer(lab: Lab, total: Sums) -> Phrase:
     """How each variant differs from the reference on one target, over all models together."""
-    others = [variant.name for variant in one.variants if variant.name != one.reference]
-    changes = {variant: differences(lab, one, variant) for variant in others}
-    moved = [variant for variant in others if changes[variant]]
+    compared = [
+        variant.name for variant in total.variants if variant.name != total.reference
+    ]
+    changes = {variant: differences(lab, total, variant) for variant in compared}
+    moved = [variant for variant in compared if changes[variant]]
     parts = [
         phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved
     ]
     exact = _exact(lab)
-    known = [column for column in exact if one.value(one.reference, column) is not None]
+    measured = [
+        column for column in exact if total.value(total.reference, column) is not None
+    ]
     same = [
         name
-        for name in others
-        if not changes[name] and all(one.value(name, id_) is not None for id_ in known)
+        for name in compared
+        if not changes[name]
+        and all(total.value(name, id_) is not None for id_ in measured)
     ]
-    parts += [phrase("no change with ", _names(same))] if same and known else []
+    parts += [phrase("no change with ", _names(same))] if same and measured else []
     led = phrase(
         "On ",
-        name(one.target),
-        f", {plural(len(one.models), 'model')}, against ",
-        name(one.reference),
+        name(total.target),
+        f", {plural(len(total.models), 'model')}, against ",
+        name(total.reference),
         ": ",
     )
     nothing = (
@@ -190,32 +201,32 @@ def _exact(lab: Lab) -> list[str]:
     return [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
 
 
-def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
+def differences(lab: Lab, total: Sums, variant: str) -> list[str]:
     """`artifact +0.4 %`, for the first columns that changed and hold still from run to run.
 
     And the time.
     """
     changes = [
-        words for column in _exact(lab) if (words := _difference(one, variant, column))
+        text for column in _exact(lab) if (text := _difference(total, variant, column))
     ][:_COLUMNS]
-    mean = one.time(variant)
+    mean = total.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
         return changes
-    return [*changes, f"{_TIME} {_mean(one, variant)}"]
+    return [*changes, f"{_TIME} {_mean(total, variant)}"]
 
 
-def _mean(one: Sums, variant: str) -> str:
+def _mean(total: Sums, variant: str) -> str:
     """The mean ratio of CPU time, and over how many models where that are not all."""
-    if (mean := one.time(variant)) is None:
+    if (mean := total.time(variant)) is None:
         return UNKNOWN
     over = (
-        f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
+        f" ({plural(mean.models, 'model')})" if mean.models != len(total.models) else ""
     )
     return f"× {mean.ratio:.2f}{over}"
 
 
-def _difference(one: Sums, variant: str, column: str) -> str:
-    before, after = one.value(one.reference, column), one.value(variant, column)
+def _difference(total: Sums, variant: str, column: str) -> str:
+    before, after = total.value(total.reference, column), total.value(variant, column)
     if before is None or after is None or before == after:
         return ""
     if not ends(before)[0]:
@@ -224,12 +235,12 @@ def _difference(one: Sums, variant: str, column: str) -> str:
     return f"{label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
 
 
-def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
+def beyond_stack(lab: Lab, lab_sums: Sequence[Sums], names: int) -> Iterator[Phrase]:
     """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
     measured = [
         (name, cell)
-        for one in every
-        for (_, name), cell in one.cells.items()
+        for total in lab_sums
+        for (_, name), cell in total.cells.items()
         if cell.measured
     ]
     over = [
@@ -237,20 +248,20 @@ def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase
     ]
     groups: dict[frozenset[CellKey], list[str]] = {}
     for variant in [variant.name for variant in lab.study.variants]:
-        mine = frozenset(key for name, key in over if name == variant)
-        if mine or (over and any(name == variant for name, _ in measured)):
-            groups.setdefault(mine, []).append(variant)
-    for mine, variants in groups.items():
+        keys = frozenset(key for name, key in over if name == variant)
+        if keys or (over and any(name == variant for name, _ in measured)):
+            groups.setdefault(keys, []).append(variant)
+    for keys, variants in groups.items():
         needs = (
-            f" {plural(len(mine), 'build')} {'needs' if len(mine) == 1 else 'need'} the"
+            f" {plural(len(keys), 'build')} {'needs' if len(keys) == 1 else 'need'} the"
             " stack limit raised: "
         )
-        said = (
-            phrase(needs, _where(mine, names))
-            if mine
+        need = (
+            phrase(needs, _where(keys, names))
+            if keys
             else phrase(" no build needs the stack limit raised")
         )
-        yield phrase("With ", _names(variants), said, ".")
+        yield phrase("With ", _names(variants), need, ".")
 
 
 def _where(keys: Iterable[CellKey], names: int) -> Phrase:
@@ -282,18 +293,18 @@ def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
     ]
     groups = by(
         missing,
-        lambda one: (
-            one[1].status,
-            clip(clean(one[1].reason or one[1].status), _WHY_LIMIT),
+        lambda pair: (
+            pair[1].status,
+            clip(clean(pair[1].reason or pair[1].status), _WHY_LIMIT),
         ),
     )
     lines = [
         phrase(
             _names(list(dict.fromkeys(variant for variant, _ in cells)), names),
-            f": {plural(len(cells), 'build')} {status.replace('-', ' ')}: {why}: ",
+            f": {plural(len(cells), 'build')} {status.replace('-', ' ')}: {reason}: ",
             _where((cell.key for _, cell in cells), names),
         )
-        for (status, why), cells in sorted(groups.items())
+        for (status, reason), cells in sorted(groups.items())
     ]
     return first(lines, limit, "reason")
 
@@ -371,63 +382,63 @@ def _reasons(notes: Iterable[str]) -> str:
         for note in notes
         if note != SAME and (text := clip(clean(note), _WHY_LIMIT))
     )
-    by_count = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    by_count = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     return "; ".join(f"{text} ({plural(count, 'build')})" for text, count in by_count)
 
 
 def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
-    shown = [
+    cell_names = [
         phrase(name(key.model), " on ", name(key.target), " with ", name(variant))
         for variant, key in cells[:_CELLS]
     ]
-    more = [phrase(f"{len(cells) - _CELLS} more")] if len(cells) > _CELLS else []
-    return joined([*shown, *more], ", ")
+    overflow = [phrase(f"{len(cells) - _CELLS} more")] if len(cells) > _CELLS else []
+    return joined([*cell_names, *overflow], ", ")
 
 
 # Tables.
 
 
 def tables(
-    lab: Lab, every: Sequence[Sums], limit: int
+    lab: Lab, lab_sums: Sequence[Sums], limit: int
 ) -> tuple[list[Table], list[Table]]:
     """Sums, to lead with; and every model."""
-    return [_total_table(lab, one) for one in every if one.models], [
-        _model_table(lab, one, limit) for one in every
+    return [_total_table(lab, total) for total in lab_sums if total.models], [
+        _model_table(lab, total, limit) for total in lab_sums
     ]
 
 
-def _is_run(one: Sums) -> bool:
+def _is_run(total: Sums) -> bool:
     """True where artifacts were run, so that there is something to say of time."""
-    return any(one.run(*key).price for key in one.cells)
+    return any(total.run(*key).price for key in total.cells)
 
 
-def _on(one: Sums) -> Phrase:
+def _on(total: Sums) -> Phrase:
     """The target, and the variant that changes and times are against."""
-    against = phrase(", against ", code(clip(one.reference, NAME_LIMIT)))
+    against = phrase(", against ", code(clip(total.reference, NAME_LIMIT)))
     return phrase(
         "On ",
-        code(clip(one.target, NAME_LIMIT)),
-        against if len(one.variants) > 1 and one.reference else (),
+        code(clip(total.target, NAME_LIMIT)),
+        against if len(total.variants) > 1 and total.reference else (),
     )
 
 
-def _total_table(lab: Lab, one: Sums) -> Table:
+def _total_table(lab: Lab, total: Sums) -> Table:
     """A row for each variant: sums over the models that all of them measured."""
     columns, ratios, gate = (
         lab.experiment.columns,
-        [_TIME] * _is_run(one),
-        gate_headers(one),
+        [_TIME] * _is_run(total),
+        gate_headers(total),
     )
     rows = []
-    for variant in one.variants:
-        is_first = variant.name == one.reference
-        time = "× 1" if is_first else _mean(one, variant.name)
+    for variant in total.variants:
+        is_first = variant.name == total.reference
+        time = "× 1" if is_first else _mean(total, variant.name)
         pairs = (
-            (one.value(variant.name, column), one.value(one.reference, column))
+            (total.value(variant.name, column), total.value(total.reference, column))
             for column in columns
         )
         values = [_valued(*pair, is_first=is_first) for pair in pairs]
-        refused = [refused_words(one, variant.name) for _ in gate]
+        refused = [refused_words(total, variant.name) for _ in gate]
         rows.append(
             (
                 name(variant.name),
@@ -435,46 +446,52 @@ def _total_table(lab: Lab, one: Sums) -> Table:
             )
         )
     missing = (
-        f" ({plural(one.more, 'model')} left out: not measured in every variant)"
-        if one.more
+        f" ({plural(total.more, 'model')} left out: not measured in every variant)"
+        if total.more
         else ""
     )
-    together = " together" if len(one.models) > 1 else ""
+    together = " together" if len(total.models) > 1 else ""
     caption = phrase(
-        _on(one), f", {plural(len(one.models), 'model')}{together}{missing}"
+        _on(total), f", {plural(len(total.models), 'model')}{together}{missing}"
     )
     headers = ("variant", *map(header, columns), *gate, *ratios)
     return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
 
-def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
-    more = [*gate_headers(one), *([_TIME, "outputs"] if _is_run(one) else [])]
-    headers = ("model", "variant", *map(header, lab.experiment.columns), *more)
-    order = {variant.name: place for place, variant in enumerate(one.variants)}
-    keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
+def _model_table(lab: Lab, total: Sums, limit: int) -> Table:
+    extra_columns = [
+        *gate_headers(total),
+        *([_TIME, "outputs"] if _is_run(total) else []),
+    ]
+    headers = ("model", "variant", *map(header, lab.experiment.columns), *extra_columns)
+    order = {variant.name: place for place, variant in enumerate(total.variants)}
+    keys = sorted(total.cells, key=lambda key: (key[0], order[key[1]]))
     rows = [
-        _model_row(one, *key, (*lab.experiment.columns, *more)) for key in keys[:limit]
+        _model_row(total, *key, (*lab.experiment.columns, *extra_columns))
+        for key in keys[:limit]
     ]
     return Table(
         headers,
         listing(rows, len(keys), "row"),
         numbers_from=2,
         small=True,
-        caption=_on(one),
+        caption=_on(total),
     )
 
 
-def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> Row:
-    cell, run = one.cells[model, variant], one.run(model, variant)
-    names, is_first = (name(model), name(variant)), variant == one.reference
+def _model_row(total: Sums, model: str, variant: str, columns: Sequence[str]) -> Row:
+    cell, run = total.cells[model, variant], total.run(model, variant)
+    names, is_first = (name(model), name(variant)), variant == total.reference
     if not cell.measured:
         return (
             *names,
             phrase(strong(cell.status.replace("-", " "))),
             *[phrase(ABSENT)] * (len(columns) - 1),
         )
-    reference = one.cells.get((model, one.reference))
-    same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
+    reference = total.cells.get((model, total.reference))
+    same = (
+        UNKNOWN if total.time_ratio(model, variant) is None else "× 1 (same artifact)"
+    )
     time = "× 1" if is_first else _priced(run.price) if run.price else same
     ran = {_TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
     ran |= dict.fromkeys((DEFAULT_GATE, OWN_GATE), gate_words(cell))

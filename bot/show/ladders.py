@@ -50,11 +50,11 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
     yield Sentence(_meaning(ladder), small=True)
     for phase, orders in interactions(ladder).items():
         forward, other = (signed(part) for part in orders)
-        words = (
+        text = (
             f"{PHASE_WORDS[phase]} interacts with other phases: {forward} with base"
             f" first, {other} with head first"
         )
-        yield Sentence((strong(words),))
+        yield Sentence((strong(text),))
     for rung, reason in failed_rungs(ladder).items():
         yield Sentence(f"n/a: {_RUNG_WORDS[rung]}: {clip(clean(reason), _REASON)}")
     for side, is_same in (("base", ladder.base_same), ("head", ladder.head_same)):
@@ -67,24 +67,28 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
 
 def _meaning(ladder: Ladder) -> str:
     """Say what the numbers are, and what error the experiment with LLVM has."""
-    words = (
+    text = (
         "bytes of the change that each phase carries; base first: base's IR up to a"
         " phase, head's compiler after it"
     )
     control, base = ladder.climb.control, ladder.base
     if control is None or control.code_bytes is None or base.code_bytes is None:
-        return words
+        return text
     error = control.code_bytes - base.code_bytes
     if not error:
-        return f"{words}; control: base's linker gives base's {amount(base.code_bytes)}"
+        return f"{text}; control: base's linker gives base's {amount(base.code_bytes)}"
     sizes = f"{amount(control.code_bytes)} in place of base's {amount(base.code_bytes)}"
-    return f"{words}; control: base's linker gives {sizes}, an error that is in no part"
+    return f"{text}; control: base's linker gives {sizes}, an error that is in no part"
 
 
-def ladder_json(ladder: Ladder | None, why: str) -> Mapping[str, Any]:
+def ladder_json(ladder: Ladder | None, reason: str) -> Mapping[str, Any]:
     """Return the attribution, the rungs behind it, and why there are none."""
     if ladder is None:
-        return {"attribution": None, "ladder": None, "no_ladder": why or "not measured"}
+        return {
+            "attribution": None,
+            "ladder": None,
+            "no_ladder": reason or "not measured",
+        }
     return {
         "attribution": attribution(ladder),
         "reverse_attribution": reverse_attribution(ladder),

@@ -38,10 +38,10 @@ def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
         small=True,
     )
     first = measured.first_apart
-    said = "after each of these passes both code generators have the same instructions"
+    text = "after each of these passes both code generators have the same instructions"
     if first is not None:
-        said = f"measured, not proved: the instructions first differ after {first.name}"
-    yield Sentence((strong(said),))
+        text = f"measured, not proved: the instructions first differ after {first.name}"
+    yield Sentence((strong(text),))
 
 
 def machine_pass_json(measured: MachinePasses | None) -> Mapping[str, Any] | None:

@@ -88,19 +88,21 @@ class TargetMeasures:
 
 def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     """Return the table of the targets that changed, and one line about the other targets."""
-    every = [
+    all_measures = [
         _measures(facts, target, deltas)
         for target, deltas in target_deltas(facts).items()
     ]
-    shown = [measures for measures in every if not measures.is_within_tolerance]
-    if not any(measures.size.cells for measures in every):
-        shown = []
-    rows = [_row(facts, measures) for measures in shown]
-    has_sum = len(shown) > 1
+    changed = [
+        measures for measures in all_measures if not measures.is_within_tolerance
+    ]
+    if not any(measures.size.cells for measures in all_measures):
+        changed = []
+    rows = [_row(facts, measures) for measures in changed]
+    has_sum = len(changed) > 1
     if has_sum:
         rows.append(_sum_row(facts))
     is_partial = any(
-        0 < measures.size.cells < measures.size.planned for measures in shown
+        0 < measures.size.cells < measures.size.planned for measures in changed
     )
     headers = [
         "target (builds compared)" if is_partial else "target",
@@ -108,14 +110,14 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
         "largest change of stack or registers",
         "executables",
     ]
-    words = _quiet_words(
-        [measures for measures in every if measures.is_within_tolerance],
-        is_alone=not shown,
+    text = _quiet_words(
+        [measures for measures in all_measures if measures.is_within_tolerance],
+        is_alone=not changed,
     )
-    if shown and not any(measures.executables_changed for measures in shown):
+    if changed and not any(measures.executables_changed for measures in changed):
         headers.pop()
         rows = [row[:-1] for row in rows]
-        words = joined(filter(None, (_same_executables(facts), words)), " ")
+        text = joined(filter(None, (_same_executables(facts), text)), " ")
     drawn_rows: list[Row | Marked] = (
         [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
     )
@@ -127,7 +129,7 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
         css="measures",
         stacks=_STACKS,
     )
-    return table, words
+    return table, text
 
 
 def _every_delta(facts: Facts) -> list[CellDelta]:
@@ -138,10 +140,12 @@ def _every_delta(facts: Facts) -> list[CellDelta]:
 def _same_executables(facts: Facts) -> Phrase:
     """Return how many executables there are, where their number did not change on any target."""
     deltas = _every_delta(facts)
-    both = _executables(deltas)
+    counts = _executables(deltas)
     return (
-        phrase(f"Executables: {sides(*both, 'count')} in all, no change on any target.")
-        if both
+        phrase(
+            f"Executables: {sides(*counts, 'count')} in all, no change on any target."
+        )
+        if counts
         else ()
     )
 
@@ -153,12 +157,12 @@ def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
     noun = "target" if is_alone else "other target"
     moved = sum(measures.size.moves for measures in quiet)
     still = len(quiet) - moved
-    less = f"code size changed by less than {TOLERANCE_WORDS}, nothing else"
+    text = f"code size changed by less than {TOLERANCE_WORDS}, nothing else"
     if not moved:
         return phrase(f"{plural(still, noun)}: no change.")
     if not still:
-        return phrase(f"{plural(moved, noun)}: {less}.")
-    return phrase(f"{plural(still, noun)}: no change; {moved:,} more: {less}.")
+        return phrase(f"{plural(moved, noun)}: {text}.")
+    return phrase(f"{plural(still, noun)}: no change; {moved:,} more: {text}.")
 
 
 def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetMeasures:
@@ -172,17 +176,17 @@ def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetM
 
 def _executables(deltas: Sequence[CellDelta]) -> tuple[Value, Value] | None:
     """Return the sums of executables on base and head, over the builds that have both."""
-    both = []
+    sizes = []
     for delta in deltas:
         metric = delta.metrics.get("executables")
         if metric is None:
             continue
         base, head = metric.sides
         if base is not None and head is not None:
-            both.append((base, head))
-    if not both:
+            sizes.append((base, head))
+    if not sizes:
         return None
-    return total(base for base, _ in both), total(head for _, head in both)
+    return total(base for base, _ in sizes), total(head for _, head in sizes)
 
 
 def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
@@ -260,17 +264,17 @@ def _size_words(size: Total) -> Phrase:
     moved = certain(difference(size.base, size.head)) or 0
     grown: Phrase = ()
     if size.base != size.head:
-        words = f"({relative(size.base, size.head)})"
-        grown = phrase(" ", Span(words, "up") if moved > 0 else Span(words, "down"))
+        text = f"({relative(size.base, size.head)})"
+        grown = phrase(" ", Span(text, "up") if moved > 0 else Span(text, "down"))
     return phrase(
         sides_phrase(sides(size.base, size.head)), grown, f", {lost}" if lost else ""
     )
 
 
-def _executables_words(both: tuple[Value, Value] | None) -> Phrase:
-    if both is None:
+def _executables_words(counts: tuple[Value, Value] | None) -> Phrase:
+    if counts is None:
         return phrase("n/a")
-    return sides_phrase(sides(*both, "count"))
+    return sides_phrase(sides(*counts, "count"))
 
 
 def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
@@ -298,14 +302,14 @@ def _change_words(facts: Facts, change: LargestChange) -> Phrase:
         metric.id, metric.quantity.label
     )
     values = sides_phrase(sides(*metric.sides, metric.quantity.unit))
-    words = phrase(f"{label} ", values)
+    text = phrase(f"{label} ", values)
     if marks:
-        words = phrase(f"{MARKS[marks[0]]} ", words)
+        text = phrase(f"{MARKS[marks[0]]} ", text)
     head = metric.sides[1]
     if (
         metric.id == _ALLOCATIONS
         and head is not None
         and ends(head)[1] > STACK_LIMIT_BYTES
     ):
-        words = phrase(words, f" (the compiler allows {amount(STACK_LIMIT_BYTES)})")
-    return words
+        text = phrase(text, f" (the compiler allows {amount(STACK_LIMIT_BYTES)})")
+    return text

@@ -167,9 +167,9 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         table.rows.items
     )
     lines += sum(
-        len(one.rows.items)
-        for one in every_block(parts["sections"])
-        if isinstance(one, Table)
+        len(block.rows.items)
+        for block in every_block(parts["sections"])
+        if isinstance(block, Table)
     )
     room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
     yield from drawn(
@@ -195,9 +195,9 @@ def _unlisted(chosen: Selection) -> str:
     """What of the cells is not told one by one, in a sentence; empty where all are."""
     if not chosen.left_out:
         return ""
-    shown = len(chosen.shown)
+    count = len(chosen.shown)
     return (
-        f"Of {shown + chosen.left_out:,} builds this page shows the {shown:,} most"
+        f"Of {count + chosen.left_out:,} builds this page shows the {count:,} most"
         f" important ones. The other {chosen.left_out:,} are in report.json; the sums"
         " and pictures above include them."
     )
@@ -268,13 +268,15 @@ def selection(facts: Facts) -> Selection:
     examples = (
         {root.example.key for root in facts.roots} if len(deltas) > CARDS else set()
     )
-    shown = tuple(
-        delta for at, delta in enumerate(deltas) if at < CARDS or delta.key in examples
+    deltas_shown = tuple(
+        delta
+        for place, delta in enumerate(deltas)
+        if place < CARDS or delta.key in examples
     )
     return Selection(
-        shown,
-        len(deltas) - len(shown),
-        frozenset(cell_address(delta.key) for delta in shown),
+        deltas_shown,
+        len(deltas) - len(deltas_shown),
+        frozenset(cell_address(delta.key) for delta in deltas_shown),
     )
 
 
@@ -290,33 +292,35 @@ def cards(
     for root in facts.roots:
         if address := example_address(facts, root.example):
             linked[root.example.key].add(address)
-    for at, delta in enumerate(chosen.shown):
+    for place, delta in enumerate(chosen.shown):
         artifact = delta.metrics.get("artifact_bytes")
         base, head = artifact.sides if artifact else (None, None)
         moved = (artifact.change if artifact else None) or 0
         largest = head if head is not None else base
-        said = facts.state_words[delta.state] + ("; non-deterministic" * delta.unstable)
+        state_text = facts.state_words[delta.state] + (
+            "; non-deterministic" * delta.unstable
+        )
         if delta.state == "same" and not delta.unstable:
-            said = "bit-identical" if delta.identical else "equal in every metric"
+            state_text = "bit-identical" if delta.identical else "equal in every metric"
         blocks: list[Block] = [
             Sentence(f"Not measured: {delta.reason}" if delta.reason else "")
         ]
-        for one in facts.findings.get(delta.key, ())[:_FINDINGS]:
+        for finding in facts.findings.get(delta.key, ())[:_FINDINGS]:
             blocks.append(
                 Sentence(
                     phrase(
-                        f"{MARKS[mark_of(one)]} ",
-                        finding_words(facts, one, named=False),
+                        f"{MARKS[mark_of(finding)]} ",
+                        finding_words(facts, finding, named=False),
                     )
                 )
             )
-        room_bytes = room.left_bytes - (len(chosen.shown) - at) * _BARE_BYTES
-        others = min(_WHOLE, len(chosen.shown)) - at - 1
-        if others > 0:
-            room_bytes -= others * min(_PART_BYTES, room_bytes // (others + 1))
+        room_bytes = room.left_bytes - (len(chosen.shown) - place) * _BARE_BYTES
+        waiting = min(_WHOLE, len(chosen.shown)) - place - 1
+        if waiting > 0:
+            room_bytes -= waiting * min(_PART_BYTES, room_bytes // (waiting + 1))
         is_whole = False
-        if at < _WHOLE or room_bytes > _WHOLE_BYTES:
-            told, is_whole = fitting(
+        if place < _WHOLE or room_bytes > _WHOLE_BYTES:
+            details, is_whole = fitting(
                 _whole(
                     facts,
                     delta=delta,
@@ -326,10 +330,10 @@ def cards(
                 ),
                 room_bytes,
             )
-            blocks += told
+            blocks += details
             linked[delta.key] -= {
                 marked(row).address
-                for block in every_block(told)
+                for block in every_block(details)
                 if isinstance(block, Table)
                 for row in block.rows
             }
@@ -339,7 +343,7 @@ def cards(
             model=clip(delta.key.model, NAME_LIMIT),
             target=facts.short[delta.key.target],
             state=delta.state,
-            said=said,
+            said=state_text,
             grid=grid_cell(facts, delta.key),
             artifact=sides(base, head),
             ratio=(
@@ -361,25 +365,25 @@ def _whole(
     causes: int,
 ) -> Iterator[Block]:
     """What a cell is made of; `tables`: of the dispatches that changed, and of all."""
-    backend, both = (
+    backend, cells = (
         facts.backends.get(delta.key.target, ""),
         {
             "base": delta.base,
             "head": delta.head,
         },
     )
-    why, (changed, every) = facts.report.explanations.get(delta.key), tables
-    for side, cell in both.items():
+    explanation, (changed, entries) = facts.report.explanations.get(delta.key), tables
+    for side, cell in cells.items():
         if cell and cell.failure:
-            said = phrase(strong(side), ": ", failure_words(cell))
+            failure = phrase(strong(side), ": ", failure_words(cell))
             message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
             yield Fold(
-                said,
+                failure,
                 (message,),
                 is_open=side == "head" and delta.state == "newly-broken",
             )
-    traces = list(trace_folds(delta, why, traced)) if why else []
-    if why:
+    traces = list(trace_folds(delta, explanation, traced)) if explanation else []
+    if explanation:
         sizes = facts.causes.get(delta.key, ())
         total = sum(size for size, _ in sizes)
         parts = [
@@ -392,10 +396,15 @@ def _whole(
         ]
         of = phrase("Of this build's change: ", joined(parts, ", ")) if parts else ()
         yield Sentence(
-            joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " ")
+            joined(
+                filter(
+                    None, (phrase(why_words(explanation), "."), rest(explanation), of)
+                ),
+                " ",
+            )
         )
         if untold := sum(
-            dispatch.passed is not None for dispatch in why.dispatches
+            dispatch.passed is not None for dispatch in explanation.dispatches
         ) - len(traces):
             passes = (
                 f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
@@ -404,7 +413,7 @@ def _whole(
     beside = section(
         "",
         *_stack(delta.metrics.get("stack_alloca_bytes"), backend),
-        *_falls(why),
+        *_falls(explanation),
         css="beside",
     )
     metrics = section("", *_metrics(facts, delta))
@@ -414,9 +423,13 @@ def _whole(
         f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed
     )
     yield from traces
-    for name, text, more in diffs(why.dispatches if why else (), *_DIFFS):
+    for name, text, hidden_lines in diffs(
+        explanation.dispatches if explanation else (), *_DIFFS
+    ):
         cut = Sentence(
-            f"and {plural(more, 'more line')}, in report.json" if more else "",
+            f"and {plural(hidden_lines, 'more line')}, in report.json"
+            if hidden_lines
+            else "",
             small=True,
         )
         yield Fold(
@@ -424,14 +437,14 @@ def _whole(
             (Code(text, "diff"), cut),
             css="diff",
         )
-    if why:
-        yield from _made_of(delta, why, backend)
+    if explanation:
+        yield from _made_of(delta, explanation, backend)
     yield Fold(
-        f"All dispatches ({plural(len(every.rows.items), 'entry point')})",
-        (every,),
+        f"All dispatches ({plural(len(entries.rows.items), 'entry point')})",
+        (entries,),
         css="entries",
     )
-    commands = {side: cell.command if cell else "" for side, cell in both.items()}
+    commands = {side: cell.command if cell else "" for side, cell in cells.items()}
     if commands["base"] == commands["head"]:
         commands = {"both": commands["head"]}
     for side, command in commands.items():
@@ -441,13 +454,13 @@ def _whole(
 
 def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     """The metrics of a build that changed; those that did not, and why others are not known."""
-    known = [
+    metrics = [
         metric
         for metric in delta.metrics.values()
         if (metric.base, metric.head) != (None, None)
     ]
     changed, equal = list[Marked](), list[Row]()
-    for value in known:
+    for value in metrics:
         metric = value.quantity
         label, (base, head) = (
             facts.label(metric, delta.key),
@@ -464,7 +477,7 @@ def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     table = Table(("metric", "both sides"), listed(equal), css="metrics")
     absent = (
         Sentence(f"n/a: {labels} ({reason})", small=True)
-        for labels, reason in _absent(delta, known)
+        for labels, reason in _absent(delta, metrics)
     )
     title = (
         f"{plural(len(equal), 'metric')} with the same value on both sides"
@@ -473,31 +486,31 @@ def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     )
     yield Fold(
         title,
-        (table, *(absent if known else ())),
+        (table, *(absent if metrics else ())),
         is_open=delta.state == "same" or not changed,
     )
 
 
 def _absent(
-    delta: CellDelta, known: Sequence[MetricDelta]
+    delta: CellDelta, metrics: Sequence[MetricDelta]
 ) -> Iterator[tuple[str, str]]:
     """Labels of all other metrics, of a cell that has any, with the reason: those together that have the same."""
-    every = METRIC_BY_ID | {
+    quantities = METRIC_BY_ID | {
         metric.id: metric.quantity for metric in delta.metrics.values()
     }
     reasons = dict.fromkeys(
-        every.keys() - {one.id for one in known}, "not in the snapshot"
+        quantities.keys() - {metric.id for metric in metrics}, "not in the snapshot"
     )
     for cell in (delta.base, delta.head):
         reasons |= (
-            {name: why for name, why in cell.reasons.items() if name in reasons}
+            {name: reason for name, reason in cell.reasons.items() if name in reasons}
             if cell
             else {}
         )
-    reasons = {name: reasons[name] for name in every if name in reasons}
+    reasons = {name: reasons[name] for name in quantities if name in reasons}
     for reason in dict.fromkeys(reasons.values()):
         labels = ", ".join(
-            every[name].label for name, why in reasons.items() if why == reason
+            quantities[name].label for name, text in reasons.items() if text == reason
         )
         yield labels, clip(reason, _REASON)
 
@@ -523,10 +536,10 @@ def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
     )
 
 
-def _falls(why: Explanation | None) -> Iterator[Block]:
+def _falls(explanation: Explanation | None) -> Iterator[Block]:
     rows: list[Row | Marked] = [
-        (cause, size, ", ".join(f"{what} {grown}" for what, grown in parts))
-        for cause, size, parts in (waterfall(why) if why else ())
+        (cause, size, ", ".join(f"{part} {grown}" for part, grown in parts))
+        for cause, size, parts in (waterfall(explanation) if explanation else ())
     ]
     if rows:  # the last one is the sum
         rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)
@@ -540,12 +553,12 @@ def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
 
     An address has one row.
     """
-    why, backend = (
+    explanation, backend = (
         facts.report.explanations.get(delta.key),
         facts.backends.get(delta.key.target, ""),
     )
     addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
-    changed = _changed(why, backend, addresses) if why else Table(("",))
+    changed = _changed(explanation, backend, addresses) if explanation else Table(("",))
     return changed, _entries(
         delta,
         backend=backend,
@@ -555,18 +568,18 @@ def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
 
 
 def _changed(
-    why: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
+    explanation: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
 ) -> Table:
     lines, two = (
-        [dispatch_line(dispatch) for dispatch in why.dispatches[:_ROWS]],
+        [dispatch_line(dispatch) for dispatch in explanation.dispatches[:_ROWS]],
         len(_ALWAYS),
     )
-    others = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
+    optional = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
     labels = [
         *_ALWAYS,
         *(
             label
-            for label in others
+            for label in optional
             if any(line.numbers[label].differs for line in lines)
         ),
     ]
@@ -583,12 +596,12 @@ def _changed(
         *names[two:],
         "matched by",
     )
-    rows, left = list[Marked](), dict(addresses)
-    for one, line in zip(why.dispatches, lines, strict=False):
-        numbers, size, known = (
+    rows, unplaced = list[Marked](), dict(addresses)
+    for dispatch, line in zip(explanation.dispatches, lines, strict=False):
+        numbers, size, entry_point = (
             [line.numbers[label].text for label in labels],
-            code_change(one),
-            one.head or one.base,
+            code_change(dispatch),
+            dispatch.head or dispatch.base,
         )
         note = "; ".join(filter(None, (line.note, line.passed)))
         grown = UNKNOWN if size is None else signed(size)
@@ -605,13 +618,15 @@ def _changed(
         rows.append(
             Marked(
                 texts,
-                left.pop((known.executable, known.name), "") if known else "",
+                unplaced.pop((entry_point.executable, entry_point.name), "")
+                if entry_point
+                else "",
                 css_of(size),
             )
         )
-    shown = listing(rows, len(why.dispatches), "dispatch")
+    entries = listing(rows, len(explanation.dispatches), "dispatch")
     return Table(
-        headers, shown, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told"
+        headers, entries, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told"
     )
 
 
@@ -622,12 +637,14 @@ def _entries(
     elsewhere: Collection[str],
 ) -> Table:
     """Each entry point on both sides; `elsewhere`: addresses that have another row."""
-    both = (delta.base, delta.head)
-    left, right = (
+    cells = (delta.base, delta.head)
+    base_dispatches, head_dispatches = (
         {(d.executable, d.name): d for d in cell.dispatches} if cell else {}
-        for cell in both
+        for cell in cells
     )
-    pairs = [(left.get(point), right.get(point)) for point in addresses]
+    pairs = [
+        (base_dispatches.get(point), head_dispatches.get(point)) for point in addresses
+    ]
     columns = [
         number
         for number in NUMBERS
@@ -660,14 +677,16 @@ def css_of(size: int | None) -> str:
     return "" if not size else "up" if size > 0 else "down"
 
 
-def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block]:
+def _made_of(
+    delta: CellDelta, explanation: Explanation, backend: str
+) -> Iterator[Block]:
     """Components down to the model's own names, and what deduplication left."""
     head, names, tree = (
         delta.head or delta.base,
-        {part.name for part in why.tree},
+        {part.name for part in explanation.tree},
         list[Marked](),
     )
-    for part in why.tree[
+    for part in explanation.tree[
         :_ROWS
     ]:  # below a component that has a row of its own it loses the name that they share
         above = [
@@ -679,12 +698,12 @@ def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block
             (part.name[above[-1] + 1 :] if above else part.name),
             component_row(part),
         )
-        at, css = (
+        address, css = (
             component_address(delta.key, part.name),
             css_of(part.change("code_bytes")),
         )
         tree.append(
-            Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), at, css)
+            Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), address, css)
         )
     headers = (
         "component",
@@ -692,8 +711,10 @@ def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block
         f"{code_words('code', backend)}, base → head",
         "stack frame, base → head",
     )
-    table = Table(headers, listing(tree, len(why.tree), "component"), css="tree")
-    yield Fold(f"Components ({len(why.tree):,})", (table,))
+    table = Table(
+        headers, listing(tree, len(explanation.tree), "component"), css="tree"
+    )
+    yield Fold(f"Components ({len(explanation.tree):,})", (table,))
     families = family_lines(head.families if head else (), _ROWS, roomy=True)
     yield Fold(
         f"What deduplication left behind ({families.total:,})", (List(families),)

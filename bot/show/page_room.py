@@ -52,7 +52,7 @@ def fitting(blocks: Iterable[Block], room_bytes: int) -> tuple[tuple[Block, ...]
     first rows, and counts the others. What a block takes is an upper bound, as it is
     not drawn yet.
     """
-    kept, is_whole = list[Block](), True
+    blocks_kept, is_whole = list[Block](), True
     for block in blocks:
         if not block:
             continue
@@ -65,8 +65,8 @@ def fitting(blocks: Iterable[Block], room_bytes: int) -> tuple[tuple[Block, ...]
             block = part
             taken_bytes = block_bytes(part)
         room_bytes -= taken_bytes
-        kept.append(block)
-    return tuple(kept), is_whole
+        blocks_kept.append(block)
+    return tuple(blocks_kept), is_whole
 
 
 def _part_of(block: Block, room_bytes: int) -> Block | None:
@@ -136,25 +136,27 @@ def _head_bytes(block: Block) -> int:
 
 
 def _row_bytes(row: Row | Marked) -> int:
-    known = marked(row)
+    marked_row = marked(row)
     return (
-        _ROW_BYTES + _escaped_bytes(known.address) + sum(map(_words_bytes, known.texts))
+        _ROW_BYTES
+        + _escaped_bytes(marked_row.address)
+        + sum(map(_words_bytes, marked_row.texts))
     )
 
 
 def _line_bytes(line: Words | Line) -> int:
     if not isinstance(line, Line):
         return _ROW_BYTES + _words_bytes(line)
-    words = (line.said, line.detail, line.below)
-    return _ROW_BYTES + _escaped_bytes(line.address) + sum(map(_words_bytes, words))
+    parts = (line.said, line.detail, line.below)
+    return _ROW_BYTES + _escaped_bytes(line.address) + sum(map(_words_bytes, parts))
 
 
-def _words_bytes(words: Words) -> int:
+def _words_bytes(text: Words) -> int:
     """What a text takes with its tags."""
-    if isinstance(words, str):
-        return _TEXT_BYTES + _escaped_bytes(words)
+    if isinstance(text, str):
+        return _TEXT_BYTES + _escaped_bytes(text)
     size = _TEXT_BYTES
-    for span in words:
+    for span in text:
         size += _SPAN_BYTES + _escaped_bytes(span.text)
         if span.to:
             size += _SPAN_BYTES + _escaped_bytes(span.to)

@@ -53,16 +53,16 @@ def pass_proof_words(proof: PassProof) -> str:
     it = "it" if proof.is_one_pass else "them"
     after = _disappearing(proof, proof.bytes_after)
     before = _disappearing(proof, proof.bytes_before)
-    words = (
+    text = (
         f"{STATUS_WORDS[proof.status]}: with base's IR after {it} in head's passes,"
         f" {after} of the {abs(proof.moved_bytes):,} B {noun} of the MLIR part"
         f" disappear; with base's IR before {it}, {before}"
     )
     if proof.why:
-        words += f"; {proof.why}"
+        text += f"; {proof.why}"
     if not proof.is_smallest:
-        words += "; the range was not divided further (compile budget used up)"
-    return words
+        text += "; the range was not divided further (compile budget used up)"
+    return text
 
 
 def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
@@ -82,8 +82,12 @@ def _named(proof: PassProof) -> str:
     )
     if proof.is_one_pass:
         side = _SIDES.get(proof.runs_on, "")
-        other = proof.base_passes[0] if proof.base_passes else first
-        renamed = f" (on base {clip(clean(other), _PASS)})" if other != first else ""
+        base_first = proof.base_passes[0] if proof.base_passes else first
+        renamed = (
+            f" (on base {clip(clean(base_first), _PASS)})"
+            if base_first != first
+            else ""
+        )
         return f"pass {first}{renamed}{side}"
     number = plural(len(proof.passes), "pass")
     return f"passes {first} to {last} ({number}{_lone_words(proof)})"
@@ -91,13 +95,15 @@ def _named(proof: PassProof) -> str:
 
 def _lone_words(proof: PassProof) -> str:
     """Return which passes of the range one side alone runs."""
-    words = ""
+    text = ""
     for side, names in zip(SIDES, proof.lone_passes, strict=True):
         if names:
-            shown = ", ".join(clip(clean(name), _PASS) for name in names[:_NAMED])
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            words += f"; only {side} runs {shown}{more}"
-    return words
+            listed_names = ", ".join(
+                clip(clean(name), _PASS) for name in names[:_NAMED]
+            )
+            overflow = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            text += f"; only {side} runs {listed_names}{overflow}"
+    return text
 
 
 def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:

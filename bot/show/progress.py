@@ -151,5 +151,5 @@ class MeasureProgress:
         )
 
     def _refresh(self) -> None:
-        shown = ", ".join(self._running[:_MOST_NAMES])
-        self._bar.update(self._task, counts=self._counts(), description=escape(shown))
+        names = ", ".join(self._running[:_MOST_NAMES])
+        self._bar.update(self._task, counts=self._counts(), description=escape(names))

@@ -34,15 +34,15 @@ def knob_proof_words(proof: KnobProof) -> str:
         knobs=len(proof.knobs),
         noun=noun,
     )
-    words = f"{STATUS_WORDS[proof.status]}: {effect}"
+    text = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.is_exact:
-        words += ", and head has base's very code"
+        text += ", and head has base's very code"
     if proof.status != REFUTED and proof.others:
         verb = "is" if len(proof.others) == 1 else "are"
-        words += f"; {_named(proof.others)} {verb} not needed"
+        text += f"; {_named(proof.others)} {verb} not needed"
     if not proof.is_smallest:
-        words += "; not every value was left out once (compile budget used up)"
-    return words
+        text += "; not every value was left out once (compile budget used up)"
+    return text
 
 
 def proof_line(proof: KnobProof) -> str:
@@ -118,14 +118,14 @@ def root_proof_words(
             absolute_bytes=absolute_bytes,
         )
     knobs = 2 if ", with " in what else 1
-    words = cause_proof_words(
+    text = cause_proof_words(
         proof,
         knobs=knobs,
         dispatches=dispatches,
         net_bytes=net_bytes,
         absolute_bytes=absolute_bytes,
     )
-    return f"{words}; by phase: {parts_words(parts)}" if parts else words
+    return f"{text}; by phase: {parts_words(parts)}" if parts else text
 
 
 def phase_proof_words(
@@ -169,9 +169,9 @@ def changed_noun(moved_bytes: int) -> str:
     return GROWTH if moved_bytes > 0 else SHRINKAGE
 
 
-def untried_words(why: str) -> str:
+def untried_words(reason: str) -> str:
     """Say that there was no experiment, and why."""
-    return f"{STATUS_WORDS[NOT_TRIED]}: {why}" if why else STATUS_WORDS[NOT_TRIED]
+    return f"{STATUS_WORDS[NOT_TRIED]}: {reason}" if reason else STATUS_WORDS[NOT_TRIED]
 
 
 def _named(knobs: tuple[str, ...]) -> str:

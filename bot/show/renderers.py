@@ -80,46 +80,46 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
     edge = [
         " " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])
     ]  # some controls are blanks, too
-    words = escape.md_text(span.text)
+    text = escape.md_text(span.text)
     if span.kind in ("number", "up", "down"):
-        return words.replace(" ", "&nbsp;")
+        return text.replace(" ", "&nbsp;")
     return (
-        f"**{words}**"
+        f"**{text}**"
         if span.kind == "strong"
-        else f"{edge[0]}{words}{edge[1]}"
-        if words
+        else f"{edge[0]}{text}{edge[1]}"
+        if text
         else edge[0]
     )
 
 
-def md_words(words: Words, code: Callable[[str], str], page: str = "") -> str:
+def md_words(text: Words, code: Callable[[str], str], page: str = "") -> str:
     """A phrase as Markdown; what has an address on the page is a link where the page is known.
 
     `code`: draws code.
     """
     return "".join(
-        _md_link(_md_span(span, code), page, span.to) for span in phrase(words)
+        _md_link(_md_span(span, code), page, span.to) for span in phrase(text)
     )
 
 
 def _md_phrase(code: Callable[[str], str]) -> Callable[[Context, Words], Markup]:
     return jinja2.pass_context(
-        lambda context, words: Markup(md_words(words, code, context.get("page") or ""))
+        lambda context, spans: Markup(md_words(spans, code, context.get("page") or ""))
     )
 
 
-def _md_link(words: str, page: str, address: str) -> str:
-    url = f"{page}#{address}" if address and words else ""
+def _md_link(text: str, page: str, address: str) -> str:
+    url = f"{page}#{address}" if address and text else ""
     if address.startswith("https://"):
         # A plain address of a commit or an issue leaves a back-reference there, from
         # each comment that names it.
-        named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
+        named = any(f"/{kind}/" in address for kind in ("commit", "issues", "pull"))
         url = (
             address.replace("https://github.com/", "https://redirect.github.com/", 1)
             if named
             else address
         )
-    return f"[{words}](<{url}>)" if escape.is_link(url) else words
+    return f"[{text}](<{url}>)" if escape.is_link(url) else text
 
 
 _TAGS = {
@@ -194,12 +194,12 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self._known: dict[tuple[type, str], bool] = {}
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        known = self._known.get((type(obj), attr))
-        if known is None:
-            known = self._known[type(obj), attr] = super().is_safe_attribute(
+        is_safe = self._known.get((type(obj), attr))
+        if is_safe is None:
+            is_safe = self._known[type(obj), attr] = super().is_safe_attribute(
                 obj, attr, value
             )
-        return known
+        return is_safe
 
 
 @lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
@@ -218,7 +218,7 @@ def _environment(
             else value
         )
 
-    made = _Sandbox(
+    environment = _Sandbox(
         loader=jinja2.FileSystemLoader(searched),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
@@ -226,11 +226,11 @@ def _environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    environment.filters.update(
         {number.__name__: _safe(number) if markdown else number for number in _NUMBERS}
     )
-    made.filters.update(_MARKDOWN if markdown else _HTML)
-    return made
+    environment.filters.update(_MARKDOWN if markdown else _HTML)
+    return environment
 
 
 def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
@@ -245,12 +245,12 @@ def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
             where=str(user_dir),
             hint="name a directory of templates",
         )
-    wanted = [names] if isinstance(names, str) else [*names]
-    name = wanted[-1]
+    candidates = [names] if isinstance(names, str) else [*names]
+    name = candidates[-1]
     try:
         return _environment(
             user_dir, markdown=not name.endswith(".html.j2")
-        ).select_template([*wanted])
+        ).select_template([*candidates])
     except jinja2.TemplateSyntaxError as error:
         where = f"{error.filename or error.name}:{error.lineno}"
         raise TemplateError(
@@ -294,13 +294,13 @@ def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
     Raises:
         TemplateError: the template failed, with file and line.
     """
-    pieces, held, begun = template.stream(**values), "", False
+    pieces, blanks, begun = template.stream(**values), "", False
     pieces.enable_buffering(_PIECES)
     try:
         for piece in pieces:
-            text = held + piece if begun else (held + piece).lstrip()
+            text = blanks + piece if begun else (blanks + piece).lstrip()
             body = text.rstrip()
-            begun, held = begun or bool(body), text[len(body) :]
+            begun, blanks = begun or bool(body), text[len(body) :]
             yield _BLANK_LINES.sub("\n\n", body)
         yield "\n"
     except _FAULTS as error:
@@ -392,7 +392,7 @@ def html_rows(table: Table) -> Markup:
         if len(row.texts) < width:
             css[len(texts) - 1] = f' colspan="{width - len(texts)}" class="gap"'
         cells = "".join(
-            f"<td{css.get(at, '')}>{text}</td>" for at, text in enumerate(texts)
+            f"<td{css.get(number, '')}>{text}</td>" for number, text in enumerate(texts)
         )
         lines.append(f"<tr{attributes}><th{scope}>{name}</th>{cells}</tr>")
     return Markup("\n".join(lines))
@@ -408,22 +408,22 @@ _STYLES: Mapping[str, str] = {
 }
 
 
-def text_of(words: Words) -> Text:
+def text_of(spans: Words) -> Text:
     """A phrase; of the blanks at the ends of a span one stays."""
-    shown = Text()
-    for span in phrase(words):
-        left, right = (
+    text = Text()
+    for span in phrase(spans):
+        leading, trailing = (
             " " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])
         )
-        shown.append(
+        text.append(
             (
-                f"{left}{clean(span.text)}{right}"
+                f"{leading}{clean(span.text)}{trailing}"
                 if span.text.strip()
                 else span.text and " "
             ),
             _STYLES[span.kind],
         )
-    return shown
+    return text
 
 
 def chart_library() -> str:
@@ -510,15 +510,15 @@ def skeleton(
         "page/copy.js",
         *(["page/charts.js"] if charts else []),
     )
-    own = [asset(name, templates_dir) for name in (*shared, *scripts)]
+    texts = [asset(name, templates_dir) for name in (*shared, *scripts)]
     library = [chart_library()] if charts else []
     text_only = _elements(
         library, '<script type="text/plain" class="library">', "</script>"
     )  # run when it is needed
     elements = Markup("\n").join(
-        [*filter(None, [text_only]), _elements(own, "<script>", "</script>")]
+        [*filter(None, [text_only]), _elements(texts, "<script>", "</script>")]
     )
-    policy = _POLICY.format(sources([style]), sources([*library, *own]))
+    policy = _POLICY.format(sources([style]), sources([*library, *texts]))
     return Skeleton(policy, _elements([style], "<style>", "</style>"), elements)
 
 
@@ -585,14 +585,16 @@ def write_answer(
             answer, blocks=blocks, limit_bytes=limit_bytes, templates_dir=templates_dir
         ).encode(),
     )
-    shown = blocks(PAGE)
+    page_blocks = blocks(PAGE)
     values = {
         "answer": answer,
-        "blocks": shown,
-        "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
+        "blocks": page_blocks,
+        "title": plain(page_blocks[0].said)
+        if isinstance(page_blocks[0], Sentence)
+        else answer,
         "parts": [
             block
-            for block in shown
+            for block in page_blocks
             if isinstance(block, Fold) and block.is_open and block.title and block
         ],
         "skeleton": skeleton(
@@ -627,13 +629,13 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
         yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
     elif isinstance(block, List):
         for number, line in enumerate(block.lines, block.numbered):
-            said, *below = (
+            lead, *below = (
                 (line.said, line.detail, line.below)
                 if isinstance(line, Line)
                 else (line,)
             )
             yield Padding(
-                text_of(phrase(f"{number}. ", said) if block.numbered else said),
+                text_of(phrase(f"{number}. ", lead) if block.numbered else lead),
                 (0, 0, 0, 2),
                 expand=False,
             )
@@ -650,8 +652,8 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
         title = block.title if isinstance(block.title, str) else plain(block.title)
         if title:
             yield Text(f"\n{clean(title)}", "bold")
-        for one in block.blocks:
-            yield from _parts(one, width) if one else ()
+        for child in block.blocks:
+            yield from _parts(child, width) if child else ()
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
@@ -664,23 +666,25 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         table.numbers_from if table.numbers_from <= last else 1
     )  # a table of words is led by its first column
     texts = list(zip(table.headers, *table.texts, strict=True))
-    words = [[clean(plain(text)) for text in column] for column in texts]
-    longest = [max(map(cell_len, column)) for column in words]
+    cells = [[clean(plain(text)) for text in column] for column in texts]
+    longest = [max(map(cell_len, column)) for column in cells]
     unbroken = [
         max(cell_len(word) for text in column for word in text.split(" "))
-        for column in words
+        for column in cells
     ]
-    changes = (at for at in range(begin, last + 1) if table.headers[at] == "change")
+    changes = (
+        number for number in range(begin, last + 1) if table.headers[number] == "change"
+    )
     widths, room = dict[int, int](), width
     for column in dict.fromkeys(
         (*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))
     ):
-        least = (
+        minimum = (
             _NUMBER
             if table.is_number(column)
             else max(_BREAKABLE[0], longest[column] * 2 // 3)
         )
-        needed = max(unbroken[column], min(longest[column], _BREAKABLE[1], least))
+        needed = max(unbroken[column], min(longest[column], _BREAKABLE[1], minimum))
         if column < begin or len(widths) == begin or needed + 2 <= room:
             widths[column] = needed
             room -= needed + 2
@@ -688,8 +692,8 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         column = max(widths, key=widths.__getitem__)
         widths[column] = max(_BREAKABLE[0], widths[column] + room)
     for column in sorted(widths, key=longest.__getitem__):
-        more = max(0, min(room, longest[column] - widths[column]))
-        widths[column], room = widths[column] + more, room - more
+        added = max(0, min(room, longest[column] - widths[column]))
+        widths[column], room = widths[column] + added, room - added
     columns = sorted(widths)
     title = Text(f"\n{clean(plain(table.caption))}", "bold") if table.caption else None
     result = RichTable(
@@ -708,7 +712,7 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
         result.add_row(*(text_of(row[column]) for column in columns))
     yield result
     if missing := [
-        header for at, header in enumerate(table.headers) if at not in widths
+        header for number, header in enumerate(table.headers) if number not in widths
     ]:
         yield Text(f"{width} columns have no room for {', '.join(missing)}", "dim")
 

@@ -95,13 +95,13 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
         f"{plural(grid.models.total, 'model')} ×"
         f" {plural(len(facts.measured_targets), 'target')}"
     )
-    every = Fold(
+    everything = Fold(
         phrase(f"Every build: {size}"),
         (*grid_tables(grid), *_unmeasured(facts, limits)),
         name="grid",
     )
     folds = [
-        every,
+        everything,
         changed_builds(facts, limits),
         findings(facts, limits),
         compared(facts, limits),
@@ -119,24 +119,24 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
     closed = [
         block for block in screen if isinstance(block, Fold) and not block.is_open
     ]
-    for one in every_block([*closed, *folds]):
-        if shown := (
-            one.lines
-            if isinstance(one, List)
-            else one.rows
-            if isinstance(one, Table)
+    for block in every_block([*closed, *folds]):
+        if visible := (
+            block.lines
+            if isinstance(block, List)
+            else block.rows
+            if isinstance(block, Table)
             else None
         ):
-            counts[shown.noun] += shown.more
+            counts[visible.noun] += visible.more
     missing = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
-    said = (
+    summary = (
         phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.")
         if missing and where
         else ()
     )
     last = replace(
         folds[-1],
-        blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")),
+        blocks=(*folds[-1].blocks, Sentence(summary, small=True, name="left-out")),
     )
     return (*screen, *folds[:-1], last)
 
@@ -259,9 +259,9 @@ def _verdict(facts: Facts) -> Fold:
         if facts.report.resolved
         else ""
     )
-    said = Sentence(headline(facts), name="headline")
+    lead = Sentence(headline(facts), name="headline")
     return section(
-        "", Sentence(broken), said, Sentence(phrase(resolved)), name="verdict"
+        "", Sentence(broken), lead, Sentence(phrase(resolved)), name="verdict"
     )
 
 
@@ -274,7 +274,7 @@ def _changes(facts: Facts) -> Fold:
         facts.report,
         "nothing: both sides have the same compiler, flags and models",
     )
-    said = phrase(
+    result = phrase(
         strong("What changed:"), " ", joined(changes(facts), " | ") or nothing
     )
     if report.adoption:
@@ -283,7 +283,7 @@ def _changes(facts: Facts) -> Fold:
             phrase("the configuration ", code(file)) if file else "a configuration"
         )
         rule = ", which the base commit does not have. Nothing was compared. Compiler: "
-        said = phrase(
+        result = phrase(
             "This pull request brings ",
             brought,
             rule,
@@ -295,14 +295,14 @@ def _changes(facts: Facts) -> Fold:
                 f"Nothing was compared: {reason}. The limits apply to head only."
                 " Compiler: "
             )
-            said = phrase(rule, compiler_name(report.head.compiler))
+            result = phrase(rule, compiler_name(report.head.compiler))
     untrusted = (
         "Measured by the pull request's own workflow run; this report cannot check its"
         " numbers."
     )
     return section(
         "",
-        Sentence(said),
+        Sentence(result),
         Sentence(
             baseline_words(report) if report.baseline.distance else (), small=True
         ),
@@ -337,19 +337,21 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     of_all = f"{share(sum(shares))} of the total change" if shares else ""
     unexplained = Sentence(unexplained_words(facts), small=True, name="unexplained")
     if not limits.every:
-        shown = f"the first {len(lines.items)} of {lines.total}" if lines.more else ""
-        counted_words = ", ".join(filter(None, (shown, of_all)))
+        range_text = (
+            f"the first {len(lines.items)} of {lines.total}" if lines.more else ""
+        )
+        counted_words = ", ".join(filter(None, (range_text, of_all)))
         title = phrase(strong("Causes"), f" ({counted_words})" if counted_words else "")
         causes = List(listed(lines.items), numbered=1)
         return section(title if lines else "", causes, unexplained, name="causes")
-    most = min(_LEADING, leading(facts))
-    others = listing(lines.items[most:], len(roots) - most, "cause")
+    limit = min(_LEADING, leading(facts))
+    remaining = listing(lines.items[limit:], len(roots) - limit, "cause")
     below = Fold(
-        plural(others.total, "more cause"),
-        (List(others, numbered=most + 1),),
+        plural(remaining.total, "more cause"),
+        (List(remaining, numbered=limit + 1),),
         name="more",
     )
-    first = List(listed(lines.items[:most]), numbered=1, name="leading")
+    first = List(listed(lines.items[:limit]), numbered=1, name="leading")
     return section("Causes", first, below, unexplained, name="causes")
 
 
@@ -400,8 +402,10 @@ def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
     """Yield the notes on how the report was made."""
     remarks = notes(facts.report, limits)
     if limits.every:
-        said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")
-        yield section("Notes", said, name="notes")
+        remark_list = List(
+            listing(map(phrase, remarks), remarks.total, "note"), name="note"
+        )
+        yield section("Notes", remark_list, name="notes")
     else:
         yield from (
             Sentence(phrase(f"Note: {note}"), small=True, name="note")
@@ -411,7 +415,7 @@ def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     """Return what to do, by whom, and where to read on."""
-    report, more = facts.report, _links(facts)
+    report, links = facts.report, _links(facts)
     step: Phrase = ()
     if report.verdict.status == "fail":
         step = phrase(_to_do(facts, groups), _or_accept(report))
@@ -425,16 +429,16 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
         step = phrase("nothing to do")
     if not step:
         return section(
-            "", Sentence(() if limits.terminal else more, small=True), name="next"
+            "", Sentence(() if limits.terminal else links, small=True), name="next"
         )
-    said = phrase(
+    sentence = phrase(
         strong("Next:"),
         " ",
         step,
         ".",
-        *(phrase(" ", more) if more and not limits.terminal else ()),
+        *(phrase(" ", links) if links and not limits.terminal else ()),
     )
-    return section("", Sentence(said), name="next")
+    return section("", Sentence(sentence), name="next")
 
 
 def _or_accept(report: Report) -> str | Phrase:
@@ -460,13 +464,17 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
         )
     failing = _worst_findings(facts, set(broken))
     shrinking = [finding for finding in failing if finding.metric == "artifact_bytes"]
-    others = [finding for finding in failing if finding.metric != "artifact_bytes"]
+    other_metrics = [
+        finding for finding in failing if finding.metric != "artifact_bytes"
+    ]
     if shrinking:
         named = [_shrink(facts, finding) for finding in shrinking[:_NAMED]]
         steps.append(phrase("shrink ", some(named, len(shrinking))))
-    steps += [_other_step(facts, finding) for finding in others[:_NAMED]]
-    if len(others) > _NAMED:
-        steps.append(phrase(f"see {plural(len(others) - _NAMED, 'more build')} above"))
+    steps += [_other_step(facts, finding) for finding in other_metrics[:_NAMED]]
+    if len(other_metrics) > _NAMED:
+        steps.append(
+            phrase(f"see {plural(len(other_metrics) - _NAMED, 'more build')} above")
+        )
     return joined(steps, "; ") or phrase("see the finding for the reason")
 
 
@@ -488,12 +496,12 @@ def _excess(finding: Finding) -> str:
     """Return by how much a value is over its limit, with its unit; empty where it has no figure."""
     if finding.head is None or finding.allowed is None:
         return ""
-    most = (
+    limit = (
         finding.allowed
         if finding.kind == "limit"
         else (finding.base or 0) + finding.allowed
     )
-    return amount(finding.head - most, finding.quantity.unit)
+    return amount(finding.head - limit, finding.quantity.unit)
 
 
 def _shrink(facts: Facts, finding: Finding) -> Phrase:
@@ -551,5 +559,5 @@ def _measured_first(facts: Facts, limits: Limits) -> Fold:
         values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
         rows.append((*facts.names(cell.key), *values))
     headers = ("model", "target", "code size", "executables", "largest stack frame")
-    every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
-    return Fold("Every build: code size, executables and stack", (every,), name="cells")
+    table = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
+    return Fold("Every build: code size, executables and stack", (table,), name="cells")

@@ -88,13 +88,13 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     lines = []
     for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
         detail = root_details(facts, root) if limits.details else ()
-        said, address = (
+        title, address = (
             _root_said(facts, root=root, number=number, limits=limits),
             cause_address(number),
         )
         lines.append(
             Line(
-                said=said,
+                said=title,
                 detail=detail,
                 below=suspect_words(root.looked_up, root.suspects),
                 address=address,
@@ -103,45 +103,51 @@ def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
     return listing(lines, len(roots), "root cause")
 
 
-def cause_title(what: str, cause: str | None, to: str = "") -> Phrase:
+def cause_title(cause_text: str, cause: str | None, to: str = "") -> Phrase:
     """Return what changed, as an engineer would say it: "pass `cse` now emits 3 fewer `arith.addi` operations".
 
     `what`: the words of the root cause; `to`: the address that the first word leads to.
     """
-    what = clean(what, _WHAT)
+    cause_text = clean(cause_text, _WHAT)
     if cause is None:
-        return phrase(Span(f"Cause not known: {what}", "strong", to))
-    formed = _FORMS.fullmatch(what)
+        return phrase(Span(f"Cause not known: {cause_text}", "strong", to))
+    formed = _FORMS.fullmatch(cause_text)
     if formed:
-        said = (Span("Pass", "strong", to), code(formed[1]), strong(formed[2]))
-        return joined(((span,) for span in said), " ")
-    emitted = _EMITS.fullmatch(what)
+        title = (Span("Pass", "strong", to), code(formed[1]), strong(formed[2]))
+        return joined(((span,) for span in title), " ")
+    emitted = _EMITS.fullmatch(cause_text)
     if emitted:
         name, count, operation, way = emitted.groups()
         noun = "operation" if count == "1" else "operations"
-        said = (strong(f"now emits {count} {way}"), code(operation), strong(noun))
+        title = (strong(f"now emits {count} {way}"), code(operation), strong(noun))
         return joined(
-            [(Span("Pass", "strong", to),), (code(name),), *((span,) for span in said)],
+            [
+                (Span("Pass", "strong", to),),
+                (code(name),),
+                *((span,) for span in title),
+            ],
             " ",
         )
-    named = what.removesuffix(f": {OTHER_TYPES}")
-    if named != what:
-        said = (
+    named = cause_text.removesuffix(f": {OTHER_TYPES}")
+    if named != cause_text:
+        title = (
             Span("Pass", "strong", to),
             code(named),
             strong("now emits operations with other types"),
         )
-        return joined(((span,) for span in said), " ")
-    turned = _TURNS.fullmatch(what) if cause == "strategy" else None
+        return joined(((span,) for span in title), " ")
+    turned = _TURNS.fullmatch(cause_text) if cause == "strategy" else None
     if turned:
-        knob, values, others = turned.groups()
+        knob, values, other_knobs = turned.groups()
         if knob == "pipeline":
-            return phrase(Span(f"Pipeline {values}", "strong", to), _also(others))
+            return phrase(Span(f"Pipeline {values}", "strong", to), _also(other_knobs))
         noun = "Tile size" if knob in _TILE_SIZES else "Setting"
-        said = (Span(noun, "strong", to), code(knob), strong(values))
-        return phrase(joined(((span,) for span in said), " "), _also(others))
-    edited = what.removesuffix(" itself changed") if cause == "input" else what
-    if edited != what:
+        title = (Span(noun, "strong", to), code(knob), strong(values))
+        return phrase(joined(((span,) for span in title), " "), _also(other_knobs))
+    edited = (
+        cause_text.removesuffix(" itself changed") if cause == "input" else cause_text
+    )
+    if edited != cause_text:
         return joined(
             (
                 (span,)
@@ -153,18 +159,18 @@ def cause_title(what: str, cause: str | None, to: str = "") -> Phrase:
             ),
             " ",
         )
-    return phrase(Span(f"{what[:1].upper()}{what[1:]}", "strong", to))
+    return phrase(Span(f"{cause_text[:1].upper()}{cause_text[1:]}", "strong", to))
 
 
-def _also(others: str | None) -> Phrase:
+def _also(other_passes: str | None) -> Phrase:
     """Return the other settings that changed in each of the dispatches.
 
     Empty where there are none.
     """
-    if not others:
+    if not other_passes:
         return ()
     return phrase(
-        ", with ", joined([(code(name),) for name in others.split(", ")], ", ")
+        ", with ", joined([(code(name),) for name in other_passes.split(", ")], ", ")
     )
 
 
@@ -213,7 +219,7 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
     ):
         return ""
     passed = root.passed.name if root.passed else None
-    words = root_proof_words(
+    proof = root_proof_words(
         root.proof,
         what=root.what,
         parts=root.parts,
@@ -222,8 +228,8 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
         total=root.total,
     )
     if not root.parts or passed is None or root.divided == root.dispatches:
-        return words
-    return f"{words} ({root.divided} of {plural(root.dispatches, 'dispatch')})"
+        return proof
+    return f"{proof} ({root.divided} of {plural(root.dispatches, 'dispatch')})"
 
 
 def unexplained_words(facts: Facts) -> str:
@@ -240,13 +246,15 @@ def unexplained_words(facts: Facts) -> str:
     if len(shares) > 1:
         shares.pop(NOT_TRACED, None)  # it says less than the other reasons do
     reasons = [reason for reason, _ in shares.most_common(_REASONS)]
-    more = (
+    overflow = (
         f" and {plural(len(shares) - _REASONS, 'other reason')}"
         if len(shares) > _REASONS
         else ""
     )
     part = share(total) if total >= _LEAST_SHARE else "less than 1 %"
-    return f"Not explained: {part} of the total change ({'; '.join(reasons)}{more})."
+    return (
+        f"Not explained: {part} of the total change ({'; '.join(reasons)}{overflow})."
+    )
 
 
 def _is_shared(root: RootCause) -> bool:
@@ -278,24 +286,24 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
     if root.total.deltas > 1 or root.example.dispatch:
         parts.append(phrase("largest: ", _example(facts, root.example)))
     if _is_shared(root):
-        alike = plural(root.dispatches - root.traced[0], "dispatch")
+        untraced = plural(root.dispatches - root.traced[0], "dispatch")
         parts.append(
-            phrase(f"{alike} by the passes of another target with the same IR")
+            phrase(f"{untraced} by the passes of another target with the same IR")
         )
     return joined(parts, "; ")
 
 
-def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
+def suspect_words(looked_up: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
     """Which commits may have done it, never which did; titles are a stranger's text."""
-    if known is None:
+    if looked_up is None:
         return ()
-    files, own = _files(known.files), _files(known.this_pull_request)
-    parts = [phrase("this pull request changes ", own)] if own else []
+    files, own_files = _files(looked_up.files), _files(looked_up.this_pull_request)
+    parts = [phrase("this pull request changes ", own_files)] if own_files else []
     if suspects:
         named = [(code(suspect.commit[:10], suspect.url),) for suspect in suspects]
         of = (
-            f", one of {known.commits} commits to "
-            if known.commits != 1
+            f", one of {looked_up.commits} commits to "
+            if looked_up.commits != 1
             else ", the only commit to "
         )
         parts.append(
@@ -309,22 +317,26 @@ def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase
             )
         )
         parts += [phrase("then ", joined(named[1:], ", "))] if named[1:] else []
-    elif known.commits is not None:
+    elif looked_up.commits is not None:
         touched = (
-            f"{plural(known.commits, 'commit')} touched "
-            if known.commits
+            f"{plural(looked_up.commits, 'commit')} touched "
+            if looked_up.commits
             else "no commit touched "
         )
-        unsaid = ", and none mentions it" if known.commits and not known.note else ""
+        unsaid = (
+            ", and none mentions it" if looked_up.commits and not looked_up.note else ""
+        )
         parts.append(phrase(touched, files, f" between the two{unsaid}"))
-    return joined([*parts, *([phrase(clean(known.note))] if known.note else [])], "; ")
+    return joined(
+        [*parts, *([phrase(clean(looked_up.note))] if looked_up.note else [])], "; "
+    )
 
 
 def _files(paths: Sequence[str]) -> Phrase:
     """The name of the first, and how many more there are."""
-    more = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
+    overflow = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
     return (
-        phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more)
+        phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), overflow)
         if paths
         else ()
     )
@@ -335,54 +347,61 @@ def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
 
     One for those with the same: ``+1,675 B each on `cuda`, `rocm` ``.
     """
-    alike: dict[tuple[int, int], list[str]] = {}
+    targets_by_change: dict[tuple[int, int], list[str]] = {}
     for name, sum_ in sorted(
-        root.by_target.items(), key=lambda one: -one[1].absolute_bytes
+        root.by_target.items(),
+        key=lambda target_change: -target_change[1].absolute_bytes,
     ):
-        alike.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
-    for (net_bytes, deltas), names in alike.items():
-        each = " each" if len(names) > 1 else ""
+        targets_by_change.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
+    for (net_bytes, deltas), names in targets_by_change.items():
+        suffix = " each" if len(names) > 1 else ""
         counted = f" in {deltas:,}" if root.dispatches else ""
         where = joined([(code(facts.short[name]),) for name in names], ", ")
-        yield phrase(f"{signed(net_bytes)}{each}{counted} on ", where)
+        yield phrase(f"{signed(net_bytes)}{suffix}{counted} on ", where)
 
 
-def _example(facts: Facts, one: Example) -> Phrase:
+def _example(facts: Facts, example: Example) -> Phrase:
     place = (
-        phrase(" in ", code(clip(one.component, NAME_LIMIT)))
-        if one.component not in ("", UNATTRIBUTED)
+        phrase(" in ", code(clip(example.component, NAME_LIMIT)))
+        if example.component not in ("", UNATTRIBUTED)
         else ()
     )
-    model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
-    cell = phrase(" of ", model, " on ", code(facts.short[one.key.target]))
-    if not one.dispatch:
-        return phrase(signed(one.change_bytes), cell)
-    size = sides(one.base_bytes, one.head_bytes)
-    shown = (
-        signed(one.change_bytes)
-        if UNKNOWN in size or one.base_bytes == one.head_bytes
+    model = code(clip(example.key.model, NAME_LIMIT), cell_address(example.key))
+    cell = phrase(" of ", model, " on ", code(facts.short[example.key.target]))
+    if not example.dispatch:
+        return phrase(signed(example.change_bytes), cell)
+    size = sides(example.base_bytes, example.head_bytes)
+    passed = (
+        signed(example.change_bytes)
+        if UNKNOWN in size or example.base_bytes == example.head_bytes
         else size
     )
-    explanation = facts.report.explanations.get(one.key)
+    explanation = facts.report.explanations.get(example.key)
     once = (
         " (one compile of each side)"
         if explanation and explanation.first_compiles
         else ""
     )
-    address = example_address(facts, one)
+    address = example_address(facts, example)
     return phrase(
-        code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}"
+        code(clip(example.dispatch, NAME_LIMIT), address),
+        place,
+        cell,
+        f" {passed}{once}",
     )
 
 
-def example_address(facts: Facts, one: Example) -> str:
+def example_address(facts: Facts, example: Example) -> str:
     """The address of an example's dispatch.
 
     Empty where it names none, or none that is known to have changed.
     """
-    explanation = facts.report.explanations.get(one.key)
+    explanation = facts.report.explanations.get(example.key)
     deltas = explanation.dispatches if explanation else ()
-    named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
+    named = (
+        delta.head or delta.base for delta in deltas if delta.name == example.dispatch
+    )
     return next(
-        (dispatch_address(one.key, known.executable) for known in named if known), ""
+        (dispatch_address(example.key, entry.executable) for entry in named if entry),
+        "",
     )

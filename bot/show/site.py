@@ -25,7 +25,7 @@ _ABOUT = {
 
 
 def site_page(
-    made: Report,
+    report: Report,
     commits: Sequence[str],
     files: Sequence[Path],
     growths: Sequence[Growth] = (),
@@ -40,15 +40,15 @@ def site_page(
     Raises:
         TemplateError: a template does not work.
     """
-    total = everything(made)
+    total = everything(report)
     return draw(
         load(SITE_TEMPLATE, templates_dir),
         skeleton=skeleton(templates_dir),
         commit=commits[-1][:_SHOWN_DIGITS],
-        compiler=titled(made.head.compiler.version),
+        compiler=titled(report.head.compiler.version),
         said=(
             f"{plural(len(commits), 'baseline')},"
-            f" {plural(len(made.head.cells), 'build')} in the newest"
+            f" {plural(len(report.head.cells), 'build')} in the newest"
         ),
         total=total,
         answer="site",

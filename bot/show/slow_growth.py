@@ -82,9 +82,9 @@ def _about(growth: Growth) -> str:
     """What the older baseline is and how many builds count, or why it is not known."""
     if growth.base is None:
         return f"{_TITLES[growth.since]}: {UNKNOWN}, because {growth.reason}"
-    what = clip(clean(growth.what), _WORDS)
+    subject = clip(clean(growth.what), _WORDS)
     builds = max((grown.builds for grown in growth.metrics.values()), default=0)
     return (
-        f"{_TITLES[growth.since]}: baseline of {growth.base[:_SHOWN_DIGITS]} ({what}),"
+        f"{_TITLES[growth.since]}: baseline of {growth.base[:_SHOWN_DIGITS]} ({subject}),"
         f" {plural(builds, 'build')}"
     )

@@ -47,8 +47,8 @@ def refused_words(sums: Sums, variant: str) -> str:
     """
     keys = [(model, variant) for model in sums.models]
     cells = [sums.cells[key] for key in keys if key in sums.cells]
-    words = [gate_words(cell) for cell in cells]
-    if not words or UNKNOWN in words:
+    texts = [gate_words(cell) for cell in cells]
+    if not texts or UNKNOWN in texts:
         return UNKNOWN
     refused = sum(is_over(cell) for cell in cells)
     if not refused:

@@ -46,7 +46,7 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
     for key, times in builds:
         variants = [variant for variant in lab.study.variants if variant.name in times]
         phases = dict.fromkeys(
-            name for found in times.values() for name in found.phases
+            name for profile in times.values() for name in profile.phases
         )
         passes = _longest_passes(variants, times)
         for noun, names in (("phase", list(phases)), ("pass", passes)):
@@ -66,10 +66,10 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
 
 def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:
     """The longest passes of the last variant that has any."""
-    found = [
+    profiles = [
         times[variant.name].passes for variant in variants if times[variant.name].passes
     ]
-    return list(found[-1])[:_PASSES] if found else []
+    return list(profiles[-1])[:_PASSES] if profiles else []
 
 
 def _by_build(lab: Lab) -> dict[CellKey, Times]:
@@ -101,8 +101,8 @@ def _table(
         for row_name in names
     ]
     order = ", the longest first" if noun == "pass" else ""
-    what = f": wall time of each {noun}, in ms (varies){order}"
-    caption = phrase("Compile of ", name(key.model), " on ", name(key.target), what)
+    title = f": wall time of each {noun}, in ms (varies){order}"
+    caption = phrase("Compile of ", name(key.model), " on ", name(key.target), title)
     headers = (noun, *(clip(variant.name, 20) for variant in variants), *grown)
     return Table(headers, listing(rows, len(rows), noun), caption=caption, about=_ABOUT)
 
@@ -114,19 +114,19 @@ def _row(
     times: Times,
     is_layered: bool,
 ) -> Row:
-    found = [_time(times[variant.name], noun, row_name) for variant in variants]
-    shown = [_milliseconds(time) for time in found]
+    row_times = [_time(times[variant.name], noun, row_name) for variant in variants]
+    texts = [_milliseconds(time) for time in row_times]
     if is_layered:
         points = [
             (variant.layers or 0, time)
-            for variant, time in zip(variants, found, strict=True)
+            for variant, time in zip(variants, row_times, strict=True)
         ]
         growth = growth_of(points)
         fit = [UNKNOWN] * 2
         if growth is not None:
             fit = [exponent_text(growth.exponent), exponent_text(growth.last_step)]
-        shown += fit
-    return (name(row_name), *map(phrase, shown))
+        texts += fit
+    return (name(row_name), *map(phrase, texts))
 
 
 def _milliseconds(time_us: int | None) -> str:
@@ -136,8 +136,8 @@ def _milliseconds(time_us: int | None) -> str:
 
 
 def _time(times: CompileTimes, noun: str, row_name: str) -> int | None:
-    known = times.passes if noun == "pass" else times.phases
-    return known.get(row_name)
+    rows = times.passes if noun == "pass" else times.phases
+    return rows.get(row_name)
 
 
 def time_notes(lab: Lab) -> Iterator[Phrase]:

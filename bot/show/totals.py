@@ -64,23 +64,28 @@ def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
     sizes = [
         (delta.metrics["artifact_bytes"], delta.state == "same") for delta in deltas
     ]
-    both = [
-        (one, one.base, one.head) if same else (one, *one.sides) for one, same in sizes
+    pairs = [
+        (value, value.base, value.head) if same else (value, *value.sides)
+        for value, same in sizes
     ]
-    known = [
-        (one, base, head)
-        for one, base, head in both
+    certain_pairs = [
+        (value, base, head)
+        for value, base, head in pairs
         if base is not None and head is not None
     ]
     larger, smaller = (
-        sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1)
+        sum((value.change or 0) * sign > 0 for value, _, _ in certain_pairs)
+        for sign in (1, -1)
     )
-    sums = total(base for _, base, _ in known), total(head for _, _, head in known)
+    sums = (
+        total(base for _, base, _ in certain_pairs),
+        total(head for _, _, head in certain_pairs),
+    )
     planned, broken = (
         sum(not d.excused for d in deltas),
         sum(d.state == "newly-broken" for d in deltas),
     )
-    unsure = sum(one.is_open for one, _, _ in known)
+    unsure = sum(value.is_open for value, _, _ in certain_pairs)
     compared = ("same", "changed")
     states_changed = any(
         delta.state not in compared and not delta.excused and not broken_alike(delta)
@@ -88,7 +93,7 @@ def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
     )
     return Total(
         target,
-        len(known),
+        len(certain_pairs),
         *sums,
         larger,
         smaller,

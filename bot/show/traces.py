@@ -70,8 +70,8 @@ def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
     """The traced dispatches with a pass whose code changed most."""
     sizes = sorted(
         (-abs(code_change(dispatch) or 0), key, dispatch.name)
-        for key, told in facts.report.explanations.items()
-        for dispatch in told.dispatches
+        for key, explanation in facts.report.explanations.items()
+        for dispatch in explanation.dispatches
         if dispatch.passed
     )
     return frozenset((key, name) for _, key, name in sizes[:TRACES])
@@ -85,8 +85,8 @@ def trace_folds(
         if (delta.key, dispatch.name) in chosen and delta.base and delta.head:
             pairs = ((delta.base, dispatch.base), (delta.head, dispatch.head))
             traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
-            apart = parting(*traces)
-            if apart.row is not None:
+            parted = parting(*traces)
+            if parted.row is not None:
                 printed_for = next(
                     (
                         trace.printed_for
@@ -95,34 +95,34 @@ def trace_folds(
                     ),
                     "",
                 )
-                yield _trace_fold(clip(dispatch.name, _NAME), apart, printed_for)
+                yield _trace_fold(clip(dispatch.name, _NAME), parted, printed_for)
 
 
-def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
-    at = apart.at or 0
-    begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
-    places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
+def _trace_fold(name: str, parting: Parting, printed_for: str) -> Fold:
+    at = parting.at or 0
+    begin = max(0, min(at - TRACE_ROWS // 3, len(parting.rows) - TRACE_ROWS))
+    places = range(begin, min(begin + TRACE_ROWS, len(parting.rows)))
     marks, rows = {at: "the sides diverge"}, list[Marked]()
-    for place in (place for place in apart.shown if place in places):
-        row, mark = apart.rows[place], marks.get(place, "")
+    for place in (place for place in parting.shown if place in places):
+        row, mark = parting.rows[place], marks.get(place, "")
         base, head = (
             "–" if state is None else f"{state.total:,}"
             for state in (row.base, row.head)
         )
         share = percent(row.share).removeprefix("+") if row.share else "0 %"
-        what = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
+        operations = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
         named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
         rows.append(
             Marked(
-                (named, _LEVELS.get(row.level, ""), base, head, share, what),
+                (named, _LEVELS.get(row.level, ""), base, head, share, operations),
                 css="parts" if mark else "",
             )
         )
-    alike, far = len(places) - len(rows), len(apart.rows) - len(places)
+    equal_count, far = len(places) - len(rows), len(parting.rows) - len(places)
     hidden = (
-        f" Not in the table: {plural(alike, 'pass')} that did not change the"
+        f" Not in the table: {plural(equal_count, 'pass')} that did not change the"
         " difference."
-        if alike
+        if equal_count
         else ""
     )
     no_room = (
@@ -145,10 +145,10 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
             "Passes of ",
             code(name),
             ": the sides diverge after ",
-            code(_pass(apart.rows[at].name)),
+            code(_pass(parting.rows[at].name)),
         ),
         (
-            Picture((("", json.dumps(_picture(apart, places, marks))),)),
+            Picture((("", json.dumps(_picture(parting, places, marks))),)),
             Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
             Sentence(f"{_MEANING}{hidden}{no_room}", small=True),
             Sentence(commands, small=True),
@@ -158,7 +158,7 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
 
 
 def _picture(
-    apart: Parting, places: range, marks: Mapping[int, str]
+    parting: Parting, places: range, marks: Mapping[int, str]
 ) -> Mapping[str, str]:
     """What each pass has, parted by `|`: its name, the operations on both sides, and how it is marked.
 
@@ -168,7 +168,7 @@ def _picture(
     lines: list[tuple[str, int | None, int | None, str]] = []
     level, base, head = "", None, None
     for place in places:
-        row = apart.rows[place]
+        row = parting.rows[place]
         if level not in ("", row.level):
             base = head = None
             lines.append(("", None, None, ""))
@@ -194,12 +194,12 @@ def _pass(name: str) -> str:
 
 def trace_blocks(traced: Traced) -> Iterator[Block]:
     """The passes after which another difference stands, the one that parts the sides marked, and how to see all."""
-    found = {name: traced.rows.get(name) for name in SIDES}
+    traces = {name: traced.rows.get(name) for name in SIDES}
     sizes = (
         "n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}"
-        for row in found.values()
+        for row in traces.values()
     )
-    name = next(row.name for row in (found["head"], found["base"]) if row)
+    name = next(row.name for row in (traces["head"], traces["base"]) if row)
     yield Sentence((strong(f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"),))
     yield from ladder_blocks(traced.ladder, traced.no_ladder)
     if traced.proof is not None:
@@ -215,42 +215,42 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     if traced.machine is not None:
         yield from machine_pass_blocks(traced.machine)
     yield from program_blocks(traced.formed)
-    apart, rows = traced.parting, list[Row]()
-    for row in (apart.rows[place] for place in apart.shown):
+    parting, rows = traced.parting, list[Row]()
+    for row in (parting.rows[place] for place in parting.shown):
         base, head = (
             "–" if state is None else f"{state.total:,}"
             for state in (row.base, row.head)
         )
         apart_by = share(row.share).replace(" ", "")
-        words = (
+        text = (
             clip(row.name, _PASS_COLUMNS),
             base,
             head,
             apart_by,
             operation_words(row.apart, 1),
         )
-        kind: Kind = "strong" if row is apart.row else "text"
-        rows.append(tuple((Span(word, kind),) for word in words))
-    compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)
+        kind: Kind = "strong" if row is parting.row else "text"
+        rows.append(tuple((Span(word, kind),) for word in text))
+    compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in traces)
     yield Table(
         ("after", *compilers, "difference", "what differs"),
         listed(rows, "pass"),
         wanted=(1, 2, 4, 3),
         unnumbered=(4,),
     )
-    more = len(apart.rows) - len(rows)
+    hidden = len(parting.rows) - len(rows)
     meaning = (
-        f"operations of the function after each pass; {more} more passes do not change"
+        f"operations of the function after each pass; {hidden} more passes do not change"
         " the difference"
     )
     yield Sentence(meaning if rows else "", small=True)
-    said = f"{'no pass is named' if apart.rows else 'not traced'}: {apart.why}"
-    if apart.row is not None:
-        said = (
-            f"the sides diverge after {apart.row.name}:"
-            f" {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
+    lead = f"{'no pass is named' if parting.rows else 'not traced'}: {parting.why}"
+    if parting.row is not None:
+        lead = (
+            f"the sides diverge after {parting.row.name}:"
+            f" {operation_words(parting.operations, _NAMED) or OTHER_TYPES}"
         )
-    yield Sentence((strong(clean(said)),))
+    yield Sentence((strong(clean(lead)),))
     for name, side in traced.traces.items():
         if side.same_code is not None:
             is_same = (

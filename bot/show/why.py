@@ -88,14 +88,19 @@ def why_words(explanation: Explanation) -> Phrase:
         else None
     )
     why = clip(clean(explanation.why).rstrip(".: "), _WHY)
-    cause, told = strong(cause_words(explanation.cause)), f": {why}" if why else ""
+    cause, reason_text = (
+        strong(cause_words(explanation.cause)),
+        f": {why}" if why else "",
+    )
     where = (
         phrase(" in " if explanation.cause else "; most changed in ", place)
         if place
         else ()
     )
     reason = (
-        phrase(cause, where, told) if explanation.cause else phrase(cause, told, where)
+        phrase(cause, where, reason_text)
+        if explanation.cause
+        else phrase(cause, reason_text, where)
     )
     first = clip(clean(explanation.phase), 40) if explanation.phase else ""
     differ = f"; the sides first differ in {first}" if first else ""
@@ -112,10 +117,10 @@ def rest(explanation: Explanation) -> str:
     same, moved = explanation.unchanged, explanation.rebased
     parts = [f"{plural(same, 'other dispatch')} did not change"] if same else []
     if moved:
-        what = "the same numbers, but the program binds other buffers"
+        note = "the same numbers, but the program binds other buffers"
         parts.append(
             f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'}"
-            f" {what}"
+            f" {note}"
         )
     return f"{'; '.join(parts)}." if parts else ""
 
@@ -128,7 +133,7 @@ def waterfall(
     The largest first, then all.
     """
     for cause, size in sorted(
-        explanation.waterfall.items(), key=lambda one: -abs(one[1])
+        explanation.waterfall.items(), key=lambda entry: -abs(entry[1])
     ):
         parts = [
             (clean(part.what), signed(part.change_bytes))
@@ -156,10 +161,11 @@ def by_cause(explanation: Explanation) -> str:
             if part.cause == cause
         }
         sizes |= parts if sum(parts.values()) == size else {cause_words(cause): size}
-    ordered = sorted(sizes.items(), key=lambda one: -abs(one[1]))
-    more = f" and {len(ordered) - _PARTS} more" if len(ordered) > _PARTS else ""
+    ordered = sorted(sizes.items(), key=lambda entry: -abs(entry[1]))
+    overflow = f" and {len(ordered) - _PARTS} more" if len(ordered) > _PARTS else ""
     return (
-        ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS]) + more
+        ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS])
+        + overflow
         if len(ordered) > 1
         else ""
     )
@@ -169,17 +175,17 @@ def dispatch_line(delta: DispatchDelta) -> DispatchLine:
     """What there is to say of one dispatch; a side without it has `–`: `– → 9,999 B`."""
     numbers = {}
     for field, label, unit in NUMBERS:
-        left, right = getattr(delta.base, field, None), getattr(delta.head, field, None)
+        base, head = getattr(delta.base, field, None), getattr(delta.head, field, None)
         if delta.base is None:
-            text = f"{ABSENT} → {amount(right, unit)}"
+            text = f"{ABSENT} → {amount(head, unit)}"
         else:
             text = (
-                f"{amount(left, unit)} → {ABSENT}"
+                f"{amount(base, unit)} → {ABSENT}"
                 if delta.head is None
-                else sides(left, right, unit)
+                else sides(base, head, unit)
             )
         numbers[label] = Number(
-            text, left is not None or right is not None, left != right
+            text, base is not None or head is not None, base != head
         )
     names = (
         clean(delta.name, _NAME),
@@ -199,19 +205,19 @@ def passed_words(delta: DispatchDelta) -> str:
     printed_for = (
         f" (printed for {delta.passed.printed_for})" if delta.passed.printed_for else ""
     )
-    words = f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}"
+    text = f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}"
     experiment = EXPERIMENT_WORDS.get(delta.passed.experiment, "")
-    return clean(f"{words}, {experiment}" if experiment else words, _NOTE)
+    return clean(f"{text}, {experiment}" if experiment else text, _NOTE)
 
 
 def diffs(
-    dispatches: Sequence[DispatchDelta], most: int, most_lines: int
+    dispatches: Sequence[DispatchDelta], limit: int, most_lines: int
 ) -> Iterator[tuple[str, str, int]]:
     """The smallest differing pieces of dispatches, each text once: name, first lines, and how many more there are."""
     first: dict[tuple[str, ...], str] = {}
     for delta in dispatches if most_lines else ():
         first.setdefault(delta.diff, delta.name)
-    for diff, name in [(diff, name) for diff, name in first.items() if diff][:most]:
+    for diff, name in [(diff, name) for diff, name in first.items() if diff][:limit]:
         lines = [
             clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]
         ]
@@ -226,14 +232,14 @@ def component_row(delta: ComponentDelta) -> tuple[str, str, str, str]:
         ("stack_bytes", "bytes"),
     )
     sites, size, stack = (
-        sides(delta.base.get(what), delta.head.get(what), unit)
-        for what, unit in amounts
+        sides(delta.base.get(label), delta.head.get(label), unit)
+        for label, unit in amounts
     )
     return clean(delta.name, _NAME), sites, size, stack
 
 
 def family_lines(
-    families: Sequence[Family], most: int | None = None, *, roomy: bool = False
+    families: Sequence[Family], limit: int | None = None, *, roomy: bool = False
 ) -> Listing[Phrase]:
     """What deduplication left behind, a line each.
 
@@ -244,18 +250,28 @@ def family_lines(
     """
     members, varying, characters = (12, 12, 400) if roomy else (2, 3, 120)
     lines = []
-    for family in families[:most]:
+    for family in families[:limit]:
         count, kind = (
             plural(len(family.members), "executable"),
             clean(family.kind, 24).replace("-", " "),
         )
-        apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
+        separation = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
         names = joined(
             [(code(clean(name, 48)),) for name in family.members[:members]], ", "
         )
         texts = () if family.identical else family.varying[:varying]
-        what = joined([(code(clean(line, characters)),) for line in texts], "; ")
-        about = f"{count} have identical functions" if family.identical else apart
-        more = ", …" if len(family.members) > members else ""
-        lines.append(phrase(about, " (", names, more, ")", ": " if what else "", what))
+        texts_shown = joined([(code(clean(line, characters)),) for line in texts], "; ")
+        about = f"{count} have identical functions" if family.identical else separation
+        ellipsis = ", …" if len(family.members) > members else ""
+        lines.append(
+            phrase(
+                about,
+                " (",
+                names,
+                ellipsis,
+                ")",
+                ": " if texts_shown else "",
+                texts_shown,
+            )
+        )
     return listing(lines, len(families), "family")
