@@ -1,4 +1,4 @@
-"""The grammar of commands in a comment: options of the command line that name no file."""
+"""Read commands in a comment: options of the command line that name no file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,11 @@ class _CommentParser(Parser):
 
 
 def read_command(line: str) -> Typed:
-    """Return the command in a line; raises UsageError for a mistake and for an unsafe value."""
+    """Return the command in a line.
+
+    Raises:
+        UsageError: The line has a mistake or an unsafe value.
+    """
     if len(line) > _MOST_CHARACTERS:
         raise UsageError(f"is longer than {_MOST_CHARACTERS} characters", where=PREFIX)
     plain = " ".join(line.split())
@@ -94,7 +98,10 @@ def _verb(name: str) -> Verb:
     if not name:
         raise UsageError("missing: a command", where=PREFIX, hint=f"write {_HELP}")
     near = nearest(name, COMMANDS)
-    hint = f"did you mean {PREFIX} {near[0]}?" if near else f"write {_HELP}"
+    if near:
+        hint = f"did you mean {PREFIX} {near[0]}?"
+    else:
+        hint = f"write {_HELP}"
     raise UsageError(f"unknown command {name!r}", where=PREFIX, hint=hint)
 
 
@@ -148,7 +155,10 @@ def _side(text: str) -> str:
     if text.startswith(COMMIT) and len(text) > len(COMMIT) and " " not in text:
         return text
     meant = meant_spec(text) or next(iter(nearest(text, SIDES)), "")
-    hint = f"did you mean {meant}?" if meant else f"allowed: {_ALLOWED}"
+    if meant:
+        hint = f"did you mean {meant}?"
+    else:
+        hint = f"allowed: {_ALLOWED}"
     raise argparse.ArgumentTypeError(
         f"{text[:60]!r} is not a side for a comment ({hint})"
     )

@@ -1,4 +1,4 @@
-"""`compare`: both sides measured where they are not known yet, and a report of what changed."""
+"""`compare`: measure what is not known yet of both sides, and report what changed."""
 
 from __future__ import annotations
 

@@ -29,11 +29,16 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    return 0 if examine(arguments.cache, arguments.cancel, arguments.compiler) else 2
+    if examine(arguments.cache, arguments.cancel, arguments.compiler):
+        return 0
+    return 2
 
 
 def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
-    """Print one line a check, and one for each compiler; True where nothing has to be fixed."""
+    """Print a line for each check and each compiler.
+
+    Return True where nothing has to be fixed.
+    """
     from bot.config.configuration import CONFIG_NAMES
 
     config_file = next(
@@ -41,7 +46,8 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     )
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
-    if config_file:  # the one that the action would take if this directory was the top of the repository
+    # The action would take this file if this directory was the top of the repository
+    if config_file:
         checks.append(
             _loaded(
                 "configuration", config_file, "correct the file: most commands read it"
@@ -86,7 +92,7 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
 
 
 def _sources(cancel: Cancel) -> Iterator[Check]:
-    """Where compilers come from."""
+    """Check the package index, where compilers come from."""
     from bot.compiler.wheels import offered
     from bot.core.spec import PROJECT, Places
 
@@ -107,7 +113,7 @@ def _sources(cancel: Cancel) -> Iterator[Check]:
 
 
 def _optional() -> Iterator[Check]:
-    """What only some need, and no machine has to have."""
+    """Check what only some users need."""
     from importlib.metadata import PackageNotFoundError, version
 
     from bot.compiler import ptxas
@@ -122,7 +128,8 @@ def _optional() -> Iterator[Check]:
             " 'code-size-bot[onnx]'"
         )
     yield "onnx (optional)", onnx, ""
-    assembler, runtime = ptxas.installed(), runner.installed()
+    assembler = ptxas.installed()
+    runtime = runner.installed()
     need = (
         "not installed, and only machine code of cuda targets needs it:"
         f" {ptxas.HOW_TO_GET_IT}"
@@ -166,16 +173,14 @@ def _cache(cache: Path) -> Check:
     except BotError as error:
         return "cache", error.line, "choose another one with --cache or CODE_SIZE_CACHE"
     free = shutil.disk_usage(cache).free
-    hint = (
-        ""
-        if free > _NEEDED_FREE_BYTES
-        else "free 2 GiB: an unpacked compiler takes 430 MB"
-    )
+    hint = "free 2 GiB: an unpacked compiler takes 430 MB"
+    if free > _NEEDED_FREE_BYTES:
+        hint = ""
     return "cache", f"{cache}, {free >> 30} GiB free", hint
 
 
 def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
-    """Who reads the IR of a compiler, which more than half of all metrics come from."""
+    """Check what reads the IR: more than half of all metrics come from it."""
     from bot.compiler.toolchain import resolve
 
     try:

@@ -1,4 +1,4 @@
-"""`fold`: make one of the executables that deduplication left apart, and tell what that saves and what it costs."""
+"""`fold`: merge near-duplicate executables, and measure the saving and its cost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError where nobody names a compiler.
+    """Merge near-duplicate executables, and write what that saves.
 
-    NoVerdict, with the files written, where nothing compiled.
+    Raises:
+        UsageError: Nobody names a compiler.
+        NoVerdict: Nothing compiled; the files are written all the same.
     """
     from bot.cli.work import place_of_nothing, work_of
     from bot.errors import NoVerdict, UsageError
@@ -64,8 +66,6 @@ def run(arguments: Arguments) -> None:
     )
     if is_empty:
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where, problem = (
-            str(out / "fold.json"),
-            f"none of {plural(len(audit.cells), 'build')} was measured",
-        )
+        where = str(out / "fold.json")
+        problem = f"none of {plural(len(audit.cells), 'build')} was measured"
         raise NoVerdict(problem, where=where, hint=reason[:200])

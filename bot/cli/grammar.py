@@ -1,4 +1,7 @@
-"""The parser of the command line: mistakes end with one line that names the nearest command, option or value."""
+"""Parse the command line, and explain mistakes.
+
+A mistake ends with one line that names the nearest command, option or value.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +60,13 @@ class Parser(argparse.ArgumentParser):
 
         Argparse itself does the latter from Python 3.12 on.
         """
-        arguments = sys.argv[1:] if args is None else args
-        checked = (
-            self._checked_start(arguments)
-            if self.commands
-            else self._checked(arguments)
-        )
+        arguments = sys.argv[1:]
+        if args is not None:
+            arguments = list(args)
+        if self.commands:
+            checked = self._checked_start(arguments)
+        else:
+            checked = self._checked(arguments)
         parsed, unknown = super().parse_known_args(checked, namespace)
         listed = next(
             (action for action in self._actions if action.nargs in ("*", "+")), None
@@ -78,9 +82,9 @@ class Parser(argparse.ArgumentParser):
         """End with one line and code 2; `message` is argparse's own."""
         if message.startswith(_MISSING):
             problem = f"missing: {message.removeprefix(_MISSING)}"
-            message = (
-                f"{problem} (for example: {self.example})" if self.example else problem
-            )
+            message = problem
+            if self.example:
+                message = f"{problem} (for example: {self.example})"
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -117,7 +121,7 @@ class Parser(argparse.ArgumentParser):
         return arguments
 
     def _checked(self, arguments: Sequence[str]) -> list[str]:
-        """Return the words, each value that begins with a dash joined to its option by `=`."""
+        """Return the words; a value with a leading dash is joined to its option by `=`."""
         checked = list[str]()
         remaining = list(arguments)
         while remaining:
@@ -132,7 +136,7 @@ class Parser(argparse.ArgumentParser):
     def _checked_option(self, word: str, remaining: list[str]) -> str:
         """Return an option, with its value where that begins with a dash.
 
-        `rest` loses this value.
+        `remaining` loses this value.
         """
         name, equals, _ = word.partition("=")
         action = self._option_string_actions.get(name)
@@ -169,7 +173,9 @@ class Parser(argparse.ArgumentParser):
 
     def _suggestion(self, word: str, names: Collection[str]) -> str:
         name = _nearest(word, names)
-        return f"did you mean {name!r}?" if name else f"see {self._help()}"
+        if name:
+            return f"did you mean {name!r}?"
+        return f"see {self._help()}"
 
 
 def _nearest(word: str, names: Collection[str]) -> str:
@@ -181,14 +187,18 @@ def _nearest(word: str, names: Collection[str]) -> str:
 
     plain = {name.lstrip("-"): name for name in names}
     near = nearest(word.lstrip("-"), plain)
-    return plain[near[0]] if near else ""
+    if near:
+        return plain[near[0]]
+    return ""
 
 
 def _is_negative(word: str) -> bool:
-    """Return whether a word is a value below zero, such as `-1GiB`, and not an option."""
+    """Return True for a value below zero, such as `-1GiB`, which is not an option."""
     return word[:1] == "-" and word[1:2].isdigit()
 
 
 def _visible(word: str) -> str:
     """Return a word as it can stand in one line."""
-    return word if word and word.isprintable() else repr(word)
+    if word and word.isprintable():
+        return word
+    return repr(word)

@@ -1,4 +1,7 @@
-"""Lays out help texts: no line is wider than the terminal, and examples stay commands that can be pasted."""
+"""Lay out help texts.
+
+No line is wider than the terminal, and examples stay commands that can be pasted.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ class HelpFormatter(argparse.HelpFormatter):
         self, _usage: str | None, actions: Iterable[argparse.Action], *_rest: Any
     ) -> str:
         """Return one short line: what is required, and that there are options."""
-        options, positionals = list[str](), list[str]()
+        options = list[str]()
+        positionals = list[str]()
         for action in actions:
             if action.option_strings and action.required:
                 options.append(f"{action.option_strings[-1]} {action.metavar}")

@@ -36,9 +36,11 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError where there is no such experiment, or nothing to measure.
+    """Measure an experiment, or list the experiments.
 
-    NoVerdict where nothing was.
+    Raises:
+        UsageError: There is no such experiment, or nothing to measure.
+        NoVerdict: No build was measured.
     """
     from msgspec import structs
 
@@ -57,14 +59,11 @@ def run(arguments: Arguments) -> None:
     if arguments.list or arguments.experiment is None:
         experiments = load_experiments(arguments.experiments)
         width = max(map(len, experiments))
-        print(
-            for_log(
-                "\n".join(
-                    f"{name:{width}}  {clean(experiment.question)}"
-                    for name, experiment in experiments.items()
-                )
-            )
-        )
+        lines = [
+            f"{name:{width}}  {clean(experiment.question)}"
+            for name, experiment in experiments.items()
+        ]
+        print(for_log("\n".join(lines)))
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     if experiment.targets:
@@ -85,8 +84,6 @@ def run(arguments: Arguments) -> None:
     )
     if not result.study.measured:  # then the experiment says nothing
         reason = next((cell.reason for _, cell in result.cells if cell.reason), "")
-        where, problem = (
-            str(out / "lab.json"),
-            f"none of {plural(len(result.cells), 'build')} was measured",
-        )
+        where = str(out / "lab.json")
+        problem = f"none of {plural(len(result.cells), 'build')} was measured"
         raise NoVerdict(problem, where=where, hint=reason[:200])

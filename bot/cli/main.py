@@ -1,4 +1,4 @@
-"""The command line: all commands in their groups, and the way from words to an exit code.
+"""Hold all commands in their groups, and lead from words to an exit code.
 
 Help, version and mistakes do not wait: a command's file imports what its run needs when
 it runs. Only here BotError is caught.
@@ -146,28 +146,23 @@ def _on_signal(number: int, _frame: object) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command and return the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):  # standard error does this by itself
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = build_parser()
-    words = sys.argv[1:] if argv is None else argv
-    if not words:
+    command_line = argv
+    if command_line is None:
+        command_line = sys.argv[1:]
+    if not command_line:
         parser.print_help()
         return 0
     arguments = Arguments()
-    parser.parse_args(words, arguments)
+    parser.parse_args(command_line, arguments)
     try:
         from bot.cli.showing import unread
         from bot.cli.work import perform
 
-        handlers = {
-            signal.SIGINT: signal.default_int_handler,
-            signal.SIGTERM: _on_signal,
-            signal.SIGHUP: _on_signal,
-        }
-        for number, handler in handlers.items():
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-                signal.signal(number, handler)
+        _handle_signals()
         with unread():
             return perform(arguments)
         return 0
@@ -176,10 +171,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain(Interrupted("interrupted", hint=_AGAIN))
     except OSError as error:
-        where, hint = (
-            str(error.filename or ""),
-            "free some space, or check the permissions",
-        )
+        where = str(error.filename or "")
+        hint = "free some space, or check the permissions"
         return _complain(
             OutputError(error.strerror or str(error), where=where, hint=hint)
         )
@@ -187,6 +180,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         internal = InternalError.of(error)
         internal.__cause__ = error
         return _complain(internal)
+
+
+def _handle_signals() -> None:
+    """End the run on a signal, unless the signal is ignored, as it is under nohup."""
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: _on_signal,
+        signal.SIGHUP: _on_signal,
+    }
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _complain(error: BotError) -> int:

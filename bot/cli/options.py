@@ -20,7 +20,9 @@ def _parsed(parse: Callable[[str], _Value], text: str, allowed: str = "") -> _Va
     try:
         return parse(text)
     except ValueError as error:
-        hint = f" (allowed: {allowed})" if allowed else ""
+        hint = ""
+        if allowed:
+            hint = f" (allowed: {allowed})"
         raise argparse.ArgumentTypeError(f"{error}{hint}") from None
 
 
@@ -140,7 +142,10 @@ def add_cell(parser: Parser) -> None:
 
 
 def add_sides(parser: Parser, subject: str) -> None:
-    """Add --base, --head, --compiler and --flags; `what`: the things that a SPEC may name."""
+    """Add --base, --head, --compiler and --flags.
+
+    `subject`: the things that a SPEC may name.
+    """
     for side in ("base", "head"):
         about = f"{side} {subject} (default: compiler.{side})"
         parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=about)
@@ -181,7 +186,7 @@ def add_format(parser: Parser, json: str) -> None:
 
 
 def add_selectors(parser: Parser) -> None:
-    """Add --config, --model, --target, --jobs and the cache: what selects builds and compiles them."""
+    """Add what selects and compiles builds: models, targets, jobs and the cache."""
     add_config(parser)
     add_globs(parser)
     add_work(parser)

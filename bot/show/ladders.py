@@ -1,4 +1,7 @@
-"""The ladder of one dispatch on a terminal and as JSON: the bytes of its change by phase of the compiler."""
+"""Show how many bytes of a dispatch's change each phase of the compiler carries.
+
+The figures come from a ladder. They go to the terminal and into JSON.
+"""
 
 from __future__ import annotations
 
@@ -29,30 +32,21 @@ _RUNG_WORDS = {
 }
 
 
-def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
-    """Draw the parts of the change, in both orders where they were measured, and what failed."""
+def ladder_blocks(ladder: Ladder | None, no_ladder: str) -> Iterator[Block]:
+    """Draw the parts of the change, and what failed.
+
+    The parts are drawn in both orders where both were measured.
+    """
     if ladder is None:
-        yield Sentence(f"bytes by phase: n/a, {clean(why or 'not measured')}")
+        yield Sentence(f"bytes by phase: n/a, {clean(no_ladder or 'not measured')}")
         return
-    parts, backward = attribution(ladder), reverse_attribution(ladder)
-    headers = (
-        ("phase", "base first")
-        if backward is None
-        else ("phase", "base first", "head first")
-    )
-    rows = []
-    for phase, part in parts.items():
-        cells = [PHASE_WORDS[phase], signed(part)]
-        if backward is not None:
-            cells.append(signed(backward[phase]))
-        rows.append(tuple(cells))
-    yield Table(headers, listed(rows, "phase"))
+    yield _phase_table(ladder)
     yield Sentence(_meaning(ladder), small=True)
     for phase, orders in interactions(ladder).items():
-        forward, other = (signed(part) for part in orders)
+        forward, backward = (signed(part) for part in orders)
         text = (
             f"{PHASE_WORDS[phase]} interacts with other phases: {forward} with base"
-            f" first, {other} with head first"
+            f" first, {backward} with head first"
         )
         yield Sentence((strong(text),))
     for rung, reason in failed_rungs(ladder).items():
@@ -65,13 +59,29 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
             )
 
 
+def _phase_table(ladder: Ladder) -> Table:
+    """Return a row for each phase with its part of the change."""
+    headers = ["phase", "base first"]
+    backward = reverse_attribution(ladder)
+    if backward is not None:
+        headers.append("head first")
+    rows = []
+    for phase, part in attribution(ladder).items():
+        cells = [PHASE_WORDS[phase], signed(part)]
+        if backward is not None:
+            cells.append(signed(backward[phase]))
+        rows.append(tuple(cells))
+    return Table(tuple(headers), listed(rows, "phase"))
+
+
 def _meaning(ladder: Ladder) -> str:
     """Say what the numbers are, and what error the experiment with LLVM has."""
     text = (
         "bytes of the change that each phase carries; base first: base's IR up to a"
         " phase, head's compiler after it"
     )
-    control, base = ladder.climb.control, ladder.base
+    control = ladder.climb.control
+    base = ladder.base
     if control is None or control.code_bytes is None or base.code_bytes is None:
         return text
     error = control.code_bytes - base.code_bytes

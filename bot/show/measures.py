@@ -1,4 +1,7 @@
-"""The three measures of a comparison, by target: code size, executables, and stack or registers."""
+"""Show the three measures of a comparison, by target.
+
+They are code size, executables, and stack or registers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from bot.show.filters import amount, percent, plural, relative, sides
 from bot.show.totals import Total, sum_of, target_deltas
 
 TOLERANCE = 0.001
-"""A target has no row where its code size changed by less than this share, and nothing else changed."""
+"""A target has no row where its code size changed by less, and nothing else changed."""
 TOLERANCE_WORDS = percent(TOLERANCE).removeprefix("+")
 _SPILLS = ("vgpr_spills", "sgpr_spills", "spill_bytes")
 _REGISTERS = ("registers_max", "vgprs_max", "agprs_max", "sgprs_max")
@@ -64,7 +67,7 @@ class TargetMeasures:
 
     @property
     def is_within_tolerance(self) -> bool:
-        """True where the code size changed by less than the tolerance, and nothing else changed."""
+        """True where code size changed within the tolerance, and nothing else changed."""
         size = self.size
         if self.memory or size.states_changed or self.executables_changed:
             return False
@@ -87,7 +90,7 @@ class TargetMeasures:
 
 
 def measures_table(facts: Facts) -> tuple[Table, Phrase]:
-    """Return the table of the targets that changed, and one line about the other targets."""
+    """Return the table of the targets that changed, and a line about the others."""
     all_measures = [
         _measures(facts, target, deltas)
         for target, deltas in target_deltas(facts).items()
@@ -118,13 +121,12 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
         headers.pop()
         rows = [row[:-1] for row in rows]
         text = joined(filter(None, (_same_executables(facts), text)), " ")
-    drawn_rows: list[Row | Marked] = (
-        [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
-    )
-    listed_rows = listed(drawn_rows, "target")
+    drawn_rows: list[Row | Marked] = [*rows]
+    if has_sum:
+        drawn_rows[-1] = Marked(rows[-1], css=SUM_CSS)
     table = Table(
         tuple(headers),
-        listed_rows,
+        listed(drawn_rows, "target"),
         numbers_from=len(headers),
         css="measures",
         stacks=_STACKS,
@@ -138,23 +140,23 @@ def _every_delta(facts: Facts) -> list[CellDelta]:
 
 
 def _same_executables(facts: Facts) -> Phrase:
-    """Return how many executables there are, where their number did not change on any target."""
+    """Return how many executables there are, for a change on no target."""
     deltas = _every_delta(facts)
     counts = _executables(deltas)
-    return (
-        phrase(
+    if counts:
+        return phrase(
             f"Executables: {sides(*counts, 'count')} in all, no change on any target."
         )
-        if counts
-        else ()
-    )
+    return ()
 
 
 def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
     """Return what is true of the targets without a row; empty where there are none."""
     if not quiet:
         return ()
-    noun = "target" if is_alone else "other target"
+    noun = "other target"
+    if is_alone:
+        noun = "target"
     moved = sum(measures.size.moves for measures in quiet)
     still = len(quiet) - moved
     text = f"code size changed by less than {TOLERANCE_WORDS}, nothing else"
@@ -175,7 +177,7 @@ def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetM
 
 
 def _executables(deltas: Sequence[CellDelta]) -> tuple[Value, Value] | None:
-    """Return the sums of executables on base and head, over the builds that have both."""
+    """Return the executables of base and head, summed over builds that have both."""
     sizes = []
     for delta in deltas:
         metric = delta.metrics.get("executables")
@@ -190,7 +192,11 @@ def _executables(deltas: Sequence[CellDelta]) -> tuple[Value, Value] | None:
 
 
 def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
-    """Return spills and registers where these changed, else the stack frame and the stack allocations that changed."""
+    """Return the largest changes of memory.
+
+    These are spills and registers where they changed, and else the stack frame and the
+    stack allocations that changed.
+    """
     for names in (_SPILLS, _REGISTERS):
         moved = [change for name in names for change in _largest_changes(deltas, name)]
         if moved:
@@ -201,7 +207,10 @@ def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
 
 
 def _largest_changes(deltas: Sequence[CellDelta], name: str) -> list[LargestChange]:
-    """Return the build in which a metric grew most, and the one in which it shrank even more, where there are such."""
+    """Return the build in which a metric grew most.
+
+    The build in which it shrank most is added where it shrank even more.
+    """
     changes = []
     for delta in deltas:
         metric = delta.metrics.get(name)
@@ -223,7 +232,10 @@ def _growth(change: LargestChange) -> int:
 
 
 def _over_the_gate(deltas: Sequence[CellDelta]) -> list[LargestChange]:
-    """Return the newly refused build with the most stack allocations: the compiler's limit stops it."""
+    """Return the newly refused build with the most stack allocations.
+
+    The compiler's limit on stack allocations refuses it.
+    """
     refused = []
     for delta in deltas:
         metric = delta.metrics.get(_ALLOCATIONS)
@@ -258,7 +270,9 @@ def _sum_row(facts: Facts) -> Row:
 
 def _size_words(size: Total) -> Phrase:
     """Return ``50,438 → 83,990 B (+66.5 %)``, and how many builds newly fail."""
-    lost = f"{size.broken:,} newly failing" if size.broken else ""
+    lost = ""
+    if size.broken:
+        lost = f"{size.broken:,} newly failing"
     if not size.cells:
         return phrase(lost or "n/a")
     moved = certain(difference(size.base, size.head)) or 0
@@ -278,7 +292,10 @@ def _executables_words(counts: tuple[Value, Value] | None) -> Phrase:
 
 
 def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
-    """Return ``frame 376 → 1,176 B, allocations 64 → 128 B in `bert` ``: those of one build together."""
+    """Return the changes of memory, those of one build together.
+
+    An example is ``frame 376 → 1,176 B, allocations 64 → 128 B in `bert` ``.
+    """
     builds = by(changes, lambda change: change.delta.key)
     parts = []
     for key, of_build in builds.items():
@@ -290,7 +307,7 @@ def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
 
 
 def _change_words(facts: Facts, change: LargestChange) -> Phrase:
-    """Return `frame 376 → 1,176 B`, with the mark of a finding about this very number."""
+    """Return `frame 376 → 1,176 B`, with the mark of a finding about this number."""
     metric = change.metric
     findings = facts.findings.get(change.delta.key, ())
     marks = [

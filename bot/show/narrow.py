@@ -1,7 +1,8 @@
-"""Tables that fit a narrow screen: several columns share one cell, and long names are broken into lines.
+"""Fit tables to a narrow screen.
 
-GitHub's tables scroll sideways where the longest unbreakable words of the columns are
-wider than the screen.
+Several columns share one cell, and long names are broken into lines. GitHub's tables
+scroll sideways where the longest unbreakable words of the columns are wider than the
+screen.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class NarrowTable(NamedTuple):
 
 
 def narrowed(table: Table) -> NarrowTable:
-    """Return the table with its stacked columns in one cell; a table without stacks as it is."""
+    """Return the table with its stacked columns in one cell.
+
+    A table without stacks stays as it is.
+    """
     if not table.stacks:
         return NarrowTable(tuple(table.headers), table.texts, table.marks)
     stacks = [
@@ -68,19 +72,23 @@ def narrowed(table: Table) -> NarrowTable:
 
 
 def _stacked_cell(row: Row, stack: Sequence[Stacked]) -> Phrase:
-    """Return the cells of the stack in one, without those that say that there is nothing."""
+    """Return the cells of the stack in one, without the absent ones."""
     parts = list[Span]()
     for part in stack:
         cell = row[part.column]
         if plain(cell) == ABSENT:
             continue
-        joint = part.joint if parts else ""
-        parts += [*phrase(joint), *phrase(part.lead), *phrase(cell)]
+        if parts:
+            parts += phrase(part.joint)
+        parts += [*phrase(part.lead), *phrase(cell)]
     return tuple(parts) or phrase(ABSENT)
 
 
 def _column_limits(rows: Sequence[Sequence[Words]]) -> list[float]:
-    """Return the pixels that an unbreakable word of each column may take, so that all columns fit."""
+    """Return the pixels that an unbreakable word of each column may take.
+
+    With these limits all columns fit.
+    """
     columns = list(zip(*rows, strict=True))
     room = _COMMENT_WIDTH - _CELL_PADDING * len(columns)
     limits = [max(_word_widths(cell) for cell in column) for column in columns]
@@ -102,7 +110,10 @@ def _word_widths(cell: Words) -> float:
         width += _CODE_PADDING if is_code else 0.0
         for number, run in enumerate(_runs(span)):
             if number:
-                width = _CODE_PADDING if is_code else 0.0
+                if is_code:
+                    width = _CODE_PADDING
+                else:
+                    width = 0.0
             width += cell_len(run) * _CODE_CHARACTER if is_code else _text_width(run)
             widest = max(widest, width)
     return widest
@@ -115,7 +126,10 @@ def _text_width(text: str) -> float:
 
 def _runs(span: Span) -> list[str]:
     """Return the parts of a span between which a line may end."""
-    text = clean(span.text) if span.kind == "code" else span.text
+    if span.kind == "code":
+        text = clean(span.text)
+    else:
+        text = span.text
     if span.kind in ("number", "up", "down"):
         return [text]
     return re.split(r" |(?<=-)(?=[^\d\s-])", text)
@@ -151,21 +165,24 @@ def _lines(span: Span, limit: float) -> Iterator[Span]:
     if span.kind == "code":
         room -= _CODE_PADDING
         width = _CODE_CHARACTER
-    most = max(int(room / width), _LEAST_CHARACTERS)
-    pieces = [_cut(word, most) for word in _runs(span)]
-    if all(len(pieces) == 1 for pieces in pieces):
+    limit_columns = max(int(room / width), _LEAST_CHARACTERS)
+    words = [_cut(word, limit_columns) for word in _runs(span)]
+    if all(len(pieces) == 1 for pieces in words):
         yield span
         return
-    text = clean(span.text) if span.kind == "code" else span.text
-    for line in _joined_lines(text, pieces):
+    if span.kind == "code":
+        text = clean(span.text)
+    else:
+        text = span.text
+    for line in _joined_lines(text, words):
         yield Span(line, span.kind, span.to)
 
 
-def _joined_lines(text: str, words: Sequence[Sequence[str]]) -> list[str]:
+def _joined_lines(text: str, cut_words: Sequence[Sequence[str]]) -> list[str]:
     """Return the text with a new line where a word was cut."""
     lines = [""]
     remainder = text
-    for pieces in words:
+    for pieces in cut_words:
         for number, piece in enumerate(pieces):
             before, _, remainder = (
                 remainder.partition(piece) if piece else ("", "", remainder)
@@ -178,7 +195,10 @@ def _joined_lines(text: str, words: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cut(word: str, limit: int) -> list[str]:
-    """Return the word in pieces of at most so many columns, cut behind a separator where there is one."""
+    """Return the word in pieces of at most so many columns.
+
+    A piece ends behind a separator where there is one.
+    """
     pieces = list[str]()
     while cell_len(word) > limit:
         fitting = next(
@@ -189,9 +209,11 @@ def _cut(word: str, limit: int) -> list[str]:
         separators = [
             place + 1 for place in range(fitting) if word[place] in _SEPARATORS
         ]
-        end = (
-            separators[-1] if separators and separators[-1] > fitting // 3 else fitting
-        )
+        end = fitting
+        if separators and separators[-1] > fitting // 3:
+            end = separators[-1]
         pieces.append(word[:end])
         word = word[end:]
-    return [*pieces, word] if word or not pieces else pieces
+    if word or not pieces:
+        return [*pieces, word]
+    return pieces

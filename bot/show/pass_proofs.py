@@ -12,7 +12,9 @@ from bot.show.escape import clean, clip
 from bot.show.filters import MINUS, UNKNOWN, amount, plural, signed
 from bot.show.proofs import STATUS_WORDS, changed_noun, untried_words
 
-_PASS, _REASON, _NAMED = 64, 200, 3
+_PASS = 64
+_REASON = 200
+_NAMED = 3
 _CUTS = (
     "code bytes with base's passes up to a cut and head's passes after it; control:"
     " head's own IR gives head's own code"
@@ -28,7 +30,10 @@ def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
     rows = []
     last_bytes: int | None = None
     for cut in proof.cuts:
-        change = "" if last_bytes is None else signed(cut.code_bytes - last_bytes)
+        if last_bytes is None:
+            change = ""
+        else:
+            change = signed(cut.code_bytes - last_bytes)
         after = clip(clean(cut.after), _PASS) or "no pass"
         rows.append((after, amount(cut.code_bytes), change))
         last_bytes = cut.code_bytes
@@ -41,7 +46,10 @@ def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
 
 
 def pass_proof_line(proof: PassProof) -> str:
-    """Return the pass with its proof: `pass cse: proved: with base's IR after it in head's passes, …`."""
+    """Return the pass with its proof.
+
+    An example begins `pass cse: proved: with base's IR after it in head's passes, …`.
+    """
     return f"{_named(proof)}: {clip(clean(pass_proof_words(proof)), 2 * _REASON)}"
 
 
@@ -50,7 +58,9 @@ def pass_proof_words(proof: PassProof) -> str:
     if proof.restored_bytes is None or not proof.moved_bytes:
         return untried_words(clip(proof.why, _REASON))
     noun = changed_noun(proof.moved_bytes)
-    it = "it" if proof.is_one_pass else "them"
+    it = "them"
+    if proof.is_one_pass:
+        it = "it"
     after = _disappearing(proof, proof.bytes_after)
     before = _disappearing(proof, proof.bytes_before)
     text = (
@@ -70,7 +80,10 @@ def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
     if code_bytes is None:
         return UNKNOWN
     gone_bytes = proof.cuts[0].code_bytes - code_bytes
-    in_direction = gone_bytes if (proof.moved_bytes or 0) > 0 else -gone_bytes
+    if (proof.moved_bytes or 0) > 0:
+        in_direction = gone_bytes
+    else:
+        in_direction = -gone_bytes
     return amount(in_direction).replace("-", MINUS)
 
 
@@ -82,12 +95,12 @@ def _named(proof: PassProof) -> str:
     )
     if proof.is_one_pass:
         side = _SIDES.get(proof.runs_on, "")
-        base_first = proof.base_passes[0] if proof.base_passes else first
-        renamed = (
-            f" (on base {clip(clean(base_first), _PASS)})"
-            if base_first != first
-            else ""
-        )
+        base_first = first
+        if proof.base_passes:
+            base_first = proof.base_passes[0]
+        renamed = ""
+        if base_first != first:
+            renamed = f" (on base {clip(clean(base_first), _PASS)})"
         return f"pass {first}{renamed}{side}"
     number = plural(len(proof.passes), "pass")
     return f"passes {first} to {last} ({number}{_lone_words(proof)})"
@@ -101,7 +114,9 @@ def _lone_words(proof: PassProof) -> str:
             listed_names = ", ".join(
                 clip(clean(name), _PASS) for name in names[:_NAMED]
             )
-            overflow = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            overflow = ""
+            if len(names) > _NAMED:
+                overflow = f" and {len(names) - _NAMED} more"
             text += f"; only {side} runs {listed_names}{overflow}"
     return text
 

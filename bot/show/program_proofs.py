@@ -1,4 +1,7 @@
-"""The experiment on a program in words and as JSON: which phase and which pass form other dispatch regions."""
+"""Show the experiment on a program, in words and as JSON.
+
+It names the phase and the pass that form other dispatch regions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from bot.show.proofs import STATUS_WORDS
 
 
 def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
-    """Draw what the experiment says of the phase and of the pass; nothing where there is none."""
+    """Draw what the experiment says of the phase and the pass; nothing without one."""
     if proof is None:
         return
     if proof.status == NOT_TRIED:
@@ -37,7 +40,11 @@ def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
 
 
 def phase_words(proof: ProgramProof) -> str:
-    """Return `phase flow: proved: with base's IR of this phase, head forms 3 of 3 regions as base does`."""
+    """Return what the experiment says of the phase.
+
+    An example is `phase flow: proved: with base's IR of this phase, head forms 3 of 3
+    regions as base does`.
+    """
     restored = proof.restored_regions or 0
     regions = f"{restored:,} of {plural(proof.regions, 'region')}"
     text = f"with base's IR of this phase, head forms {regions} as base does"

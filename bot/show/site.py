@@ -1,4 +1,4 @@
-"""The first page of a site: what the stored baselines say together, and where each page is."""
+"""Show the first page of a site: what the stored baselines say, and the other pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site_page(
     growths: Sequence[Growth] = (),
     templates_dir: Path | None = None,
 ) -> str:
-    """The page.
+    """Return the first page of a site.
 
     `made`: of the newest baseline and the one before; `commits`: that have a baseline,
     the oldest first; `files`: of the site, beside the page; `growths`: of the branch
