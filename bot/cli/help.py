@@ -92,13 +92,13 @@ def _command(line: str, width: int) -> Iterator[str]:
         yield line
         return
     margin = " " * (len(line) - len(line.lstrip()))
-    shown = ""
+    pending = ""
     for word in _WORD.findall(line):
-        if shown and len(f"{shown} {word} \\") > width:
-            yield f"{shown} \\"
-            shown = f"{margin}  {word}"
-        elif shown:
-            shown = f"{shown} {word}"
+        if pending and len(f"{pending} {word} \\") > width:
+            yield f"{pending} \\"
+            pending = f"{margin}  {word}"
+        elif pending:
+            pending = f"{pending} {word}"
         else:
-            shown = f"{margin}{word}"
-    yield shown
+            pending = f"{margin}{word}"
+    yield pending

@@ -87,8 +87,8 @@ def run(arguments: Arguments) -> None:
     load_config(root / config)  # what is written has to be taken
     lines = [f"wrote {os.path.relpath(root / name)}" for name in texts]
     if not arguments.quiet:
-        found = [*offer_lines(offer), f"default branch: {branch}"]
-        lines = [*found, "", *lines, "", "next:"]
+        discovered = [*offer_lines(offer), f"default branch: {branch}"]
+        lines = [*discovered, "", *lines, "", "next:"]
         for number, step in enumerate(_steps(config, branch, action), 1):
             lines.append(f"{number}. {step}")
     print(for_log("\n".join(map(visible, lines))), flush=True)

@@ -73,18 +73,25 @@ _EPILOG = """examples:
   code-size-bot compare 3.11.0 3.13.0 --config quick
   code-size-bot explain out --model mobilenet_v1_f32_224 --target x86_64
   code-size-bot measure --compiler 3.13.0 --out main.json --config quick
-  code-size-bot compare main.json 3.13.0 --config quick --model 'bert*s128' --flags='--iree-opt-level=O2'
+  code-size-bot compare main.json 3.13.0 --config quick --model 'bert*s128' \
+--flags='--iree-opt-level=O2'
 
 A SPEC is one of these:
-  release     3.13.0, 3.13 (the same), 3.14.0rc20261101, iree-base-compiler==3.13.0, latest or nightly
-  file        a wheel, an iree-compile binary, or a snapshot.json that an earlier run wrote
-  directory   a virtual environment, a build directory, or a directory with one wheel or a snapshot.json
+  release     3.13.0, 3.13 (the same), 3.14.0rc20261101, iree-base-compiler==3.13.0, \
+latest or nightly
+  file        a wheel, an iree-compile binary, or a snapshot.json that an earlier run \
+wrote
+  directory   a virtual environment, a build directory, or a directory with one wheel \
+or a snapshot.json
   glob        'dist/*.whl' for the one file that it matches
 
-A nightly release also needs compiler.find_links in the configuration, or PIP_FIND_LINKS.
+A nightly release also needs compiler.find_links in the configuration, or \
+PIP_FIND_LINKS.
 
-The configuration is .github/code-size.yml or code-size.yml of this directory, or of the nearest one above it in the \
-repository. Without one, the suite `full` is measured. The packaged suites are quick, full and triton.
+The configuration is .github/code-size.yml or code-size.yml of this directory, or of \
+the nearest one above it in the \
+repository. Without one, the suite `full` is measured. The packaged suites are quick, \
+full and triton.
 
 exit codes:
   0    the verdict is pass or warn
@@ -106,11 +113,11 @@ def build_parser() -> Parser:
     lines = [
         "Review the size of compiled code: what grew, why, and whether that is allowed."
     ]
-    for group, known in GROUPS.items():
+    for group, group_commands in GROUPS.items():
         lines += [
             "",
             f"{group}:",
-            *(f"    {name:12}{about}" for name, (_, about) in known.items()),
+            *(f"    {name:12}{about}" for name, (_, about) in group_commands.items()),
         ]
     parser = Parser("code-size-bot", description="\n".join(lines), epilog=_EPILOG)
     parser.commands = tuple(COMMANDS)

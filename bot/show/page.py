@@ -412,8 +412,8 @@ def _whole(
     if explanation:
         traces += trace_folds(delta, explanation, traced)
         parts = _cause_shares(facts, delta.key, causes)
-        words = (phrase(why_words(explanation), "."), rest(explanation), parts)
-        yield Sentence(joined(filter(None, words), " "))
+        sentences = (phrase(why_words(explanation), "."), rest(explanation), parts)
+        yield Sentence(joined(filter(None, sentences), " "))
         passed = [
             dispatch
             for dispatch in explanation.dispatches

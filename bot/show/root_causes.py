@@ -343,14 +343,16 @@ def _suspect_parts(
     looked_up: LookedUp, suspects: Sequence[Suspect], files: Phrase
 ) -> Iterator[Phrase]:
     """Yield the first suspect with its title, and then the others."""
-    first, *others = [(code(suspect.commit[:10], suspect.url),) for suspect in suspects]
+    first, *further = [
+        (code(suspect.commit[:10], suspect.url),) for suspect in suspects
+    ]
     title = code(clip(clean(suspects[0].title), _TITLE))
     count = ", the only commit to "
     if looked_up.commits != 1:
         count = f", one of {looked_up.commits} commits to "
     yield phrase("suspect: ", first, " ", title, count, files)
-    if others:
-        yield phrase("then ", joined(others, ", "))
+    if further:
+        yield phrase("then ", joined(further, ", "))
 
 
 def _files(paths: Sequence[str]) -> Phrase:
