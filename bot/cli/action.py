@@ -1,4 +1,4 @@
-"""`post` and `action`: the GitHub entries, which read everything from the environment."""
+"""`post` and `action`: run on GitHub with everything from the environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def arguments(parser: Parser) -> None:
         f"{parser.description}\n\nThe command reads the event, the token and all inputs"
         " from variables that GitHub Actions sets (INPUT_*)."
     )
-    command = "auto" if name == "action" else name
+    command = name
+    if name == "action":
+        command = "auto"
     parser.epilog = (
         f"in a workflow:\n  uses: OWNER/REPO@v1\n  with: {{command: {command}}}"
     )
@@ -25,10 +27,13 @@ def run(arguments: Arguments) -> int:
     from bot.cli.commented import read_command
     from bot.github.action import act
 
-    wanted = "auto" if arguments.command == "action" else arguments.command
+    if arguments.command == "action":
+        mode = "auto"
+    else:
+        mode = arguments.command
     return act(
         os.environ,
-        wanted=wanted,
+        wanted=mode,
         show=arguments.show,
         cancel=arguments.cancel,
         read_command=read_command,

@@ -68,7 +68,8 @@ def run(arguments: Arguments) -> None:
 
     work = work_of(arguments)
     metric = metric_of(arguments.metric, own_metrics(work.config.metrics))
-    limit, out = limit_of(metric, arguments.limit), work.request.out
+    limit = limit_of(metric, arguments.limit)
+    out = work.request.out
     good_bad = named_file(arguments.good), named_file(arguments.bad)
     result, report = bisect(
         metric, good_bad=good_bad, limit=limit, among=arguments.among, work=work
@@ -80,12 +81,10 @@ def run(arguments: Arguments) -> None:
         lambda out: print_blocks(blocks, out), lambda: [canonical(result), b"\n"]
     )
     if result.could_be:
-        what, ends = (
-            f"any of {len(result.could_be)} candidates may be the first bad one",
-            result.could_be,
-        )
+        problem = f"any of {len(result.could_be)} candidates may be the first bad one"
+        ends = result.could_be
         raise NoVerdict(
-            what,
+            problem,
             where=f"{ends[0]} to {ends[-1]}",
             hint="the others have no clear value",
         )

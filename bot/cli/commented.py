@@ -1,4 +1,4 @@
-"""The grammar of commands in a comment: options of the command line that name no file."""
+"""Read commands in a comment: options of the command line that name no file."""
 
 from __future__ import annotations
 
@@ -64,25 +64,29 @@ class _CommentParser(Parser):
 
 
 def read_command(line: str) -> Typed:
-    """Return the command in a line; raises UsageError for a mistake and for an unsafe value."""
+    """Return the command in a line.
+
+    Raises:
+        UsageError: The line has a mistake or an unsafe value.
+    """
     if len(line) > _MOST_CHARACTERS:
         raise UsageError(f"is longer than {_MOST_CHARACTERS} characters", where=PREFIX)
     plain = " ".join(line.split())
     if not plain.isprintable():
         raise UsageError("has characters that cannot be printed", where=PREFIX)
-    _, _, rest = plain.partition(" ")
-    name, _, values = rest.partition(" ")
+    _, _, remainder = plain.partition(" ")
+    name, _, values = remainder.partition(" ")
     verb = _verb(name)
     if verb == "accept":
         return Typed(verb, reason=_reason(values))
-    words = _words(values)
+    arguments = _words(values)
     if verb == "compare":
-        return _compared(words)
+        return _compared(arguments)
     if verb == "lab":
-        return _experimented(words)
-    if words:
+        return _experimented(arguments)
+    if arguments:
         raise UsageError(
-            f"unexpected argument {words[0]!r}",
+            f"unexpected argument {arguments[0]!r}",
             where=f"{PREFIX} {verb}",
             hint=f"write {PREFIX} {verb}",
         )
@@ -97,7 +101,10 @@ def _verb(name: str) -> Verb:
     if not name:
         raise UsageError("missing: a command", where=PREFIX, hint=f"write {_HELP}")
     near = nearest(name, COMMANDS)
-    hint = f"did you mean {PREFIX} {near[0]}?" if near else f"write {_HELP}"
+    if near:
+        hint = f"did you mean {PREFIX} {near[0]}?"
+    else:
+        hint = f"write {_HELP}"
     raise UsageError(f"unknown command {name!r}", where=PREFIX, hint=hint)
 
 
@@ -108,8 +115,8 @@ def _reason(text: str) -> str:
             "missing: the reason", where=where, hint=f"write {where} REASON"
         )
     if len(text) > _MOST_REASON_CHARACTERS:
-        what = f"the reason is longer than {_MOST_REASON_CHARACTERS} characters"
-        raise UsageError(what, where=where)
+        problem = f"the reason is longer than {_MOST_REASON_CHARACTERS} characters"
+        raise UsageError(problem, where=where)
     return text
 
 
@@ -121,12 +128,12 @@ def _words(text: str) -> list[str]:
         raise UsageError("a quotation mark is not closed", where=PREFIX) from None
 
 
-def _experimented(words: Sequence[str]) -> Typed:
+def _experimented(arguments: Sequence[str]) -> Typed:
     """Return the command `lab`, whose experiment is one of the packaged ones."""
     parser = _CommentParser(f"{PREFIX} lab", add_help=False)
     parser.add_argument("experiment", type=_experiment_name, metavar="NAME")
     add_globs(parser)
-    typed, unknown = parser.parse_known_args(words)
+    typed, unknown = parser.parse_known_args(arguments)
     if unknown:
         usage, _ = COMMANDS["lab"]
         parser.error(f"unexpected argument {unknown[0][:60]!r} (write: {usage})")
@@ -146,13 +153,13 @@ def _experiment_name(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{error.what} ({error.hint})") from None
 
 
-def _compared(words: Sequence[str]) -> Typed:
+def _compared(arguments: Sequence[str]) -> Typed:
     parser = _CommentParser(f"{PREFIX} compare", add_help=False)
     parser.add_argument("base", type=_side, metavar="BASE")
     parser.add_argument("head", type=_side, metavar="HEAD")
     add_globs(parser)
     add_flags(parser)
-    typed, unknown = parser.parse_known_args(words)
+    typed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(
             f"unexpected argument {unknown[0]!r} (write: {COMMANDS['compare'][0]})"
@@ -176,7 +183,10 @@ def _side(text: str) -> str:
     if text.startswith(COMMIT) and len(text) > len(COMMIT) and " " not in text:
         return text
     meant = meant_spec(text) or next(iter(nearest(text, SIDES)), "")
-    hint = f"did you mean {meant}?" if meant else f"allowed: {_ALLOWED}"
+    if meant:
+        hint = f"did you mean {meant}?"
+    else:
+        hint = f"allowed: {_ALLOWED}"
     raise argparse.ArgumentTypeError(
         f"{text[:60]!r} is not a side for a comment ({hint})"
     )
@@ -190,7 +200,7 @@ def _require_no_file(flag: str, where: str) -> None:
     name, _, value = flag.partition("=")
     is_refused = bool(_REFUSED_WORDS & set(name.split("-"))) or "/" in value
     if not _OPTION_NAME.fullmatch(name) or is_refused or kind_of(flag) != "nothing":
-        what = f"{flag[:60]!r} may read or write files, so a comment cannot give it"
+        problem = f"{flag[:60]!r} may read or write files, so a comment cannot give it"
         raise UsageError(
-            what, where=where, hint="write it into the configuration of a commit"
+            problem, where=where, hint="write it into the configuration of a commit"
         )

@@ -1,4 +1,4 @@
-"""`compare`: both sides measured where they are not known yet, and a report of what changed."""
+"""`compare`: measure what is not known yet of both sides, and report what changed."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def run(arguments: Arguments) -> int:
     if arguments.head_config:
         config = chosen_config(arguments.head_config, arguments.show.say)
         request = replace(request, configs={"head": config})
-    work, known, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
-    sides = traced(plans, laddered(plans, known, work), work)
+    work, notes, baseline, plans = both_sides(request, arguments.show, arguments.cancel)
+    sides = traced(plans, laddered(plans, notes, work), work)
     report = reported(
         work.config,
         base=sides["base"],

@@ -29,27 +29,37 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> int:
-    return 0 if examine(arguments.cache, arguments.cancel, arguments.compiler) else 2
+    if examine(arguments.cache, arguments.cancel, arguments.compiler):
+        return 0
+    return 2
 
 
 def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
-    """Print one line a check, and one for each compiler; True where nothing has to be fixed."""
+    """Print a line for each check and each compiler.
+
+    Return True where nothing has to be fixed.
+    """
     from bot.config.configuration import CONFIG_NAMES
 
-    here = next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
+    config_file = next(
+        (Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None
+    )
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
-    if here:  # the one that the action would take if this directory was the top of the repository
+    # The action would take this file if this directory was the top of the repository
+    if config_file:
         checks.append(
-            _loaded("configuration", here, "correct the file: most commands read it")
+            _loaded(
+                "configuration", config_file, "correct the file: most commands read it"
+            )
         )
     else:
         none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
     checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
-    for what, found, hint in checks:
+    for subject, result, hint in checks:
         print(
-            f"{'missing' if hint else 'ok':8}{what:16}{found}"
+            f"{'missing' if hint else 'ok':8}{subject:16}{result}"
             + (f" -> {hint}" if hint else "")
         )
     return not any(hint for _, _, hint in checks)
@@ -82,7 +92,7 @@ def _tools(cancel: Cancel) -> Iterator[Check]:
 
 
 def _sources(cancel: Cancel) -> Iterator[Check]:
-    """Where compilers come from."""
+    """Check the package index, where compilers come from."""
     from bot.compiler.wheels import offered
     from bot.core.spec import PROJECT, Places
 
@@ -103,7 +113,7 @@ def _sources(cancel: Cancel) -> Iterator[Check]:
 
 
 def _optional() -> Iterator[Check]:
-    """What only some need, and no machine has to have."""
+    """Check what only some users need."""
     from importlib.metadata import PackageNotFoundError, version
 
     from bot.compiler import ptxas
@@ -118,12 +128,13 @@ def _optional() -> Iterator[Check]:
             " 'code-size-bot[onnx]'"
         )
     yield "onnx (optional)", onnx, ""
-    found, runtime = ptxas.installed(), runner.installed()
+    assembler = ptxas.installed()
+    runtime = runner.installed()
     need = (
         "not installed, and only machine code of cuda targets needs it:"
         f" {ptxas.HOW_TO_GET_IT}"
     )
-    yield "ptxas (cuda)", found.version if found else need, ""
+    yield "ptxas (cuda)", assembler.version if assembler else need, ""
     need = (
         "not installed, and only commands that run artifacts need it:"
         f" {runner.HOW_TO_GET_IT}"
@@ -132,7 +143,7 @@ def _optional() -> Iterator[Check]:
     yield "commands", isolation(), ""  # what those of other compilers are kept from
 
 
-def _loaded(what: str, path: Path | None, hint: str) -> Check:
+def _loaded(subject: str, path: Path | None, hint: str) -> Check:
     from bot.config.configuration import load_config
     from bot.config.requirements import pinned_here
     from bot.show.filters import plural
@@ -146,8 +157,8 @@ def _loaded(what: str, path: Path | None, hint: str) -> Check:
         if path and (file := config.compiler.requirements):
             summary += f", {pinned_here(config, 'head', path.parent).spec} of {file}"
     except BotError as error:
-        return what, error.line, hint
-    return what, f"{path}: {summary}" if path else summary, ""
+        return subject, error.line, hint
+    return subject, f"{path}: {summary}" if path else summary, ""
 
 
 def _cache(cache: Path) -> Check:
@@ -162,16 +173,14 @@ def _cache(cache: Path) -> Check:
     except BotError as error:
         return "cache", error.line, "choose another one with --cache or CODE_SIZE_CACHE"
     free = shutil.disk_usage(cache).free
-    hint = (
-        ""
-        if free > _NEEDED_FREE_BYTES
-        else "free 2 GiB: an unpacked compiler takes 430 MB"
-    )
+    hint = "free 2 GiB: an unpacked compiler takes 430 MB"
+    if free > _NEEDED_FREE_BYTES:
+        hint = ""
     return "cache", f"{cache}, {free >> 30} GiB free", hint
 
 
 def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
-    """Who reads the IR of a compiler, which more than half of all metrics come from."""
+    """Check what reads the IR: more than half of all metrics come from it."""
     from bot.compiler.toolchain import resolve
 
     try:

@@ -22,5 +22,5 @@ def arguments(parser: Parser) -> None:
 def run(arguments: Arguments) -> None:
     from bot.show.explained import explain
 
-    wanted = arguments.report, arguments.model, arguments.target, arguments.dispatch
-    arguments.show.answer(lambda out: explain(*wanted, out))
+    names = arguments.report, arguments.model, arguments.target, arguments.dispatch
+    arguments.show.answer(lambda out: explain(*names, out))

@@ -1,4 +1,4 @@
-"""`fold`: make one of the executables that deduplication left apart, and tell what that saves and what it costs."""
+"""`fold`: merge near-duplicate executables, and measure the saving and its cost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError where nobody names a compiler.
+    """Merge near-duplicate executables, and write what that saves.
 
-    NoVerdict, with the files written, where nothing compiled.
+    Raises:
+        UsageError: Nobody names a compiler.
+        NoVerdict: Nothing compiled; the files are written all the same.
     """
     from bot.cli.work import place_of_nothing, work_of
     from bot.errors import NoVerdict, UsageError
@@ -48,9 +50,9 @@ def run(arguments: Arguments) -> None:
     from bot.study.folding import audited
 
     if arguments.max_slowdown is not None and arguments.no_run:
-        what = "needs run times, and --no-run measures none"
+        problem = "needs run times, and --no-run measures none"
         raise UsageError(
-            what, where="--max-slowdown", hint="remove one of the two options"
+            problem, where="--max-slowdown", hint="remove one of the two options"
         )
     work = with_compiler(work_of(arguments, {"head": arguments.compiler}))
     audit = audited(work, arguments.max_slowdown, runs=not arguments.no_run)
@@ -64,8 +66,6 @@ def run(arguments: Arguments) -> None:
     )
     if is_empty:
         reason = next((cell.note for cell in audit.cells if cell.note), "")
-        where, what = (
-            str(out / "fold.json"),
-            f"none of {plural(len(audit.cells), 'build')} was measured",
-        )
-        raise NoVerdict(what, where=where, hint=reason[:200])
+        where = str(out / "fold.json")
+        problem = f"none of {plural(len(audit.cells), 'build')} was measured"
+        raise NoVerdict(problem, where=where, hint=reason[:200])

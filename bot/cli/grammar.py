@@ -1,4 +1,7 @@
-"""The parser of the command line: mistakes end with one line that names the nearest command, option or value."""
+"""Parse the command line, and explain mistakes.
+
+A mistake ends with one line that names the nearest command, option or value.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,9 @@ class Parser(argparse.ArgumentParser):
     ] = ()  # the names of all commands; empty in the parser of a command
     example = ""  # a command that works, for hints
 
-    def __init__(self, prog: str | None = None, **words: Any) -> None:
+    def __init__(self, prog: str | None = None, **settings: Any) -> None:
         super().__init__(
-            prog, formatter_class=HelpFormatter, allow_abbrev=False, **words
+            prog, formatter_class=HelpFormatter, allow_abbrev=False, **settings
         )
 
     def parse_args(  # type: ignore[override]
@@ -57,24 +60,31 @@ class Parser(argparse.ArgumentParser):
 
         Argparse itself does the latter from Python 3.12 on.
         """
-        given = sys.argv[1:] if args is None else args
-        words = self._checked_start(given) if self.commands else self._checked(given)
-        parsed, unknown = super().parse_known_args(words, namespace)
+        arguments = sys.argv[1:]
+        if args is not None:
+            arguments = list(args)
+        if self.commands:
+            checked = self._checked_start(arguments)
+        else:
+            checked = self._checked(arguments)
+        parsed, unknown = super().parse_known_args(checked, namespace)
         listed = next(
             (action for action in self._actions if action.nargs in ("*", "+")), None
         )
         if listed is None or listed.option_strings or not unknown:
             return parsed, unknown
-        known = getattr(parsed, listed.dest) or []
-        more = [self._get_value(listed, word) for word in unknown]
-        setattr(parsed, listed.dest, [*known, *more])
+        values = getattr(parsed, listed.dest) or []
+        unlisted = [self._get_value(listed, word) for word in unknown]
+        setattr(parsed, listed.dest, [*values, *unlisted])
         return parsed, []
 
     def error(self, message: str) -> NoReturn:
         """End with one line and code 2; `message` is argparse's own."""
         if message.startswith(_MISSING):
-            what = f"missing: {message.removeprefix(_MISSING)}"
-            message = f"{what} (for example: {self.example})" if self.example else what
+            problem = f"missing: {message.removeprefix(_MISSING)}"
+            message = problem
+            if self.example:
+                message = f"{problem} (for example: {self.example})"
         self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -84,49 +94,49 @@ class Parser(argparse.ArgumentParser):
                 action, f"{value!r} is not a known value (allowed: {allowed})"
             )
 
-    def _refuse(self, where: str, what: str, hint: str) -> NoReturn:
-        self.error(f"{_visible(where)}: {what} ({hint})")
+    def _refuse(self, where: str, problem: str, hint: str) -> NoReturn:
+        self.error(f"{_visible(where)}: {problem} ({hint})")
 
     def _help(self, command: str = "") -> str:
         return " ".join(filter(None, (self.prog, command, "--help")))
 
-    def _checked_start(self, words: Sequence[str]) -> Sequence[str]:
+    def _checked_start(self, arguments: Sequence[str]) -> Sequence[str]:
         """Return the words of the program.
 
         Ends it where they begin with no option of its own and no command.
         """
-        for word in words:
+        for word in arguments:
             if not word.startswith("-"):
                 if word not in self.commands:
                     self._refuse(
                         word, "unknown command", self._suggestion(word, self.commands)
                     )
-                return words
+                return arguments
             if word.partition("=")[0] not in self._option_string_actions:
                 self._refuse_option(
                     word, "write the options of a command after its name"
                 )
-        if not {"-h", "--help", "-V", "--version"} & set(words):
+        if not {"-h", "--help", "-V", "--version"} & set(arguments):
             self.error(f"missing: a command (see {self._help()})")
-        return words
+        return arguments
 
-    def _checked(self, words: Sequence[str]) -> list[str]:
-        """Return the words, each value that begins with a dash joined to its option by `=`."""
+    def _checked(self, arguments: Sequence[str]) -> list[str]:
+        """Return the words; a value with a leading dash is joined to its option by `=`."""
         checked = list[str]()
-        rest = list(words)
-        while rest:
-            word = rest.pop(0)
+        remaining = list(arguments)
+        while remaining:
+            word = remaining.pop(0)
             if word == "--":
-                return [*checked, word, *rest]
+                return [*checked, word, *remaining]
             if word.startswith("-") and word != "-":
-                word = self._checked_option(word, rest)
+                word = self._checked_option(word, remaining)
             checked.append(word)
         return checked
 
-    def _checked_option(self, word: str, rest: list[str]) -> str:
+    def _checked_option(self, word: str, remaining: list[str]) -> str:
         """Return an option, with its value where that begins with a dash.
 
-        `rest` loses this value.
+        `remaining` loses this value.
         """
         name, equals, _ = word.partition("=")
         action = self._option_string_actions.get(name)
@@ -138,9 +148,9 @@ class Parser(argparse.ArgumentParser):
             self._refuse(word, f"{name} takes no value", f"write {name} alone")
         if action.nargs is not None or equals:
             return word
-        if rest and (name == _FLAGS or _is_negative(rest[0])):
-            return f"{name}={rest.pop(0)}"
-        if not rest or (rest[0].startswith("-") and rest[0] != "-"):
+        if remaining and (name == _FLAGS or _is_negative(remaining[0])):
+            return f"{name}={remaining.pop(0)}"
+        if not remaining or (remaining[0].startswith("-") and remaining[0] != "-"):
             self._refuse(
                 name,
                 "the value is missing",
@@ -163,7 +173,9 @@ class Parser(argparse.ArgumentParser):
 
     def _suggestion(self, word: str, names: Collection[str]) -> str:
         name = _nearest(word, names)
-        return f"did you mean {name!r}?" if name else f"see {self._help()}"
+        if name:
+            return f"did you mean {name!r}?"
+        return f"see {self._help()}"
 
 
 def _nearest(word: str, names: Collection[str]) -> str:
@@ -175,14 +187,18 @@ def _nearest(word: str, names: Collection[str]) -> str:
 
     plain = {name.lstrip("-"): name for name in names}
     near = nearest(word.lstrip("-"), plain)
-    return plain[near[0]] if near else ""
+    if near:
+        return plain[near[0]]
+    return ""
 
 
 def _is_negative(word: str) -> bool:
-    """Return whether a word is a value below zero, such as `-1GiB`, and not an option."""
+    """Return True for a value below zero, such as `-1GiB`, which is not an option."""
     return word[:1] == "-" and word[1:2].isdigit()
 
 
 def _visible(word: str) -> str:
     """Return a word as it can stand in one line."""
-    return word if word and word.isprintable() else repr(word)
+    if word and word.isprintable():
+        return word
+    return repr(word)

@@ -1,4 +1,7 @@
-"""Lays out help texts: no line is wider than the terminal, and examples stay commands that can be pasted."""
+"""Lay out help texts.
+
+No line is wider than the terminal, and examples stay commands that can be pasted.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,14 @@ class HelpFormatter(argparse.HelpFormatter):
         self, _usage: str | None, actions: Iterable[argparse.Action], *_rest: Any
     ) -> str:
         """Return one short line: what is required, and that there are options."""
-        options, words = list[str](), list[str]()
+        options = list[str]()
+        positionals = list[str]()
         for action in actions:
             if action.option_strings and action.required:
                 options.append(f"{action.option_strings[-1]} {action.metavar}")
             elif not action.option_strings:
-                words.append(self._format_args(action, str(action.metavar)))
-        line = " ".join(["usage:", self._prog, *options, "[options]", *words])
+                positionals.append(self._format_args(action, str(action.metavar)))
+        line = " ".join(["usage:", self._prog, *options, "[options]", *positionals])
         wrapped = textwrap.wrap(
             line, self._width, subsequent_indent="    ", break_on_hyphens=False
         )
@@ -88,13 +92,13 @@ def _command(line: str, width: int) -> Iterator[str]:
         yield line
         return
     margin = " " * (len(line) - len(line.lstrip()))
-    shown = ""
+    pending = ""
     for word in _WORD.findall(line):
-        if shown and len(f"{shown} {word} \\") > width:
-            yield f"{shown} \\"
-            shown = f"{margin}  {word}"
-        elif shown:
-            shown = f"{shown} {word}"
+        if pending and len(f"{pending} {word} \\") > width:
+            yield f"{pending} \\"
+            pending = f"{margin}  {word}"
+        elif pending:
+            pending = f"{pending} {word}"
         else:
-            shown = f"{margin}{word}"
-    yield shown
+            pending = f"{margin}{word}"
+    yield pending

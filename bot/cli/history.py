@@ -1,4 +1,4 @@
-"""`history`: what each release of the compiler, or each stored baseline, did to the code of the suite."""
+"""`history`: show what each release or stored baseline did to the code of the suite."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """A release that cannot be had is a gap with its reason, and the others go on.
+    """Measure or read the releases; one that cannot be had is a gap with its reason.
 
     Raises:
         UsageError: releases and a store are named, or neither, or nothing is found.
@@ -100,8 +100,8 @@ def run(arguments: Arguments) -> None:
     )
     if not study.measured:
         of_cells = (
-            row[at].reason
-            for at in range(len(study.variants))
+            row[place].reason
+            for place in range(len(study.variants))
             for row in study.rows.values()
         )
         reasons = (*of_cells, *(variant.reason for variant in study.variants))

@@ -1,4 +1,4 @@
-"""`init`: a configuration and workflows for a repository, and what to do next."""
+"""`init`: write a configuration and workflows for a repository, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bot.errors import UsageError
 
 EXAMPLES = ("git init demo", "cd demo", "code-size-bot init")
 WORKFLOWS = ("code-size.yml", "code-size-post.yml")
-"""Of the workflows ready to copy, those that are written: everything on one runner, and its trusted half."""
+"""The workflows that are always written: all on one runner, and its trusted half."""
 WEEKLY = "code-size-weekly.yml"
 """The workflow of the weekly summary, which is written if somebody asks for it."""
 COMMANDS_WORKFLOW = "code-size-commands.yml"
-"""The workflow of commands in a comment, which is written where somebody asks for it."""
+"""The workflow of commands in a comment, which is written if somebody asks for it."""
 PLACEHOLDER = "OWNER/REPO@v1"
 _ACTION = re.compile(
     r"(?!.*\.\.)(\./[\w./-]*|[A-Za-z0-9][\w-]*/[\w./-]+@[\w./-]+)", re.ASCII
@@ -42,7 +42,12 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError, before anything is written, for a wrong action, a missing repository or an existing file."""
+    """Write the configuration and the workflows, and print the next steps.
+
+    Raises:
+        UsageError: The action is wrong, there is no repository, or a file exists.
+            Nothing is written then.
+    """
     from bot.cli.showing import for_log
     from bot.config.configuration import CONFIG_NAMES, load_config
     from bot.config.starter import configuration, discover, offer_lines
@@ -62,24 +67,19 @@ def run(arguments: Arguments) -> None:
             hint="make one: git init",
         )
     git = Git(root, arguments.cancel)
-    offer, branch = discover(root, git), git.default_branch() or "main"
+    offer = discover(root, git)
+    branch = git.default_branch() or "main"
     config = next(
         (name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0]
     )
     texts = {config: configuration(root, config, offer)}
-    files = list(WORKFLOWS)
-    if arguments.weekly:
-        files.append(WEEKLY)
-    if arguments.commands:
-        files.append(COMMANDS_WORKFLOW)
-    texts |= {
-        f".github/workflows/{file}": workflow(file, branch, action) for file in files
-    }
-    there = [name for name in texts if os.path.lexists(root / name)]
-    if there and not arguments.force:
+    for file in _workflow_files(arguments):
+        texts[f".github/workflows/{file}"] = workflow(file, branch, action)
+    existing = [name for name in texts if os.path.lexists(root / name)]
+    if existing and not arguments.force:
         raise UsageError(
             "already exists",
-            where=", ".join(there),
+            where=", ".join(existing),
             hint="--force replaces it without a copy",
         )
     for name, text in texts.items():
@@ -87,24 +87,28 @@ def run(arguments: Arguments) -> None:
     load_config(root / config)  # what is written has to be taken
     lines = [f"wrote {os.path.relpath(root / name)}" for name in texts]
     if not arguments.quiet:
-        steps = [
-            f"{number}. {step}"
-            for number, step in enumerate(_steps(config, branch, action), 1)
-        ]
-        lines = [
-            *offer_lines(offer),
-            f"default branch: {branch}",
-            "",
-            *lines,
-            "",
-            "next:",
-            *steps,
-        ]
+        discovered = [*offer_lines(offer), f"default branch: {branch}"]
+        lines = [*discovered, "", *lines, "", "next:"]
+        for number, step in enumerate(_steps(config, branch, action), 1):
+            lines.append(f"{number}. {step}")
     print(for_log("\n".join(map(visible, lines))), flush=True)
 
 
+def _workflow_files(arguments: Arguments) -> list[str]:
+    """Return the workflows that are always written, and those that were asked for."""
+    files = list(WORKFLOWS)
+    if arguments.weekly:
+        files.append(WEEKLY)
+    if arguments.commands:
+        files.append(COMMANDS_WORKFLOW)
+    return files
+
+
 def workflow(file: str, branch: str, action: str) -> str:
-    """Return a workflow for this default branch and this action, without the remarks that they answer."""
+    """Return a workflow for this default branch and this action.
+
+    It lacks the remarks that the action answers.
+    """
     from bot.config.configuration import configs_dir
 
     text = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
@@ -117,19 +121,23 @@ def workflow(file: str, branch: str, action: str) -> str:
         )
     if not action:
         return text
-    return _NEEDS.sub(
-        "", _USES.sub(lambda match: f"uses: {action}{_remark(action, match[1])}", text)
-    )
+    text = _USES.sub(lambda match: f"uses: {action}{_remark(action, match[1])}", text)
+    return _NEEDS.sub("", text)
 
 
 def _remark(action: str, unpinned: str) -> str:
-    """What stands behind the action for zizmor and the reader: nothing is wrong with one that is pinned."""
+    """Return the remark behind the action, for zizmor and the reader.
+
+    A pinned action needs no remark. `unpinned`: the remark of an action that is not.
+    """
     if action.startswith("./"):
         return (
             " # zizmor: ignore[self-repository] actionlint does not know the newer"
             " form yet"
         )
-    return "" if _COMMIT.search(action) else unpinned
+    if _COMMIT.search(action):
+        return ""
+    return unpinned
 
 
 def _steps(config: str, branch: str, action: str) -> Iterator[str]:

@@ -36,9 +36,11 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """Raises UsageError where there is no such experiment, or nothing to measure.
+    """Measure an experiment, or list the experiments.
 
-    NoVerdict where nothing was.
+    Raises:
+        UsageError: There is no such experiment, or nothing to measure.
+        NoVerdict: No build was measured.
     """
     from msgspec import structs
 
@@ -54,16 +56,13 @@ def run(arguments: Arguments) -> None:
     from bot.study.lab_outcome import require_measured
 
     if arguments.list or arguments.experiment is None:
-        known = load_experiments(arguments.experiments)
-        width = max(map(len, known))
-        print(
-            for_log(
-                "\n".join(
-                    f"{name:{width}}  {clean(each.question)}"
-                    for name, each in known.items()
-                )
-            )
-        )
+        experiments = load_experiments(arguments.experiments)
+        width = max(map(len, experiments))
+        lines = [
+            f"{name:{width}}  {clean(experiment.question)}"
+            for name, experiment in experiments.items()
+        ]
+        print(for_log("\n".join(lines)))
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     if experiment.targets:

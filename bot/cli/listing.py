@@ -1,11 +1,15 @@
-"""`models` and `targets`: what there is to measure in the configuration in force."""
+"""`models` and `targets`: list what the configuration in force measures."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.cli.grammar import Arguments, Parser
 from bot.cli.options import add_config, add_globs
+
+if TYPE_CHECKING:
+    from bot.study.prepare import Planned, Work
 
 EXAMPLES = ("code-size-bot targets --config quick --target vulkan",)
 
@@ -16,57 +20,75 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    from collections import Counter
-
     from bot.cli.showing import for_log
     from bot.cli.work import work_of
-    from bot.config.configuration import is_packaged
-    from bot.core.planned import short_names
     from bot.show.escape import clean
-    from bot.show.filters import human
 
     work = work_of(arguments)
     chosen = work.planned()
-    compiled = [cell.key for cell in chosen.cells if not cell.target.unsupported]
     if arguments.command == "models":
-        cells = Counter(key.model for key in compiled)
-        lines: list[tuple[str, ...]] = [("model", "builds", "size", "from")]
-        for model in chosen.models:
-            place = (
-                "the packaged suite" if is_packaged(Path(model.path)) else model.shown
-            )
-            lines.append(
-                (model.name, f"{cells[model.name]:,}", human(model.size_bytes), place)
-            )
+        lines = _models(chosen)
     else:
-        named = {
-            target.name: target.backend
-            for target in (*work.config.targets, *chosen.targets)
-        }
-        short, cells = (
-            short_names(named, named),
-            Counter(key.target for key in compiled),
-        )
-        lines = [("target", "builds", "short name", "backend", "flags")]
-        for t in chosen.targets:
-            flags = (
-                f"never measured: {t.unsupported}"
-                if t.unsupported
-                else " ".join(t.flags)
-            )
-            lines.append(
-                (t.name, f"{cells[t.name]:,}", short[t.name], t.backend, flags)
-            )
-            for where, instead in () if t.unsupported else t.releases:
-                lines.append(
-                    ("", "", "", "", f"{where}: {' '.join(instead) or '(none)'}")
-                )
+        lines = _targets(work, chosen)
     lines = [tuple(map(clean, line)) for line in lines]
+    headers = lines[0]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    numbers = {at for at, header in enumerate(lines[0]) if header in ("builds", "size")}
     for line in lines:
-        words = (
-            word.rjust(width) if at in numbers else word.ljust(width)
-            for at, (word, width) in enumerate(zip(line, widths, strict=True))
-        )
-        print(for_log("  ".join(words).rstrip()))
+        cells = []
+        for header, text, width in zip(headers, line, widths, strict=True):
+            if header in ("builds", "size"):
+                cells.append(text.rjust(width))
+            else:
+                cells.append(text.ljust(width))
+        print(for_log("  ".join(cells).rstrip()))
+
+
+def _models(chosen: Planned) -> list[tuple[str, ...]]:
+    """Return a line for each model, below the headers."""
+    from collections import Counter
+
+    from bot.config.configuration import is_packaged
+    from bot.show.filters import human
+
+    counts = Counter(
+        cell.key.model for cell in chosen.cells if not cell.target.unsupported
+    )
+    lines: list[tuple[str, ...]] = [("model", "builds", "size", "from")]
+    for model in chosen.models:
+        place = model.shown
+        if is_packaged(Path(model.path)):
+            place = "the packaged suite"
+        count = f"{counts[model.name]:,}"
+        lines.append((model.name, count, human(model.size_bytes), place))
+    return lines
+
+
+def _targets(work: Work, chosen: Planned) -> list[tuple[str, ...]]:
+    """Return a line for each target and for each release with other flags."""
+    from collections import Counter
+
+    from bot.core.planned import short_names
+
+    backends = {
+        target.name: target.backend
+        for target in (*work.config.targets, *chosen.targets)
+    }
+    short = short_names(backends, backends)
+    counts = Counter(
+        cell.key.target for cell in chosen.cells if not cell.target.unsupported
+    )
+    lines: list[tuple[str, ...]] = [
+        ("target", "builds", "short name", "backend", "flags")
+    ]
+    for target in chosen.targets:
+        name = target.name
+        flags = " ".join(target.flags)
+        if target.unsupported:
+            flags = f"never measured: {target.unsupported}"
+        lines.append((name, f"{counts[name]:,}", short[name], target.backend, flags))
+        if target.unsupported:
+            continue
+        for release, release_flags in target.releases:
+            flags = " ".join(release_flags) or "(none)"
+            lines.append(("", "", "", "", f"{release}: {flags}"))
+    return lines

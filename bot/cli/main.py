@@ -1,4 +1,4 @@
-"""The command line: all commands in their groups, and the way from words to an exit code.
+"""Hold all commands in their groups, and lead from words to an exit code.
 
 Help, version and mistakes do not wait: a command's file imports what its run needs when
 it runs. Only here BotError is caught.
@@ -73,18 +73,25 @@ _EPILOG = """examples:
   code-size-bot compare 3.11.0 3.13.0 --config quick
   code-size-bot explain out --model mobilenet_v1_f32_224 --target x86_64
   code-size-bot measure --compiler 3.13.0 --out main.json --config quick
-  code-size-bot compare main.json 3.13.0 --config quick --model 'bert*s128' --flags='--iree-opt-level=O2'
+  code-size-bot compare main.json 3.13.0 --config quick --model 'bert*s128' \
+--flags='--iree-opt-level=O2'
 
 A SPEC is one of these:
-  release     3.13.0, 3.13 (the same), 3.14.0rc20261101, iree-base-compiler==3.13.0, latest or nightly
-  file        a wheel, an iree-compile binary, or a snapshot.json that an earlier run wrote
-  directory   a virtual environment, a build directory, or a directory with one wheel or a snapshot.json
+  release     3.13.0, 3.13 (the same), 3.14.0rc20261101, iree-base-compiler==3.13.0, \
+latest or nightly
+  file        a wheel, an iree-compile binary, or a snapshot.json that an earlier run \
+wrote
+  directory   a virtual environment, a build directory, or a directory with one wheel \
+or a snapshot.json
   glob        'dist/*.whl' for the one file that it matches
 
-A nightly release also needs compiler.find_links in the configuration, or PIP_FIND_LINKS.
+A nightly release also needs compiler.find_links in the configuration, or \
+PIP_FIND_LINKS.
 
-The configuration is .github/code-size.yml or code-size.yml of this directory, or of the nearest one above it in the \
-repository. Without one, the suite `full` is measured. The packaged suites are quick, full and triton.
+The configuration is .github/code-size.yml or code-size.yml of this directory, or of \
+the nearest one above it in the \
+repository. Without one, the suite `full` is measured. The packaged suites are quick, \
+full and triton.
 
 exit codes:
   0    the verdict is pass or warn
@@ -106,11 +113,11 @@ def build_parser() -> Parser:
     lines = [
         "Review the size of compiled code: what grew, why, and whether that is allowed."
     ]
-    for group, known in GROUPS.items():
+    for group, group_commands in GROUPS.items():
         lines += [
             "",
             f"{group}:",
-            *(f"    {name:12}{about}" for name, (_, about) in known.items()),
+            *(f"    {name:12}{about}" for name, (_, about) in group_commands.items()),
         ]
     parser = Parser("code-size-bot", description="\n".join(lines), epilog=_EPILOG)
     parser.commands = tuple(COMMANDS)
@@ -146,28 +153,23 @@ def _on_signal(number: int, _frame: object) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command and return the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):  # standard error does this by itself
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = build_parser()
-    words = sys.argv[1:] if argv is None else argv
-    if not words:
+    command_line = argv
+    if command_line is None:
+        command_line = sys.argv[1:]
+    if not command_line:
         parser.print_help()
         return 0
     arguments = Arguments()
-    parser.parse_args(words, arguments)
+    parser.parse_args(command_line, arguments)
     try:
         from bot.cli.showing import unread
         from bot.cli.work import perform
 
-        handlers = {
-            signal.SIGINT: signal.default_int_handler,
-            signal.SIGTERM: _on_signal,
-            signal.SIGHUP: _on_signal,
-        }
-        for number, handler in handlers.items():
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-                signal.signal(number, handler)
+        _handle_signals()
         with unread():
             return perform(arguments)
         return 0
@@ -176,17 +178,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain(Interrupted("interrupted", hint=_AGAIN))
     except OSError as error:
-        where, hint = (
-            str(error.filename or ""),
-            "free some space, or check the permissions",
-        )
+        where = str(error.filename or "")
+        hint = "free some space, or check the permissions"
         return _complain(
             OutputError(error.strerror or str(error), where=where, hint=hint)
         )
     except Exception as error:
-        shown = InternalError.of(error)
-        shown.__cause__ = error
-        return _complain(shown)
+        internal = InternalError.of(error)
+        internal.__cause__ = error
+        return _complain(internal)
+
+
+def _handle_signals() -> None:
+    """End the run on a signal, unless the signal is ignored, as it is under nohup."""
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: _on_signal,
+        signal.SIGHUP: _on_signal,
+    }
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _complain(error: BotError) -> int:

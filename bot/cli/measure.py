@@ -27,16 +27,19 @@ def arguments(parser: Parser) -> None:
 
 
 def run(arguments: Arguments) -> None:
-    """Raises NoVerdict where no cell was measured.
+    """Measure a snapshot, and write it.
 
-    But not for a shard, as what the others hold decides.
+    Raises:
+        NoVerdict: No build was measured. A shard does not raise it, as the other
+            shards may have measured some.
     """
     from bot.cli.work import work_of
     from bot.errors import NoVerdict, OutputError
     from bot.show.comment import write_snapshot
     from bot.study.prepare import require_writable
 
-    work, out = work_of(arguments, {"head": arguments.compiler}), arguments.out
+    work = work_of(arguments, {"head": arguments.compiler})
+    out = arguments.out
     require_writable(out.parent)
     if out.is_dir():
         raise OutputError(
@@ -47,12 +50,12 @@ def run(arguments: Arguments) -> None:
     arguments.show.say(f"wrote {out}")
     work.say_failed(snapshot)
     if work.request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
-        count, first = len(snapshot.cells), [cell.key for cell in snapshot.cells][:1]
-        what = (
-            f"{first[0]} was not measured"
-            if count == 1
-            else f"none of {count} builds was measured"
-        )
+        count = len(snapshot.cells)
+        first = [cell.key for cell in snapshot.cells][:1]
+        if count == 1:
+            problem = f"{first[0]} was not measured"
+        else:
+            problem = f"none of {count} builds was measured"
         failures = (cell.failure.first_line for cell in snapshot.cells if cell.failure)
         hint = next(filter(None, failures), "")[:200]
-        raise NoVerdict(f"nothing compiled: {what}", where=str(out), hint=hint)
+        raise NoVerdict(f"nothing compiled: {problem}", where=str(out), hint=hint)

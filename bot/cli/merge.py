@@ -42,12 +42,12 @@ def run(arguments: Arguments) -> None:
     )
     write_snapshot(arguments.out, merged)
     lost = merged.planned - {cell.key for cell in merged.cells}
-    lacks = (
-        f" ({plural(len(lost), 'planned build')} missing from all parts, such as"
-        f" {min(lost)})"
-        if lost
-        else ""
-    )
+    lacks = ""
+    if lost:
+        lacks = (
+            f" ({plural(len(lost), 'planned build')} missing from all parts, such as"
+            f" {min(lost)})"
+        )
     arguments.show.say(
         f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}"
     )

@@ -1,4 +1,4 @@
-"""`models`: what there is to measure, and `--export`, which brings the files that printed commands read."""
+"""`models`: list the models, or export the files that printed commands read."""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def _parsed(parse: Callable[[str], _Value], text: str, allowed: str = "") -> _Va
     try:
         return parse(text)
     except ValueError as error:
-        hint = f" (allowed: {allowed})" if allowed else ""
+        hint = ""
+        if allowed:
+            hint = f" (allowed: {allowed})"
         raise argparse.ArgumentTypeError(f"{error}{hint}") from None
 
 
@@ -97,9 +99,9 @@ def clone(text: str) -> Path:
     """Return a clone of a git repository, with files or without."""
     place = directory(text)
     if not (place / ".git").exists() and not (place / "HEAD").is_file():
-        what = f"{text!r} is not a git repository"
+        problem = f"{text!r} is not a git repository"
         raise argparse.ArgumentTypeError(
-            f"{what} (name a clone of the compiler's repository)"
+            f"{problem} (name a clone of the compiler's repository)"
         )
     return place
 
@@ -139,10 +141,13 @@ def add_cell(parser: Parser) -> None:
     parser.add_argument("--target", required=True, metavar="T", help=about)
 
 
-def add_sides(parser: Parser, what: str) -> None:
-    """Add --base, --head, --compiler and --flags; `what`: the things that a SPEC may name."""
+def add_sides(parser: Parser, subject: str) -> None:
+    """Add --base, --head, --compiler and --flags.
+
+    `subject`: the things that a SPEC may name.
+    """
     for side in ("base", "head"):
-        about = f"{side} {what} (default: compiler.{side})"
+        about = f"{side} {subject} (default: compiler.{side})"
         parser.add_argument(f"--{side}", type=spec, metavar="SPEC", help=about)
     add_compiler(parser, "compiler of each side that has no SPEC of its own")
     add_flags(parser, "the head side only", "tried")
@@ -181,7 +186,7 @@ def add_format(parser: Parser, json: str) -> None:
 
 
 def add_selectors(parser: Parser) -> None:
-    """Add --config, --model, --target, --jobs and the cache: what selects builds and compiles them."""
+    """Add what selects and compiles builds: models, targets, jobs and the cache."""
     add_config(parser)
     add_globs(parser)
     add_work(parser)
@@ -242,12 +247,12 @@ def named_sides(arguments: Arguments) -> dict[str, str | None]:
 
     Raises UsageError for a third side, and for a side with two names.
     """
-    words: list[str] = arguments.sides
-    if len(words) > 2:
+    sides: list[str] = arguments.sides
+    if len(sides) > 2:
         hint = "`history --releases` compares more than two"
-        raise UsageError("too many sides", where=" ".join(words), hint=hint)
+        raise UsageError("too many sides", where=" ".join(sides), hint=hint)
     specs: dict[str, str | None] = {"base": arguments.base, "head": arguments.head}
-    for side, word in zip(specs, words, strict=False):
+    for side, word in zip(specs, sides, strict=False):
         option = specs[side]
         if option:
             hint = f"leave out --{side}"

@@ -1,4 +1,4 @@
-"""`report`: two snapshots to a verdict, six files and the terminal; no compiler is needed."""
+"""`report`: judge two snapshots and write the report; no compiler is needed."""
 
 from __future__ import annotations
 
@@ -132,4 +132,6 @@ def publish(report: Report, work: Work, whole: Mapping[str, Path] | None = None)
         write_report(report, templates=work.config.templates, out=out, whole=whole),
     )
     require_verdict(report, out)
-    return 1 if report.verdict.status == "fail" else 0
+    if report.verdict.status == "fail":
+        return 1
+    return 0

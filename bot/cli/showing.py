@@ -1,4 +1,4 @@
-"""What a terminal shows: news and progress on standard error, the report on standard output."""
+"""Show news and progress on standard error, and the report on standard output."""
 
 from __future__ import annotations
 
@@ -24,13 +24,21 @@ _FILE_COLUMNS = (
 
 
 def for_log(text: str) -> str:
-    """Text as it may be printed: a runner of GitHub Actions takes some lines for commands."""
-    return log_safe(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
+    """Return a text as it may be printed in a log.
+
+    A runner of GitHub Actions takes some lines for commands.
+    """
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        return log_safe(text)
+    return text
 
 
 @contextmanager
 def unread() -> Iterator[None]:
-    """Where nobody reads standard output to its end, the rest of it goes nowhere, and that is no failure."""
+    """Ignore that nobody reads standard output to its end.
+
+    The rest of it then goes nowhere, and that is no failure.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -38,14 +46,16 @@ def unread() -> Iterator[None]:
 
 
 class TerminalShow:
-    """Progress and news on standard error, the answer on standard output: drawn, or `as_json`."""
+    """Progress and news on standard error, the answer on standard output.
+
+    The answer is drawn, or `as_json`.
+    """
 
     def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
-        self._quiet, self._as_json = quiet, as_json
-        self._news, self._out = (
-            Console(stderr=True, quiet=quiet, emoji=False),
-            Console(emoji=False),
-        )
+        self._quiet = quiet
+        self._as_json = as_json
+        self._news = Console(stderr=True, quiet=quiet, emoji=False)
+        self._out = Console(emoji=False)
         if not (self._out.is_terminal or os.environ.get("COLUMNS")):
             self._out.width = _FILE_COLUMNS
         self._commands: Sequence[str] = ()
@@ -55,18 +65,21 @@ class TerminalShow:
         self._commands = commands
 
     def say(self, line: str) -> None:
-        """One line of news."""
+        """Print one line of news."""
         self._news.print(for_log(line), markup=False, highlight=False, soft_wrap=True)
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
-        """The outcome of a comparison, where it was written, and what to look at next."""
-        words = [f"open {files[0].parent / 'report.html'}"]
+        """Show the outcome of a comparison, its files, and what to read next."""
+        command = [f"open {files[0].parent / 'report.html'}"]
         if key := notable_build(report):
-            words = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
-            words += ["--model", key.model, "--target", key.target]
+            command = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
+            command += ["--model", key.model, "--target", key.target]
         lines = [f"reproduce: {command}" for command in self._commands]
-        lines.append(f"next: {shlex.join(words) if len(words) > 1 else words[0]}")
-        following = "" if self._quiet else "\n".join(lines)
+        lines.append(f"next: {shlex.join(command) if len(command) > 1 else command[0]}")
+        if self._quiet:
+            following = ""
+        else:
+            following = "\n".join(lines)
         self.answer(
             lambda out: print_report(report, out, quiet=self._quiet),
             lambda: report_lines(report),
@@ -85,25 +98,17 @@ class TerminalShow:
         *,
         even_quiet: bool = False,
     ) -> None:
-        """An answer as it was asked for, and where it was written.
+        """Show an answer as it was asked for, and where it was written.
 
-        `json`: its pieces, where it has such a form; `following`: the last lines;
+        `json`: its pieces, where it has such a form. `following`: the last lines.
         `even_quiet`: True where something of it is drawn in any case.
         """
-        written = (
-            f"written to {files[0].parent}: {', '.join(file.name for file in files)}"
-            if files
-            else ""
-        )
+        written = ""
+        if files:
+            names = ", ".join(file.name for file in files)
+            written = f"written to {files[0].parent}: {names}"
         if self._as_json and json:
-            # where `##[` begins a command, that is escaped, which JSON reads the same
-            for piece in json():
-                text = piece.decode()
-                text = (
-                    text if text == for_log(text) else text.replace("##[", "#\\u0023[")
-                )
-                sys.stdout.buffer.write(text.encode())
-            sys.stdout.flush()
+            _write_json(json())
             if written:
                 self.say(written)
             return
@@ -116,6 +121,19 @@ class TerminalShow:
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """The display of long work."""
+        """Yield the display of long work."""
         with MeasureProgress(self._news) as progress:
             yield progress
+
+
+def _write_json(pieces: Iterable[bytes]) -> None:
+    """Write JSON to standard output.
+
+    Where `##[` begins a command of the log, it is escaped; JSON reads that the same.
+    """
+    for piece in pieces:
+        text = piece.decode()
+        if text != for_log(text):
+            text = text.replace("##[", "#\\u0023[")
+        sys.stdout.buffer.write(text.encode())
+    sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`trace`: what one dispatch's change comes from: its phases, its configuration, and its passes on both sides."""
+"""`trace`: find the phase, the configuration and the pass of a dispatch's change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A command at work: the request that its arguments make, and what each one does before and after its own run."""
+"""Make the request of a command's arguments, and run the command.
+
+Each command shares what happens before and after its own run.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,16 @@ def perform(arguments: Arguments) -> int:
         require_no_token(os.environ)
     sweep_temporary()
     as_json = getattr(arguments, "format", "text") == "json"
-    arguments.show, arguments.cancel = (
-        TerminalShow(quiet=arguments.quiet, as_json=as_json),
-        Cancel(),
-    )
+    arguments.show = TerminalShow(quiet=arguments.quiet, as_json=as_json)
+    arguments.cancel = Cancel()
     with ExitStack() as stack:
         stack.callback(require_none_left)
         arguments.closing = stack
         if "cache_limit" in arguments:
-            limit = (
-                limit_of_environment()
-                if arguments.cache_limit is None
-                else arguments.cache_limit
-            )
+            if arguments.cache_limit is None:
+                limit = limit_of_environment()
+            else:
+                limit = arguments.cache_limit
             stack.enter_context(limited(arguments.cache, limit, arguments.show.say))
         return arguments.run(arguments) or 0
 
@@ -50,7 +50,9 @@ def work_of(
     *,
     models: bool = True,
 ) -> Work:
-    """What the arguments ask for of their configuration, which is read with its models, or without these.
+    """Return the work that the arguments ask for.
+
+    The configuration is read with its models, or without them.
 
     Whether the directory of `--out` can be written to is found out now, before an hour
     of compiles.
@@ -67,7 +69,7 @@ def work_of(
 def request_of(
     arguments: Arguments, specs: dict[str, str | None] | None = None
 ) -> Request:
-    """What the arguments ask for, as far as the command has them.
+    """Return the request of the arguments, as far as the command has them.
 
     `specs`: side, or `both` → SPEC.
     """
@@ -89,12 +91,17 @@ def request_of(
     )
 
 
-def _selectors(given: str | list[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _selectors(texts: str | list[str]) -> tuple[str, ...]:
+    if isinstance(texts, str):
+        return (texts,)
+    return tuple(texts)
 
 
 def place_of_nothing(out: Path, file: str, say: Callable[[str], None]) -> Path:
-    """Return where a run that compared nothing writes: in `out`, or below it where an earlier run left its `file`."""
+    """Return where a run that compared nothing writes.
+
+    It is `out`, or a folder below it where an earlier run left its `file` in `out`.
+    """
     if not (out / file).exists():
         return out
     say(f"kept the old {out / file}: this run compared nothing")

@@ -1,4 +1,7 @@
-"""A history as blocks, and its three files: totals, steps with their root causes, each cell with where it moved."""
+"""Show a history: totals, steps with their root causes, and each build's changes.
+
+`write_history` writes the answer as JSON, as Markdown and as a page.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core.delta import seen_values, value_of
+from bot.core.explanation import Step
 from bot.core.history import TRACKED, History, Move, history_lines
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
@@ -58,22 +62,26 @@ from bot.show.renderers import data_element, write_answer
 from bot.show.slow_growth import growth_section
 from bot.show.why import cause_words
 
-HISTORY_LIMIT_BYTES = (
-    512 * 1024
-)  # Half of what GitHub takes as the summary of one step, in UTF-8
+# Half of what GitHub takes as the summary of one step, in UTF-8
+HISTORY_LIMIT_BYTES = 512 * 1024
 _ARTIFACT = "artifact_bytes"
 _GAP = "–"  # What stands in the place of a value where there is no artifact
-_OVER, _REFUSED = (
-    "over-stack-limit",
-    "above the compiler's stack limit, measured with the limit lifted",
-)
+_OVER = "over-stack-limit"
+_REFUSED = "above the compiler's stack limit, measured with the limit lifted"
 _UNITS = {"bytes": ", bytes", "count": ""}
-_CAUSES, _WHAT, _NOTE, _WHY, _CHART_WHY, _COMMAND = 3, 160, 400, 400, 240, 4_000
-# So many releases have a row each in a cell's table: of more, those in which nothing
-# changed have none
+_CAUSES = 3
+_WHAT = 160
+_NOTE = 400
+_WHY = 400
+_CHART_WHY = 240
+_COMMAND = 4_000
+# A build's table has a row for each of so many releases. With more releases, those in
+# which nothing changed have no row.
 _ALL_ROWS = 30
-_CELL_BYTES, _ROW_BYTES, _CELLS_BYTES = 1_300, 420, 4_200_000
-"""What a cell takes on the page without its rows, what a row takes, and what there is for all of them."""
+_CELL_BYTES = 1_300
+_ROW_BYTES = 420
+_CELLS_BYTES = 4_200_000
+"""Bytes on the page: of a build without rows, of a row, and the room for all builds."""
 _LEGEND = (
     "– is a gap: no artifact, with the reason in the footnote. n/a: unknown for this"
     " release. Regions folded: the share of dispatch regions that deduplication folds,"
@@ -84,44 +92,42 @@ _LEGEND = (
 
 
 def write_history(history: History, templates: Path | None, out: Path) -> list[Path]:
-    """`history.json`, `history.md` (at most `HISTORY_LIMIT_BYTES` in UTF-8) and `history.html`.
+    """Write `history.json`, `history.md` and `history.html`; return their paths.
 
+    The Markdown has at most `HISTORY_LIMIT_BYTES` in UTF-8.
     `templates`: the user's templates, searched before the default ones.
     """
-    styles, scripts, json = (
-        ("history/history.css",),
-        ("history/history.js",),
-        history_lines(history),
-    )
-    limit, blocks = HISTORY_LIMIT_BYTES, partial(history_blocks, history)
     return write_answer(
         "history",
-        json=json,
-        blocks=blocks,
-        limit_bytes=limit,
+        json=history_lines(history),
+        blocks=partial(history_blocks, history),
+        limit_bytes=HISTORY_LIMIT_BYTES,
         templates_dir=templates,
         out=out,
-        styles=styles,
-        scripts=scripts,
+        styles=("history/history.css",),
+        scripts=("history/history.js",),
     )
 
 
 def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
-    """The whole answer: cells are rows of tables, and on a page a fold each, with charts of all."""
+    """Return the whole answer.
+
+    Builds are rows of a table. A page has a fold for each build, and charts of all.
+    """
     facts = _Facts(history)
     names = facts.names
-    columns = (
-        names
-        if len(names) <= room.columns
-        else (names[0], *names[len(names) - room.columns + 1 :])
-    )
+    if len(names) <= room.columns:
+        columns = names
+    else:
+        columns = (names[0], *names[len(names) - room.columns + 1 :])
     notes = list(_notes(history))
-    shown = _shown_models(facts) if room.place == "page" else {}
-    charts = (
-        (("page:history", data_element("page:history", _chart_data(facts, shown))),)
-        if shown
-        else ()
-    )
+    charted: Mapping[str, Sequence[dict[str, Any]]] = {}
+    if room.place == "page":
+        charted = _shown_models(facts)
+    charts: tuple[tuple[str, str], ...] = ()
+    if charted:
+        chart_json = data_element("page:history", _chart_data(facts, charted))
+        charts = (("page:history", chart_json),)
     return (
         Sentence(_headline(facts)),
         Sentence(_counted(facts, columns), small=room.place == "page"),
@@ -143,7 +149,7 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
             address="page:steps",
         ),
         *(
-            _models(facts, shown)
+            _models(facts, charted)
             if room.place == "page"
             else _cells(facts, columns, room)
         ),
@@ -154,70 +160,60 @@ class _Facts:
     """A history, indexed."""
 
     def __init__(self, history: History) -> None:
-        self.history, self.rows = (
-            history,
-            history.rows,
-        )  # each cell that was tried, in the order of the releases
-        self.totals = by(
-            history.totals, lambda total: total.target
-        )  # of a target, or None for all, by release
-        self.names = tuple(
-            variant.name for variant in history.study.variants
-        )  # of all releases, gaps too
-        self.shown = tuple(
-            one.name for one in history.study.measured
-        )  # of those that measured anything
-        self.models = by(
-            self.rows, lambda key: key.model
-        )  # with the cells that have a row
+        self.history = history
+        # each cell that was tried, in the order of the releases
+        self.rows = history.rows
+        # of a target, or None for all, by release
+        self.totals = by(history.totals, lambda total: total.target)
+        # names: of all releases, gaps too; shown: of those that measured anything
+        self.names = tuple(variant.name for variant in history.study.variants)
+        self.shown = tuple(variant.name for variant in history.study.measured)
+        # with the cells that have a row
+        self.models = by(self.rows, lambda key: key.model)
         self.targets = tuple(sorted({key.target for key in self.rows}))
 
     def metrics_of(self, key: CellKey) -> tuple[str, ...]:
-        """Tracked metrics that some release knows of the cell."""
-        return tuple(
-            id_
-            for id_ in TRACKED
-            if any(value_of(cell, id_) is not None for cell in self.rows[key])
-        )
+        """Return the tracked metrics that some release knows of the cell."""
+        return tuple(id_ for id_ in TRACKED if self._has_metric(key, id_))
+
+    def _has_metric(self, key: CellKey, metric: str) -> bool:
+        return any(value_of(cell, metric) is not None for cell in self.rows[key])
 
     def folded(self, key: CellKey) -> str:
-        """`68 % → 61 %`: the share of regions that deduplication folds, in the first and the last release to know it.
+        """Return the share of regions that deduplication folds: `68 % → 61 %`.
 
-        `n/a` where no release knows it.
+        The shares are those of the first and the last release that know it. `n/a`
+        where no release knows it.
         """
-        every = [text for text in folded_shares(self.rows[key]) if text != UNKNOWN]
-        ends = dict.fromkeys((*every[:1], *every[-1:]))
+        shares = [text for text in folded_shares(self.rows[key]) if text != UNKNOWN]
+        ends = dict.fromkeys((*shares[:1], *shares[-1:]))
         return " → ".join(ends) or UNKNOWN
 
     def since(self, release: str, since: str) -> str:
-        """`since 3.10.0` where that is not the neighbour; empty elsewhere."""
-        at = self.names.index(release)
-        return (
-            ""
-            if at and self.names[at - 1] == since
-            else f"since {clean(since, NAME_LIMIT)}"
-        )
+        """Return `since 3.10.0` where that is not the neighbour, and else nothing."""
+        place = self.names.index(release)
+        if place and self.names[place - 1] == since:
+            return ""
+        return f"since {clean(since, NAME_LIMIT)}"
 
     def points(self, key: CellKey) -> list[tuple[str, Cell, Move | None]]:
-        """A cell in each release, with what moved there."""
+        """Return the cell in each release, with its change there."""
         row = zip(self.names, self.rows[key], strict=True)
         return [(name, cell, self.history.moves.get((name, key))) for name, cell in row]
 
     def why(self, release: str, move: Move | None) -> list[str]:
-        """Since when, for what cause and why a cell moved in a release; empty where it did not."""
-        return (
-            [
-                self.since(release, move.since),
-                ": ".join(
-                    filter(None, (move.cause and cause_words(move.cause), move.why))
-                ),
-            ]
-            if move
-            else []
-        )
+        """Return since when and why a cell changed in a release.
+
+        Empty where it did not change.
+        """
+        if not move:
+            return []
+        cause = move.cause and cause_words(move.cause)
+        reason = ": ".join(filter(None, (cause, move.why)))
+        return [self.since(release, move.since), reason]
 
     def moved(self, key: CellKey) -> list[tuple[str, Cell, Move]]:
-        """The releases in which the artifact of a cell moved."""
+        """Return the releases in which the artifact of a cell changed."""
         return [
             (name, cell, move)
             for name, cell, move in self.points(key)
@@ -225,16 +221,22 @@ class _Facts:
         ]
 
     def moved_most(self, key: CellKey) -> str:
-        """`3.11.0: +26,464 (+55.3 %), strategy`; empty where the artifact never moved."""
-        if not (moved := self.moved(key)):
+        """Return the largest change: `3.11.0: +26,464 (+55.3 %), strategy`.
+
+        Empty where the artifact never changed.
+        """
+        moved = self.moved(key)
+        if not moved:
             return ""
-        release, cell, move = max(moved, key=lambda one: abs(one[2].changes[_ARTIFACT]))
-        since, cause = (
-            self.since(release, move.since),
-            (f", {cause_words(move.cause)}" if move.cause else ""),
+        release, cell, move = max(
+            moved, key=lambda point: abs(point[2].changes[_ARTIFACT])
         )
-        said = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
-        return f"{_name(release)}{since and f' ({since})'}: {said}{clean(cause)}"
+        since = self.since(release, move.since)
+        cause = ""
+        if move.cause:
+            cause = f", {cause_words(move.cause)}"
+        change_text = _change(move.changes[_ARTIFACT], cell.value(_ARTIFACT))
+        return f"{_name(release)}{since and f' ({since})'}: {change_text}{clean(cause)}"
 
 
 # Words.
@@ -245,20 +247,30 @@ def _label(metric: str) -> str:
 
 
 def _change(moved: int, value: int | None) -> str:
-    """`+26,464 (+55.3 %)`; `value`: after it."""
+    """Return `+26,464 (+55.3 %)`; `value` is the one after the change."""
     base = (value or 0) - moved
-    return signed(moved, "count") + (f" ({percent(moved / base)})" if base else "")
+    text = signed(moved, "count")
+    if not base:
+        return text
+    return f"{text} ({percent(moved / base)})"
 
 
 def _gap(cell: Cell) -> str:
-    words = clip(clean(cell.reason), NOTE_LIMIT) or "no reason is known"
-    return words if cell.status == UNMEASURED else f"{cell.status}: {words}"
+    reason = clip(clean(cell.reason), NOTE_LIMIT) or "no reason is known"
+    if cell.status == UNMEASURED:
+        return reason
+    return f"{cell.status}: {reason}"
 
 
 def _varies(cell: Cell) -> str:
-    """The note that a cell's command gives artifacts of several sizes; empty where it does not."""
+    """Return the note that a cell's command gives artifacts of several sizes.
+
+    Empty where it does not.
+    """
     sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
-    return f"non-deterministic: the same command gives {sizes}" if sizes else ""
+    if sizes:
+        return f"non-deterministic: the same command gives {sizes}"
+    return ""
 
 
 def _name(text: str) -> str:
@@ -269,10 +281,12 @@ def _name(text: str) -> str:
 
 
 def _headline(facts: _Facts) -> Phrase:
-    """`Code size from 3.8.0 to 3.13.0: artifacts +12,345 B (+3.1 %)`."""
-    first, *others = facts.shown or ("no release",)
-    to = (" to ", strong(_name(others[-1]))) if others else ()
-    ends = phrase("from " if others else "of ", strong(_name(first)), *to)
+    """Return `Code size from 3.8.0 to 3.13.0: artifacts +12,345 B (+3.1 %)`."""
+    first, *later = facts.shown or ("no release",)
+    if later:
+        ends = phrase("from ", strong(_name(first)), " to ", strong(_name(later[-1])))
+    else:
+        ends = phrase("of ", strong(_name(first)))
     sizes = [total.metrics[_ARTIFACT] for total in facts.totals.get(None, ())]
     if len(sizes) < 2 or sizes[0] is None or sizes[-1] is None:
         return phrase("Code size ", ends)
@@ -281,29 +295,26 @@ def _headline(facts: _Facts) -> Phrase:
 
 
 def _over(facts: _Facts, metric: str, target: str | None = None) -> str:
-    """`15 of 33 builds`: how many a total is over."""
+    """Return how many builds a total is over: `15 of 33 builds`."""
     totals = facts.totals.get(target, ())
-    of = sum(target in (None, key.target) for key in facts.rows)
-    return (
-        f"{totals[0].cells.get(metric, 0) if totals else 0:,} of {plural(of, 'build')}"
-    )
+    count = 0
+    if totals:
+        count = totals[0].cells.get(metric, 0)
+    row_count = sum(target in (None, key.target) for key in facts.rows)
+    return f"{count:,} of {plural(row_count, 'build')}"
 
 
 def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
-    models, targets = (
-        plural(len(facts.models), "model"),
-        plural(len(facts.targets), "target"),
-    )
+    models = plural(len(facts.models), "model")
+    targets = plural(len(facts.targets), "target")
     measured = sum(cell.measured for row in facts.rows.values() for cell in row)
     gaps = len(facts.rows) * len(facts.names) - measured
-    points = plural(measured, "point") + (
-        f", and {plural(gaps, 'gap')} with reasons" if gaps else ""
-    )
-    releases, left_out = (
-        plural(len(facts.names), "release"),
-        len(facts.names) - len(columns),
-    )
-    words = [
+    points = plural(measured, "point")
+    if gaps:
+        points = f"{points}, and {plural(gaps, 'gap')} with reasons"
+    releases = plural(len(facts.names), "release")
+    left_out = len(facts.names) - len(columns)
+    sentences = [
         (
             f"{plural(len(facts.rows), 'build')} of {models} on {targets} in"
             f" {releases}: {points}."
@@ -314,15 +325,15 @@ def _counted(facts: _Facts, columns: Sequence[str]) -> Phrase:
         ),
     ]
     if left_out:
-        words.append(
+        sentences.append(
             f"No column here for {plural(left_out, 'release')} between the first and"
             " the last ones."
         )
-    return phrase(" ".join(words))
+    return phrase(" ".join(sentences))
 
 
 def _notes(history: History) -> Iterator[Phrase]:
-    """Releases that are gaps or have notes."""
+    """Yield a line for each release that is a gap, and for each note of a release."""
     for release in history.study.variants:
         name = phrase(strong(_name(release.name)), ": ")
         if release.reason:
@@ -337,30 +348,27 @@ def _notes(history: History) -> Iterator[Phrase]:
 
 
 def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
-    """The artifacts of each target, and all metrics of all targets."""
+    """Yield the table of each target's artifacts, and that of all metrics together."""
     last = len(columns) + 2
-    headers, wanted = (
-        ("builds", *map(_name, columns), "change"),
-        (
-            last,
-            2,
-            *range(last - 1, 2, -1),
-            1,
-        ),
-    )
-    rows, sums = list[Row](), list[Row]()
-    for at in facts.totals if facts.shown else ():
-        name = phrase(strong("all")) if at is None else name_cell(clip(at, NAME_LIMIT))
+    headers = ("builds", *map(_name, columns), "change")
+    column_order = (last, 2, *range(last - 1, 2, -1), 1)
+    rows = list[Row]()
+    sums = list[Row]()
+    for target in facts.totals if facts.shown else ():
+        if target is None:
+            name = phrase(strong("all"))
+        else:
+            name = name_cell(clip(target, NAME_LIMIT))
         rows.append(
-            _total_row(facts, metric=_ARTIFACT, target=at, columns=columns, name=name)
+            _total_row(
+                facts, metric=_ARTIFACT, target=target, columns=columns, name=name
+            )
         )
     for metric in TRACKED if facts.totals.get(None) else ():
         if facts.totals[None][0].cells.get(metric):
-            over = (
-                "the largest"
-                if METRIC_BY_ID[metric].over == "largest"
-                else "all together"
-            )
+            over = "all together"
+            if METRIC_BY_ID[metric].over == "largest":
+                over = "the largest"
             sums.append(
                 _total_row(
                     facts,
@@ -374,13 +382,13 @@ def _totals(facts: _Facts, columns: Sequence[str]) -> Iterator[Table]:
         ("target", *headers),
         listed(rows, "target"),
         caption="Artifacts of all models, bytes",
-        wanted=wanted,
+        wanted=column_order,
     )
     yield Table(
         ("total", *headers),
         listed(sums, "metric"),
         caption="All targets together",
-        wanted=wanted,
+        wanted=column_order,
     )
 
 
@@ -392,45 +400,27 @@ def _total_row(
         amount(by_name[column], "count") if column in by_name else _GAP
         for column in columns
     ]
-    grown = (
-        relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
-        if len(facts.shown) > 1
-        else UNKNOWN
-    )
+    grown = UNKNOWN
+    if len(facts.shown) > 1:
+        grown = relative(by_name[facts.shown[0]], by_name[facts.shown[-1]])
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
 
 def _steps(facts: _Facts, room: Room) -> Table:
-    """A row for each step that changed anything; with too few rows for all, the last ones."""
-    most = 1 if room.place == "terminal" else _CAUSES
-    steps = [
-        step
-        for step in facts.history.steps
-        if step.causes or step.larger or step.smaller or step.broken or step.fixed
-    ]
-    rows = []
-    for step in steps[-max(1, room.rows // 4) :]:
-        causes = (
-            f"{clip(clean(cause.what), _WHAT)} ({signed(cause.net_bytes)})"
-            for cause in step.causes[:most]
-        )
-        moved = (
-            UNKNOWN
-            if step.base_bytes is None
-            else change(step.base_bytes, step.head_bytes)
-        )
-        counts = (
-            f"{n:,}" for n in (step.larger, step.smaller, step.broken, step.fixed)
-        )
-        name = f"{_name(step.base)} → {_name(step.head)}"
-        rows.append(
-            (name, joined(causes, "; ") or _GAP, str(step.cells), moved, *counts)
-        )
+    """Return the table with a row for each step that changed anything.
+
+    With too few rows for all steps, it has the last ones.
+    """
+    cause_limit = _CAUSES
+    if room.place == "terminal":
+        cause_limit = 1
+    steps = [step for step in facts.history.steps if _is_change(step)]
+    rows = [_step_row(step, cause_limit) for step in steps[-max(1, room.rows // 4) :]]
     quiet = len(facts.history.steps) - len(steps)
-    words = (
-        f"; {plural(quiet, 'step')} without a change of size"
-        f" {'has' if quiet == 1 else 'have'} no row"
-    )
+    quiet_note = ""
+    if quiet:
+        verb = "has" if quiet == 1 else "have"
+        quiet_note = f"; {plural(quiet, 'step')} without a change of size {verb} no row"
     return Table(
         (
             "step",
@@ -446,19 +436,45 @@ def _steps(facts: _Facts, room: Room) -> Table:
         numbers_from=2,
         caption=(
             "From release to release, over the builds that are measured in"
-            f" both{words if quiet else ''}"
+            f" both{quiet_note}"
         ),
         sentences=1,
         wanted=(3, 6, 4, 5, 7, 2),
     )
 
 
+def _is_change(step: Step) -> bool:
+    counts = (step.larger, step.smaller, step.broken, step.fixed)
+    return bool(step.causes or any(counts))
+
+
+def _step_row(step: Step, cause_limit: int) -> Row:
+    causes = (
+        f"{clip(clean(cause.what), _WHAT)} ({signed(cause.net_bytes)})"
+        for cause in step.causes[:cause_limit]
+    )
+    moved = UNKNOWN
+    if step.base_bytes is not None:
+        moved = change(step.base_bytes, step.head_bytes)
+    return (
+        f"{_name(step.base)} → {_name(step.head)}",
+        joined(causes, "; ") or _GAP,
+        str(step.cells),
+        moved,
+        f"{step.larger:,}",
+        f"{step.smaller:,}",
+        f"{step.broken:,}",
+        f"{step.fixed:,}",
+    )
+
+
 def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
-    """The artifacts of all cells, and why there are gaps in them."""
-    footnotes, last = Footnotes(room.lines), len(columns) + 2
-    shown = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
+    """Yield the table of all builds' artifacts, and the reasons of its gaps."""
+    footnotes = Footnotes(room.lines)
+    last = len(columns) + 2
+    keys = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
     rows = listing(
-        [_cell(facts, key=key, columns=columns, footnotes=footnotes) for key in shown],
+        [_cell(facts, key=key, columns=columns, footnotes=footnotes) for key in keys],
         len(facts.rows),
         "build",
     )
@@ -469,10 +485,10 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
         "regions folded",
         "changed most",
     )
-    wanted = (last + 1, last - 1, last, *range(2, last - 1))
+    column_order = (last + 1, last - 1, last, *range(2, last - 1))
     title = "Artifact, bytes, of each build"
     yield section(
-        title, Table(headers, rows, numbers_from=2, wanted=wanted), name="cells"
+        title, Table(headers, rows, numbers_from=2, wanted=column_order), name="cells"
     )
     yield List(footnotes.listed(), small=True, name="footnotes")
     yield Sentence(phrase(_LEGEND), small=True)
@@ -481,14 +497,14 @@ def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]
 def _cell(
     facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes
 ) -> Row:
-    """The row of a cell: its artifacts in each column's release, and where they moved most."""
+    """Return the row of a build: its artifact in each release, and the largest change."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
-    for cell in (cells[column] for column in columns):
+    for column in columns:
+        cell = cells[column]
         if cell.measured:
-            values.append(
-                f"{amount(value_of(cell, _ARTIFACT), 'count')}{footnotes.mark(_varies(cell))}"
-            )
+            size = amount(value_of(cell, _ARTIFACT), "count")
+            values.append(f"{size}{footnotes.mark(_varies(cell))}")
         else:
             values.append(f"{_GAP}{footnotes.mark(_gap(cell))}")
     names = (name_cell(clip(name, NAME_LIMIT)) for name in (key.model, key.target))
@@ -502,42 +518,40 @@ def _cell(
 
 
 def _shown_models(facts: _Facts) -> Mapping[str, Sequence[dict[str, Any]]]:
-    """Model → its chart lines, in order.
+    """Return the chart lines of each model, in the order of the models.
 
-    Where there is no room for all models, those that moved most.
+    Where there is no room for all models, they are those whose artifacts changed most.
     """
-    charts, room = dict[str, list[dict[str, Any]]](), _CELLS_BYTES
-    moved = {
-        model: sum(
-            abs(move.changes[_ARTIFACT])
-            for key in keys
-            for *_, move in facts.moved(key)
-        )
-        for model, keys in facts.models.items()
-    }
+    charts = dict[str, list[dict[str, Any]]]()
+    room = _CELLS_BYTES
+    moved = {model: _total_change(facts, model) for model in facts.models}
     for model in sorted(moved, key=lambda name: -moved[name]):
         lines = [_chart_cell(facts, key) for key in facts.models[model]]
         rows = sum(len(_told_rows(facts, key)) for key in facts.models[model])
-        room -= (
-            len(lines) * _CELL_BYTES
-            + rows * _ROW_BYTES
-            + len(canonical({"lines": lines}))
-        )
+        room -= len(lines) * _CELL_BYTES
+        room -= rows * _ROW_BYTES
+        room -= len(canonical({"lines": lines}))
         if room < 0 and charts:
             break
         charts[model] = lines
     return {model: charts[model] for model in moved if model in charts}
 
 
-def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
-    """A section for each model, in which each cell is folded."""
-    if len(shown) < len(facts.models):
+def _total_change(facts: _Facts, model: str) -> int:
+    """Return by how many bytes the artifacts of a model's builds grew and shrank."""
+    moves = [move for key in facts.models[model] for _, _, move in facts.moved(key)]
+    return sum(abs(move.changes[_ARTIFACT]) for move in moves)
+
+
+def _models(facts: _Facts, models: Collection[str]) -> Iterator[Block]:
+    """Yield a section for each model, in which each build is folded."""
+    if len(models) < len(facts.models):
         of = (
             f"Of {plural(len(facts.models), 'model')} this page shows the"
-            f" {len(shown):,} whose artifacts changed most"
+            f" {len(models):,} whose artifacts changed most"
         )
         yield Sentence(f"{of}; history.json and the totals have all models.")
-    for model in shown:
+    for model in models:
         cells = tuple(_opened(facts, key) for key in facts.models[model])
         yield Fold(
             phrase(code(clip(model, NAME_LIMIT))),
@@ -548,76 +562,91 @@ def _models(facts: _Facts, shown: Collection[str]) -> Iterator[Block]:
 
 
 def _told_rows(facts: _Facts, key: CellKey) -> list[int]:
-    """The releases that have a row in a cell's table."""
-    cells, metrics = facts.rows[key], facts.metrics_of(key)
+    """Return the places of the releases that have a row in a build's table."""
+    cells = facts.rows[key]
+    metrics = facts.metrics_of(key)
     states = [
         (cell.status, cell.reason, *(value_of(cell, id_) for id_ in metrics))
         for cell in cells
     ]
-    ends = 0, len(cells) - 1
+    if len(cells) <= _ALL_ROWS:
+        return [*range(len(cells))]
+    ends = (0, len(cells) - 1)
     return [
-        at
-        for at in range(len(cells))
-        if len(cells) <= _ALL_ROWS or at in ends or states[at] != states[at - 1]
+        place
+        for place in range(len(cells))
+        if place in ends or states[place] != states[place - 1]
     ]
 
 
 def _opened(facts: _Facts, key: CellKey) -> Fold:
-    """One cell: a row for each release, or for those in which anything happened where there are many."""
-    metrics, cells, address = facts.metrics_of(key), facts.rows[key], cell_address(key)
+    """Return the fold of a build, with a row for each release.
+
+    Where there are many releases, those in which nothing changed have no row.
+    """
+    metrics = facts.metrics_of(key)
+    cells = facts.rows[key]
+    address = cell_address(key)
     points = facts.points(key)
     rows = [_release(facts, metrics, *points[row]) for row in _told_rows(facts, key)]
     hidden = len(points) - len(rows)
-    quiet = (
-        f"{plural(hidden, 'release')} in which nothing changed"
-        f" {'has' if hidden == 1 else 'have'} no row."
-    )
+    quiet = ""
+    if hidden:
+        verb = "has" if hidden == 1 else "have"
+        quiet = f"{plural(hidden, 'release')} in which nothing changed {verb} no row."
     command = next((cell.command for cell in reversed(cells) if cell.command), "")
-    most = facts.moved_most(key)
+    if len(command) > _COMMAND:
+        command = ""
+    largest_move = facts.moved_most(key)
     caption = phrase(
         code(clip(key.model, NAME_LIMIT)), " on ", code(clip(key.target, NAME_LIMIT))
     )
-    folded = ("regions folded",) if facts.folded(key) != UNKNOWN else ()
-    headers = ("release", *map(_label, metrics), *folded, "why it changed")
+    headers = ["release", *map(_label, metrics)]
+    if facts.folded(key) != UNKNOWN:
+        headers.append("regions folded")
+    headers.append("why it changed")
     return Fold(
         phrase(
             code(key.target),
             f" {_ends(cells)}",
-            Span(f" · changed most in {most}" if most else "", "small"),
+            Span(f" · changed most in {largest_move}" if largest_move else "", "small"),
         ),
         (
             Sentence((Span("Address of this build", to=address),), small=True),
             Table(
-                headers,
+                tuple(headers),
                 listed(rows, "release"),
                 caption=caption,
                 sentences=len(headers) - 1,
             ),
-            Sentence(quiet if hidden else "", small=True),
-            Code(command if len(command) <= _COMMAND else ""),
+            Sentence(quiet, small=True),
+            Code(command),
         ),
         address=address,
     )
 
 
 def _ends(cells: Sequence[Cell]) -> str:
-    """`47,704 → 64,920 B (+36.1 %)`, of the first and the last release that measured it."""
-    known = [size for cell in cells if (size := value_of(cell, _ARTIFACT)) is not None]
-    if not known:
+    """Return `47,704 → 64,920 B (+36.1 %)`, of the first and last measured release."""
+    sizes = [size for cell in cells if (size := value_of(cell, _ARTIFACT)) is not None]
+    if not sizes:
         return "no artifact in any release"
     gaps = sum(not cell.measured for cell in cells)
-    moved = f" ({relative(known[0], known[-1])})" if known[0] != known[-1] else ""
-    return (
-        sides(known[0], known[-1])
-        + moved
-        + (f", {gaps} of {len(cells)} without an artifact" if gaps else "")
-    )
+    text = sides(sizes[0], sizes[-1])
+    if sizes[0] != sizes[-1]:
+        text += f" ({relative(sizes[0], sizes[-1])})"
+    if gaps:
+        text += f", {gaps} of {len(cells)} without an artifact"
+    return text
 
 
 def _release(
     facts: _Facts, metrics: Sequence[str], name: str, cell: Cell, move: Move | None
 ) -> Row:
-    """Values, each with its change, and why they moved; of a gap its reason alone."""
+    """Return the row of a release: values, their changes, and why they changed.
+
+    A gap has its reason alone.
+    """
     if not cell.measured:
         return (phrase(name), phrase(_gap(cell)))
     values = []
@@ -642,26 +671,18 @@ def _release(
     )
 
 
-def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    """Releases, metrics, and for each chart the values of each target.
+def _chart_data(facts: _Facts, charted: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    """Return releases, metrics, and the values of each target for each chart, as JSON.
 
     Nothing in it can end a script element.
     """
+    backends = facts.history.study.targets
     short = short_names(
-        facts.targets,
-        {name: facts.history.study.targets.get(name, "") for name in facts.targets},
+        facts.targets, {name: backends.get(name, "") for name in facts.targets}
     )
-    marks, before = list[dict[str, Any]](), ""
-    for at, one in enumerate(
-        facts.history.study.variants
-    ):  # where another compiler begins, and what it is
-        if one.compiler and one.compiler.digest not in ("", before):
-            text = "" if one.compiler.version.startswith(one.name) else one.spec
-            marks.append({"at": at, "text": clean(text, 24)})
-            before = one.compiler.digest
     data = {
         "releases": [_name(name) for name in facts.names],
-        "marks": marks,
+        "marks": _compiler_marks(facts.history),
         "metrics": [
             {"id": id_, "label": _label(id_), "unit": METRIC_BY_ID[id_].unit}
             for id_ in TRACKED
@@ -677,52 +698,70 @@ def _chart_data(facts: _Facts, shown: Mapping[str, Sequence[dict[str, Any]]]) ->
         ],
         "models": [
             {"name": _name(model), "address": segment(model), "series": series}
-            for model, series in shown.items()
+            for model, series in charted.items()
         ],
     }
     return canonical(data).decode().replace("<", "\\u003c").replace("&", "\\u0026")
 
 
+def _compiler_marks(history: History) -> list[dict[str, Any]]:
+    """Return the releases at which another compiler begins, and which one it is."""
+    marks = list[dict[str, Any]]()
+    before = ""
+    for place, release in enumerate(history.study.variants):
+        if release.compiler and release.compiler.digest not in ("", before):
+            text = release.spec
+            if release.compiler.version.startswith(release.name):
+                text = ""
+            marks.append({"at": place, "text": clean(text, 24)})
+            before = release.compiler.digest
+    return marks
+
+
 def _chart_total(facts: _Facts, target: str) -> dict[str, Any]:
     by_name = {total.compiler: total.metrics for total in facts.totals[target]}
-    rows = {
-        id_: [by_name.get(name, {}).get(id_) for name in facts.names] for id_ in TRACKED
-    }
-    values = {
-        id_: _runs(row)
-        for id_, row in rows.items()
-        if any(value is not None for value in row)
-    }
+    values = {}
+    for metric in TRACKED:
+        row = [by_name.get(name, {}).get(metric) for name in facts.names]
+        if any(value is not None for value in row):
+            values[metric] = _runs(row)
     return {"target": facts.targets.index(target), "values": values}
 
 
 def _chart_cell(facts: _Facts, key: CellKey) -> dict[str, Any]:
-    """Values, and what is said of a point when it is pointed at: why it changed, or why there is none."""
-    said = [
-        (
-            "; ".join(
-                clean(one) for one in (*facts.why(name, move), _varies(cell)) if one
-            )
-            if cell.measured
-            else _gap(cell)
-        )
-        for name, cell, move in facts.points(key)
+    """Return the values of a build, and the text that each point shows.
+
+    The text is why the build changed, or why there is no value.
+    """
+    cells = facts.rows[key]
+    values = {}
+    for metric in facts.metrics_of(key):
+        row = [cell.value(metric) if cell.measured else None for cell in cells]
+        values[metric] = _runs(row)
+    texts = [
+        clip(_point_text(facts, *point), _CHART_WHY) for point in facts.points(key)
     ]
     return {
         "target": facts.targets.index(key.target),
         "address": cell_address(key),
-        "values": {
-            id_: _runs(
-                cell.value(id_) if cell.measured else None for cell in facts.rows[key]
-            )
-            for id_ in facts.metrics_of(key)
-        },
-        "told": _runs(clip(words, _CHART_WHY) for words in said),
+        "values": values,
+        "told": _runs(texts),
     }
 
 
+def _point_text(facts: _Facts, name: str, cell: Cell, move: Move | None) -> str:
+    if not cell.measured:
+        return _gap(cell)
+    reasons = (*facts.why(name, move), _varies(cell))
+    return "; ".join(clean(reason) for reason in reasons if reason)
+
+
 def _runs(values: Iterable[object]) -> list[object]:
-    """How often, and what, one after the other: most numbers stay as they are for many releases."""
-    return [
-        item for value, run in groupby(values) for item in (sum(1 for _ in run), value)
-    ]
+    """Return the number and the value of each run of equal values, in one list.
+
+    It is short, as most numbers stay as they are for many releases.
+    """
+    runs = list[object]()
+    for value, run in groupby(values):
+        runs += [sum(1 for _ in run), value]
+    return runs

@@ -1,19 +1,22 @@
-"""An experiment of the lab as blocks, and its two files: what it answers, and the tables of its variants."""
+"""Show an experiment of the lab: its answers, and the tables of its variants.
+
+`write_lab` writes the answer as JSON, as Markdown and as a page.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from bot.core.delta import value_of
-from bot.core.fold import Price
+from bot.core.fold import Price, Run
 from bot.core.growth import growths
 from bot.core.lab import SAME, Lab, Sums, lab_lines, sums
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import Cell, CellKey
 from bot.core.study import Variant
 from bot.show.blocks import (
     ABSENT,
@@ -51,17 +54,20 @@ from bot.show.stack_gate import (
 )
 from bot.show.times import time_notes, time_tables
 
-LAB_LIMIT_BYTES = (
-    256 * 1024
-)  # A quarter of what GitHub takes as the summary of one step, in UTF-8
+# A quarter of what GitHub takes as the summary of one step, in UTF-8
+LAB_LIMIT_BYTES = 256 * 1024
 _TIME = "CPU time"
-_COLUMNS, _CELLS = 4, 8
-_TEXT_LIMIT, _WHY_LIMIT = 400, 300
+_COLUMNS = 4
+_CELLS = 8
+_TEXT_LIMIT = 400
+_WHY_LIMIT = 300
 _EQUAL = {True: "equal", False: "⚠️ differ", None: UNKNOWN}
 
 
 def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
-    """Write `lab.json`, `lab.md` (at most `LAB_LIMIT_BYTES` in UTF-8) and the page `lab.html`.
+    """Write `lab.json`, `lab.md` and `lab.html`, and return their paths.
+
+    The Markdown has at most `LAB_LIMIT_BYTES` in UTF-8.
 
     `templates`: the user's templates, searched before the default ones.
     """
@@ -76,17 +82,19 @@ def write_lab(lab: Lab, templates: Path | None, out: Path) -> list[Path]:
 
 
 def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
-    """The whole answer.
+    """Return the whole answer.
 
     A terminal, whose last lines are seen first, has the sentences below the tables.
     """
-    every = sums(lab)
-    leading, models = tables(lab, every, room.rows)
+    lab_sums = sums(lab)
+    leading, models = tables(lab, lab_sums, room.rows)
     grown = growths(lab.study, lab.experiment.columns)
-    said = first([*growth_answers(grown), *answers(lab, every)], room.lines, "answer")
-    stack = tuple(beyond_stack(lab, every, room.names))
-    said = Listing((*said.items, *stack), said.total + len(stack), said.noun)
-    answered = section("Result", List(said), name="answers")
+    result = first(
+        [*growth_answers(grown), *answers(lab, lab_sums)], room.lines, "answer"
+    )
+    stack = tuple(beyond_stack(lab, lab_sums, room.names))
+    result = Listing((*result.items, *stack), result.total + len(stack), result.noun)
+    answered = section("Result", List(result), name="answers")
     measured = section("", *growth_tables(grown, room.names), *leading, name="tables")
     times = section("", *time_tables(lab, room.names), name="times")
     variants = List(
@@ -124,12 +132,15 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
 # Words.
 
 
-def _names(texts: Sequence[str], most: int | None = None) -> Phrase:
-    return some(map(name, texts[:most]), len(texts))
+def _names(texts: Sequence[str], limit: int | None = None) -> Phrase:
+    return some(map(name, texts[:limit]), len(texts))
 
 
 def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
-    """A value, and how it differs from the reference's: `84,294 (+0.4 %)`, `54,168..55,288 (−0.6..+3.6 %)`."""
+    """Return a value, and how it differs from the reference's value.
+
+    Examples are `84,294 (+0.4 %)` and `54,168..55,288 (−0.6..+3.6 %)`.
+    """
     if (
         is_first
         or value is None
@@ -142,80 +153,94 @@ def _valued(value: Value, reference: Value, *, is_first: bool) -> str:
 
 
 def _priced(price: Price) -> str:
-    """A ratio with its interval: `× 0.98 [0.97, 1.01]`."""
+    """Return a ratio with its interval: `× 0.98 [0.97, 1.01]`."""
     return f"× {price.ratio:.2f} [{price.low:.2f}, {price.high:.2f}]"
 
 
 # Answers, in sentences.
 
 
-def answers(lab: Lab, every: Sequence[Sums]) -> list[Phrase]:
-    """One sentence for each target."""
-    return [_answer(lab, one) for one in every if one.models and len(one.variants) > 1]
+def answers(lab: Lab, lab_sums: Sequence[Sums]) -> list[Phrase]:
+    """Return one sentence for each target."""
+    return [
+        _answer(lab, total)
+        for total in lab_sums
+        if total.models and len(total.variants) > 1
+    ]
 
 
-def _answer(lab: Lab, one: Sums) -> Phrase:
-    """How each variant differs from the reference on one target, over all models together."""
-    others = [variant.name for variant in one.variants if variant.name != one.reference]
-    changes = {variant: differences(lab, one, variant) for variant in others}
-    moved = [variant for variant in others if changes[variant]]
-    parts = [
-        phrase(name(variant), " ", ", ".join(changes[variant])) for variant in moved
+def _answer(lab: Lab, total: Sums) -> Phrase:
+    """Return how each variant differs from the reference on one target.
+
+    The figures are over all models together.
+    """
+    compared = [
+        variant.name for variant in total.variants if variant.name != total.reference
     ]
     exact = _exact(lab)
-    known = [column for column in exact if one.value(one.reference, column) is not None]
-    same = [
-        name
-        for name in others
-        if not changes[name] and all(one.value(name, id_) is not None for id_ in known)
-    ]
-    parts += [phrase("no change with ", _names(same))] if same and known else []
-    led = phrase(
-        "On ",
-        name(one.target),
-        f", {plural(len(one.models), 'model')}, against ",
-        name(one.reference),
-        ": ",
-    )
-    nothing = (
-        "no other variant was measured"
-        if exact
-        else "all shown numbers vary from run to run"
-    )
-    return phrase(led, joined(parts, "; ") or phrase(nothing), ".")
+    measured = _measured(total, total.reference, exact)
+    parts = list[Phrase]()
+    same = list[str]()
+    for variant in compared:
+        changes = differences(lab, total, variant)
+        if changes:
+            parts.append(phrase(name(variant), " ", ", ".join(changes)))
+        elif _measured(total, variant, measured) == measured:
+            same.append(variant)
+    if same and measured:
+        parts.append(phrase("no change with ", _names(same)))
+    if not parts:
+        nothing = "all shown numbers vary from run to run"
+        if exact:
+            nothing = "no other variant was measured"
+        parts.append(phrase(nothing))
+    count = plural(len(total.models), "model")
+    lead = phrase("On ", name(total.target), f", {count}, against ")
+    return phrase(lead, name(total.reference), ": ", joined(parts, "; "), ".")
+
+
+def _measured(total: Sums, variant: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns that have a value in a variant."""
+    return [column for column in columns if total.value(variant, column) is not None]
 
 
 def _exact(lab: Lab) -> list[str]:
-    """The columns that hold still from run to run: of others nobody knows whether they changed."""
+    """Return the columns that do not vary from run to run.
+
+    Of the other columns nobody knows whether they changed.
+    """
     return [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
 
 
-def differences(lab: Lab, one: Sums, variant: str) -> list[str]:
-    """`artifact +0.4 %`, for the first columns that changed and hold still from run to run.
+def differences(lab: Lab, total: Sums, variant: str) -> list[str]:
+    """Return `artifact +0.4 %` for the first columns that changed, and the CPU time.
 
-    And the time.
+    Columns that vary from run to run are left out.
     """
-    changes = [
-        words for column in _exact(lab) if (words := _difference(one, variant, column))
-    ][:_COLUMNS]
-    mean = one.time(variant)
+    texts = [_difference(total, variant, column) for column in _exact(lab)]
+    changes = [text for text in texts if text][:_COLUMNS]
+    mean = total.time(variant)
     if mean is None or not (changes or round(mean.ratio, 2) != 1):
         return changes
-    return [*changes, f"{_TIME} {_mean(one, variant)}"]
+    return [*changes, f"{_TIME} {_mean(total, variant)}"]
 
 
-def _mean(one: Sums, variant: str) -> str:
-    """The mean ratio of CPU time, and over how many models where that are not all."""
-    if (mean := one.time(variant)) is None:
+def _mean(total: Sums, variant: str) -> str:
+    """Return the mean ratio of CPU time.
+
+    It names the number of models where the mean is not over all.
+    """
+    if (mean := total.time(variant)) is None:
         return UNKNOWN
-    over = (
-        f" ({plural(mean.models, 'model')})" if mean.models != len(one.models) else ""
-    )
+    over = ""
+    if mean.models != len(total.models):
+        over = f" ({plural(mean.models, 'model')})"
     return f"× {mean.ratio:.2f}{over}"
 
 
-def _difference(one: Sums, variant: str, column: str) -> str:
-    before, after = one.value(one.reference, column), one.value(variant, column)
+def _difference(total: Sums, variant: str, column: str) -> str:
+    before = total.value(total.reference, column)
+    after = total.value(variant, column)
     if before is None or after is None or before == after:
         return ""
     if not ends(before)[0]:
@@ -224,48 +249,44 @@ def _difference(one: Sums, variant: str, column: str) -> str:
     return f"{label(column)} {relative(before, after)}{' (open)' if is_open else ''}"
 
 
-def beyond_stack(lab: Lab, every: Sequence[Sums], names: int) -> Iterator[Phrase]:
-    """Which models need the compiler's stack limit raised: a line for all variants with which the same do."""
-    measured = [
-        (name, cell)
-        for one in every
-        for (_, name), cell in one.cells.items()
-        if cell.measured
-    ]
-    over = [
-        (name, cell.key) for name, cell in measured if cell.status == "over-stack-limit"
-    ]
+def beyond_stack(lab: Lab, lab_sums: Sequence[Sums], names: int) -> Iterator[Phrase]:
+    """Yield which models need the compiler's stack limit raised.
+
+    Variants with which the same builds need it share a line.
+    """
+    measured = set[str]()
+    over = defaultdict[str, set[CellKey]](set)
+    for total in lab_sums:
+        for (_, variant_name), cell in total.cells.items():
+            if cell.measured:
+                measured.add(variant_name)
+            if cell.measured and cell.status == "over-stack-limit":
+                over[variant_name].add(cell.key)
+    if not over:
+        return
     groups: dict[frozenset[CellKey], list[str]] = {}
-    for variant in [variant.name for variant in lab.study.variants]:
-        mine = frozenset(key for name, key in over if name == variant)
-        if mine or (over and any(name == variant for name, _ in measured)):
-            groups.setdefault(mine, []).append(variant)
-    for mine, variants in groups.items():
-        needs = (
-            f" {plural(len(mine), 'build')} {'needs' if len(mine) == 1 else 'need'} the"
-            " stack limit raised: "
-        )
-        said = (
-            phrase(needs, _where(mine, names))
-            if mine
-            else phrase(" no build needs the stack limit raised")
-        )
-        yield phrase("With ", _names(variants), said, ".")
+    for variant in lab.study.variants:
+        if variant.name in measured:
+            keys = frozenset(over.get(variant.name, ()))
+            groups.setdefault(keys, []).append(variant.name)
+    for keys, variants in groups.items():
+        need = phrase(" no build needs the stack limit raised")
+        if keys:
+            verb = "needs" if len(keys) == 1 else "need"
+            builds = plural(len(keys), "build")
+            need = phrase(
+                f" {builds} {verb} the stack limit raised: ", _where(keys, names)
+            )
+        yield phrase("With ", _names(variants), need, ".")
 
 
 def _where(keys: Iterable[CellKey], names: int) -> Phrase:
-    """Models by target."""
+    """Return the models of the builds, by target."""
     targets = by(sorted(set(keys)), lambda key: key.target)
-    parts = (
-        (
-            phrase(
-                _names([key.model for key in targets[target]], names),
-                " on ",
-                name(target),
-            )
-        )
-        for target in sorted(targets)
-    )
+    parts = []
+    for target in sorted(targets):
+        models = _names([key.model for key in targets[target]], names)
+        parts.append(phrase(models, " on ", name(target)))
     return joined(parts, "; ")
 
 
@@ -280,54 +301,54 @@ def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
         for variant, cell in lab.cells
         if not cell.measured and not cell.is_never_measured
     ]
-    groups = by(
-        missing,
-        lambda one: (
-            one[1].status,
-            clip(clean(one[1].reason or one[1].status), _WHY_LIMIT),
-        ),
-    )
-    lines = [
-        phrase(
-            _names(list(dict.fromkeys(variant for variant, _ in cells)), names),
-            f": {plural(len(cells), 'build')} {status.replace('-', ' ')}: {why}: ",
-            _where((cell.key for _, cell in cells), names),
+    groups = by(missing, lambda pair: _gap(pair[1]))
+    lines = []
+    for (status, reason), cells in sorted(groups.items()):
+        variants = list(dict.fromkeys(variant for variant, _ in cells))
+        count = plural(len(cells), "build")
+        lines.append(
+            phrase(
+                _names(variants, names),
+                f": {count} {status.replace('-', ' ')}: {reason}: ",
+                _where((cell.key for _, cell in cells), names),
+            )
         )
-        for (status, why), cells in sorted(groups.items())
-    ]
     return first(lines, limit, "reason")
 
 
+def _gap(cell: Cell) -> tuple[str, str]:
+    """Return the status of a build that was not measured, and the reason."""
+    return cell.status, clip(clean(cell.reason or cell.status), _WHY_LIMIT)
+
+
 def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
-    """What a reader should know: chance, outputs that differ, why nothing was timed, notes of the measurements."""
+    """Return what a reader should know about the measurement.
+
+    The remarks are about chance, outputs that differ, why nothing was timed, and notes
+    of the measurements.
+    """
     lines = list[Phrase]()
-    if cells := [(variant, cell.key) for variant, cell in lab.cells if cell.others]:
+    varying = [(variant, cell.key) for variant, cell in lab.cells if cell.others]
+    if varying:
         varies = (
             "These builds are non-deterministic, and are reported as the range of all"
             " results: "
         )
-        lines.append(phrase(varies, _listed(cells), "."))
-    if cells := [
+        lines.append(phrase(varies, _listed(varying), "."))
+    differing = [
         (variant, cell.key)
         for variant, cell in lab.cells
         if lab.run(variant, cell).equal is False
-    ]:
+    ]
+    if differing:
         references = lab.study.references
-        than = joined(
-            map(name, dict.fromkeys(references[key.target].name for _, key in cells)),
-            " or ",
-        )
-        lines.append(
-            phrase(
-                strong("⚠️ Outputs differ"),
-                " from those of ",
-                than,
-                ": ",
-                _listed(cells),
-                ".",
-            )
-        )
-    lines += map(phrase, _ran(lab)) if lab.experiment.run else ()
+        targets = [key.target for _, key in differing]
+        names = dict.fromkeys(references[target].name for target in targets)
+        than = phrase(" from those of ", joined(map(name, names), " or "), ": ")
+        outputs = strong("⚠️ Outputs differ")
+        lines.append(phrase(outputs, than, _listed(differing), "."))
+    if lab.experiment.run:
+        lines += map(phrase, _ran(lab))
     lines += growth_notes(growths(lab.study, lab.experiment.columns))
     lines += time_notes(lab)
     lines += (phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes)
@@ -335,9 +356,9 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
 
 
 def _ran(lab: Lab) -> Iterator[str]:
-    """In how many cells outputs are equal.
+    """Yield in how many builds outputs are equal, and why times are not known.
 
-    And why times of cells are not known, each reason once.
+    Each reason stands once.
     """
     runs = [lab.run(*pair) for pair in lab.cells]
     unknown = _reasons(
@@ -345,171 +366,182 @@ def _ran(lab: Lab) -> Iterator[str]:
         for run in runs
         if run.equal is None and run.equal_note != run.price_note
     )
-    if compared := [
-        run
-        for run in runs
-        if run.price or (run.equal is not None and run.equal_note != SAME)
-    ]:
-        equal, were = (
-            sum(run.equal is True for run in compared),
-            ("was" if len(compared) == 1 else "were"),
-        )
-        but = f" Not known: {unknown}." if unknown else ""
-        yield (
+    compared = [run for run in runs if _is_compared(run)]
+    if compared:
+        equal = sum(run.equal is True for run in compared)
+        verb = "was" if len(compared) == 1 else "were"
+        line = (
             f"Outputs equal in {equal:,} of {plural(len(compared), 'build')} that"
-            f" {were} run.{but}"
+            f" {verb} run."
         )
+        if unknown:
+            line = f"{line} Not known: {unknown}."
+        yield line
     elif unknown:
         yield f"Outputs not known to be equal: {unknown}."
-    if untimed := _reasons(run.price_note for run in runs):
+    untimed = _reasons(run.price_note for run in runs)
+    if untimed:
         yield f"Not timed: {untimed}."
 
 
+def _is_compared(run: Run) -> bool:
+    """Return True where the outputs of a run were compared with those of another."""
+    if run.price:
+        return True
+    return run.equal is not None and run.equal_note != SAME
+
+
 def _reasons(notes: Iterable[str]) -> str:
-    counts = Counter(
-        text
-        for note in notes
-        if note != SAME and (text := clip(clean(note), _WHY_LIMIT))
-    )
-    by_count = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    """Return the reasons with the number of their builds, the most frequent one first."""
+    counts = Counter[str]()
+    for note in notes:
+        text = clip(clean(note), _WHY_LIMIT)
+        if note != SAME and text:
+            counts[text] += 1
+    by_count = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     return "; ".join(f"{text} ({plural(count, 'build')})" for text, count in by_count)
 
 
 def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
-    shown = [
+    cell_names = [
         phrase(name(key.model), " on ", name(key.target), " with ", name(variant))
         for variant, key in cells[:_CELLS]
     ]
-    more = [phrase(f"{len(cells) - _CELLS} more")] if len(cells) > _CELLS else []
-    return joined([*shown, *more], ", ")
+    if len(cells) > _CELLS:
+        cell_names.append(phrase(f"{len(cells) - _CELLS} more"))
+    return joined(cell_names, ", ")
 
 
 # Tables.
 
 
 def tables(
-    lab: Lab, every: Sequence[Sums], limit: int
+    lab: Lab, lab_sums: Sequence[Sums], limit: int
 ) -> tuple[list[Table], list[Table]]:
-    """Sums, to lead with; and every model."""
-    return [_total_table(lab, one) for one in every if one.models], [
-        _model_table(lab, one, limit) for one in every
-    ]
+    """Return the tables of sums, to lead with, and those of every model."""
+    totals = [_total_table(lab, total) for total in lab_sums if total.models]
+    models = [_model_table(lab, total, limit) for total in lab_sums]
+    return totals, models
 
 
-def _is_run(one: Sums) -> bool:
-    """True where artifacts were run, so that there is something to say of time."""
-    return any(one.run(*key).price for key in one.cells)
+def _is_run(total: Sums) -> bool:
+    """Return True where artifacts were run, so that there are times to show."""
+    return any(total.run(*key).price for key in total.cells)
 
 
-def _on(one: Sums) -> Phrase:
-    """The target, and the variant that changes and times are against."""
-    against = phrase(", against ", code(clip(one.reference, NAME_LIMIT)))
+def _on(total: Sums) -> Phrase:
+    """Return the target, and the variant that changes and times are against."""
+    against = phrase(", against ", code(clip(total.reference, NAME_LIMIT)))
     return phrase(
         "On ",
-        code(clip(one.target, NAME_LIMIT)),
-        against if len(one.variants) > 1 and one.reference else (),
+        code(clip(total.target, NAME_LIMIT)),
+        against if len(total.variants) > 1 and total.reference else (),
     )
 
 
-def _total_table(lab: Lab, one: Sums) -> Table:
-    """A row for each variant: sums over the models that all of them measured."""
-    columns, ratios, gate = (
-        lab.experiment.columns,
-        [_TIME] * _is_run(one),
-        gate_headers(one),
-    )
+def _total_table(lab: Lab, total: Sums) -> Table:
+    """Return a row for each variant: sums over the models that all of them measured."""
+    columns = lab.experiment.columns
+    headers = ["variant", *map(header, columns), *gate_headers(total)]
+    is_run = _is_run(total)
+    if is_run:
+        headers.append(_TIME)
     rows = []
-    for variant in one.variants:
-        is_first = variant.name == one.reference
-        time = "× 1" if is_first else _mean(one, variant.name)
-        pairs = (
-            (one.value(variant.name, column), one.value(one.reference, column))
-            for column in columns
-        )
-        values = [_valued(*pair, is_first=is_first) for pair in pairs]
-        refused = [refused_words(one, variant.name) for _ in gate]
-        rows.append(
-            (
-                name(variant.name),
-                *map(phrase, (*values, *refused, *(time for _ in ratios))),
-            )
-        )
-    missing = (
-        f" ({plural(one.more, 'model')} left out: not measured in every variant)"
-        if one.more
-        else ""
+    for variant in total.variants:
+        is_first = variant.name == total.reference
+        texts = list[str]()
+        for column in columns:
+            value = total.value(variant.name, column)
+            reference = total.value(total.reference, column)
+            texts.append(_valued(value, reference, is_first=is_first))
+        texts += [refused_words(total, variant.name) for _ in gate_headers(total)]
+        if is_run:
+            texts.append("× 1" if is_first else _mean(total, variant.name))
+        rows.append((name(variant.name), *map(phrase, texts)))
+    counted = f", {plural(len(total.models), 'model')}"
+    if len(total.models) > 1:
+        counted += " together"
+    if total.more:
+        missing = plural(total.more, "model")
+        counted += f" ({missing} left out: not measured in every variant)"
+    return Table(
+        tuple(headers),
+        listing(rows, len(rows), "variant"),
+        caption=phrase(_on(total), counted),
     )
-    together = " together" if len(one.models) > 1 else ""
-    caption = phrase(
-        _on(one), f", {plural(len(one.models), 'model')}{together}{missing}"
-    )
-    headers = ("variant", *map(header, columns), *gate, *ratios)
-    return Table(headers, listing(rows, len(rows), "variant"), caption=caption)
 
 
-def _model_table(lab: Lab, one: Sums, limit: int) -> Table:
-    more = [*gate_headers(one), *([_TIME, "outputs"] if _is_run(one) else [])]
-    headers = ("model", "variant", *map(header, lab.experiment.columns), *more)
-    order = {variant.name: place for place, variant in enumerate(one.variants)}
-    keys = sorted(one.cells, key=lambda key: (key[0], order[key[1]]))
+def _model_table(lab: Lab, total: Sums, limit: int) -> Table:
+    extra_columns = [*gate_headers(total)]
+    if _is_run(total):
+        extra_columns += [_TIME, "outputs"]
+    headers = ("model", "variant", *map(header, lab.experiment.columns), *extra_columns)
+    order = {variant.name: place for place, variant in enumerate(total.variants)}
+    keys = sorted(total.cells, key=lambda key: (key[0], order[key[1]]))
     rows = [
-        _model_row(one, *key, (*lab.experiment.columns, *more)) for key in keys[:limit]
+        _model_row(total, *key, (*lab.experiment.columns, *extra_columns))
+        for key in keys[:limit]
     ]
     return Table(
         headers,
         listing(rows, len(keys), "row"),
         numbers_from=2,
         small=True,
-        caption=_on(one),
+        caption=_on(total),
     )
 
 
-def _model_row(one: Sums, model: str, variant: str, columns: Sequence[str]) -> Row:
-    cell, run = one.cells[model, variant], one.run(model, variant)
-    names, is_first = (name(model), name(variant)), variant == one.reference
+def _model_row(total: Sums, model: str, variant: str, columns: Sequence[str]) -> Row:
+    cell = total.cells[model, variant]
+    run = total.run(model, variant)
+    names = (name(model), name(variant))
+    is_first = variant == total.reference
     if not cell.measured:
         return (
             *names,
             phrase(strong(cell.status.replace("-", " "))),
             *[phrase(ABSENT)] * (len(columns) - 1),
         )
-    reference = one.cells.get((model, one.reference))
-    same = UNKNOWN if one.time_ratio(model, variant) is None else "× 1 (same artifact)"
-    time = "× 1" if is_first else _priced(run.price) if run.price else same
+    reference = total.cells.get((model, total.reference))
+    same = "× 1 (same artifact)"
+    if total.time_ratio(model, variant) is None:
+        same = UNKNOWN
+    if is_first:
+        time = "× 1"
+    elif run.price:
+        time = _priced(run.price)
+    else:
+        time = same
     ran = {_TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
     ran |= dict.fromkeys((DEFAULT_GATE, OWN_GATE), gate_words(cell))
-    values = (
-        (
-            ran[column]
-            if column in ran
-            else _valued(
-                value_of(cell, column),
-                value_of(reference, column) if reference else None,
-                is_first=is_first,
-            )
-        )
-        for column in columns
-    )
-    return (*names, *map(phrase, values))
+    texts = []
+    for column in columns:
+        if column in ran:
+            texts.append(ran[column])
+            continue
+        before: Value = None
+        if reference:
+            before = value_of(reference, column)
+        texts.append(_valued(value_of(cell, column), before, is_first=is_first))
+    return (*names, *map(phrase, texts))
 
 
 # How it was made.
 
 
 def _variant(lab: Lab, variant: Variant) -> Phrase:
-    """What makes it another one than the others."""
+    """Return what makes a variant different from the others."""
     parts = list[Phrase]()
-    if (
-        variant.compiler
-        and len({variant.compiler for variant in lab.study.variants}) > 1
-    ):
+    compilers = {variant.compiler for variant in lab.study.variants}
+    if variant.compiler and len(compilers) > 1:
         parts.append(phrase("IREE ", _code(variant.compiler.version)))
     if variant.flags:
         parts.append(_code(" ".join(variant.flags)))
     for target, flags in sorted((variant.targets or {}).items()):
-        parts.append(
-            phrase("on ", _code(target), " ", _code(" ".join(flags)) if flags else "")
-        )
+        part = phrase("on ", _code(target), " ")
+        if flags:
+            part = phrase(part, _code(" ".join(flags)))
+        parts.append(part)
     for model, path in sorted(variant.models.items()):
         parts.append(phrase(name(model), " is ", _code(path)))
     if variant.layers is not None:
@@ -517,13 +549,8 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
     if variant.assume is not None:
         parts.append(phrase(f"dynamic dimensions: {variant.assume.words}"))
     if not parts:
-        parts.append(
-            phrase(
-                "as the experiment has it"
-                if lab.experiment.models
-                else "as the configuration has it"
-            )
-        )
+        owner = "experiment" if lab.experiment.models else "configuration"
+        parts.append(phrase(f"as the {owner} has it"))
     return phrase(name(variant.name), ": ", joined(parts, "; "))
 
 
@@ -535,13 +562,10 @@ def _made(lab: Lab) -> Phrase:
     versions = dict.fromkeys(
         variant.compiler.version for variant in lab.study.variants if variant.compiler
     )
-    flags = phrase(", flags ", _code(" ".join(lab.flags))) if lab.flags else ()
-    ran = phrase(" Run on ", _code(lab.machine), ".") if lab.machine else ()
-    return phrase(
-        "IREE ",
-        joined(map(_code, versions), ", "),
-        flags,
-        ".",
-        ran,
-        " The commands of all builds are in lab.json.",
-    )
+    text = phrase("IREE ", joined(map(_code, versions), ", "))
+    if lab.flags:
+        text = phrase(text, ", flags ", _code(" ".join(lab.flags)))
+    text = phrase(text, ".")
+    if lab.machine:
+        text = phrase(text, " Run on ", _code(lab.machine), ".")
+    return phrase(text, " The commands of all builds are in lab.json.")

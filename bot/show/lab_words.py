@@ -10,15 +10,15 @@ from bot.show.filters import SUFFIX
 
 
 def name(text: str) -> Phrase:
-    """A name that is not ours."""
+    """Return a name from a configuration or a model, as code."""
     return phrase(code(clip(clean(text), NAME_LIMIT)))
 
 
 def label(column: str) -> str:
-    """A column in running text."""
+    """Return the name of a column in running text."""
     return METRIC_BY_ID[column].label
 
 
 def header(column: str) -> str:
-    """A column with its unit."""
+    """Return the name of a column with its unit."""
     return label(column) + SUFFIX[METRIC_BY_ID[column].unit].replace(" ", ", ")

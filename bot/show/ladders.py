@@ -1,4 +1,7 @@
-"""The ladder of one dispatch on a terminal and as JSON: the bytes of its change by phase of the compiler."""
+"""Show how many bytes of a dispatch's change each phase of the compiler carries.
+
+The figures come from a ladder. They go to the terminal and into JSON.
+"""
 
 from __future__ import annotations
 
@@ -29,32 +32,23 @@ _RUNG_WORDS = {
 }
 
 
-def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
-    """Draw the parts of the change, in both orders where they were measured, and what failed."""
+def ladder_blocks(ladder: Ladder | None, no_ladder: str) -> Iterator[Block]:
+    """Draw the parts of the change, and what failed.
+
+    The parts are drawn in both orders where both were measured.
+    """
     if ladder is None:
-        yield Sentence(f"bytes by phase: n/a, {clean(why or 'not measured')}")
+        yield Sentence(f"bytes by phase: n/a, {clean(no_ladder or 'not measured')}")
         return
-    parts, backward = attribution(ladder), reverse_attribution(ladder)
-    headers = (
-        ("phase", "base first")
-        if backward is None
-        else ("phase", "base first", "head first")
-    )
-    rows = []
-    for phase, part in parts.items():
-        cells = [PHASE_WORDS[phase], signed(part)]
-        if backward is not None:
-            cells.append(signed(backward[phase]))
-        rows.append(tuple(cells))
-    yield Table(headers, listed(rows, "phase"))
+    yield _phase_table(ladder)
     yield Sentence(_meaning(ladder), small=True)
     for phase, orders in interactions(ladder).items():
-        forward, other = (signed(part) for part in orders)
-        words = (
+        forward, backward = (signed(part) for part in orders)
+        text = (
             f"{PHASE_WORDS[phase]} interacts with other phases: {forward} with base"
-            f" first, {other} with head first"
+            f" first, {backward} with head first"
         )
-        yield Sentence((strong(words),))
+        yield Sentence((strong(text),))
     if ladder.back_why:
         yield Sentence(f"head first: n/a, {clip(clean(ladder.back_why), _REASON)}")
     for rung, reason in failed_rungs(ladder).items():
@@ -67,26 +61,46 @@ def ladder_blocks(ladder: Ladder | None, why: str) -> Iterator[Block]:
             )
 
 
+def _phase_table(ladder: Ladder) -> Table:
+    """Return a row for each phase with its part of the change."""
+    headers = ["phase", "base first"]
+    backward = reverse_attribution(ladder)
+    if backward is not None:
+        headers.append("head first")
+    rows = []
+    for phase, part in attribution(ladder).items():
+        cells = [PHASE_WORDS[phase], signed(part)]
+        if backward is not None:
+            cells.append(signed(backward[phase]))
+        rows.append(tuple(cells))
+    return Table(tuple(headers), listed(rows, "phase"))
+
+
 def _meaning(ladder: Ladder) -> str:
     """Say what the numbers are, and what error the experiment with LLVM has."""
-    words = (
+    text = (
         "bytes of the change that each phase carries; base first: base's IR up to a"
         " phase, head's compiler after it"
     )
-    control, base = ladder.climb.control, ladder.base
+    control = ladder.climb.control
+    base = ladder.base
     if control is None or control.code_bytes is None or base.code_bytes is None:
-        return words
+        return text
     error = control.code_bytes - base.code_bytes
     if not error:
-        return f"{words}; control: base's linker gives base's {amount(base.code_bytes)}"
+        return f"{text}; control: base's linker gives base's {amount(base.code_bytes)}"
     sizes = f"{amount(control.code_bytes)} in place of base's {amount(base.code_bytes)}"
-    return f"{words}; control: base's linker gives {sizes}, an error that is in no part"
+    return f"{text}; control: base's linker gives {sizes}, an error that is in no part"
 
 
-def ladder_json(ladder: Ladder | None, why: str) -> Mapping[str, Any]:
+def ladder_json(ladder: Ladder | None, reason: str) -> Mapping[str, Any]:
     """Return the attribution, the rungs behind it, and why there are none."""
     if ladder is None:
-        return {"attribution": None, "ladder": None, "no_ladder": why or "not measured"}
+        return {
+            "attribution": None,
+            "ladder": None,
+            "no_ladder": reason or "not measured",
+        }
     return {
         "attribution": attribution(ladder),
         "reverse_attribution": reverse_attribution(ladder),

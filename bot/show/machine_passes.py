@@ -1,4 +1,7 @@
-"""The instructions after machine passes of both code generators, on a terminal and as JSON."""
+"""Show the instructions after machine passes of both code generators.
+
+They go to the terminal and into JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from bot.show.blocks import Block, Sentence, Table, listed, strong
 from bot.show.escape import clean, clip
 from bot.show.filters import signed
 
-_REASON, _NAMED = 200, 3
+_REASON = 200
+_NAMED = 3
 
 
 def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
@@ -38,10 +42,10 @@ def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
         small=True,
     )
     first = measured.first_apart
-    said = "after each of these passes both code generators have the same instructions"
+    text = "after each of these passes both code generators have the same instructions"
     if first is not None:
-        said = f"measured, not proved: the instructions first differ after {first.name}"
-    yield Sentence((strong(said),))
+        text = f"measured, not proved: the instructions first differ after {first.name}"
+    yield Sentence((strong(text),))
 
 
 def machine_pass_json(measured: MachinePasses | None) -> Mapping[str, Any] | None:

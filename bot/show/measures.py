@@ -1,4 +1,7 @@
-"""The three measures of a comparison, by target: code size, executables, and stack or registers."""
+"""Show the three measures of a comparison, by target.
+
+They are code size, executables, and stack or registers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from bot.show.filters import amount, percent, plural, relative, sides
 from bot.show.totals import Total, sum_of, target_deltas
 
 TOLERANCE = 0.001
-"""A target has no row where its code size changed by less than this share, and nothing else changed."""
+"""A target has no row where its code size changed by less, and nothing else changed."""
 TOLERANCE_WORDS = percent(TOLERANCE).removeprefix("+")
 _SPILLS = ("vgpr_spills", "sgpr_spills", "spill_bytes")
 _REGISTERS = ("registers_max", "vgprs_max", "agprs_max", "sgprs_max")
@@ -64,7 +67,7 @@ class TargetMeasures:
 
     @property
     def is_within_tolerance(self) -> bool:
-        """True where the code size changed by less than the tolerance, and nothing else changed."""
+        """True where code size changed within the tolerance, and nothing else changed."""
         size = self.size
         if self.memory or size.states_changed or self.executables_changed:
             return False
@@ -87,20 +90,22 @@ class TargetMeasures:
 
 
 def measures_table(facts: Facts) -> tuple[Table, Phrase]:
-    """Return the table of the targets that changed, and one line about the other targets."""
-    every = [
+    """Return the table of the targets that changed, and a line about the others."""
+    all_measures = [
         _measures(facts, target, deltas)
         for target, deltas in target_deltas(facts).items()
     ]
-    shown = [measures for measures in every if not measures.is_within_tolerance]
-    if not any(measures.size.cells for measures in every):
-        shown = []
-    rows = [_row(facts, measures) for measures in shown]
-    has_sum = len(shown) > 1
+    changed = [
+        measures for measures in all_measures if not measures.is_within_tolerance
+    ]
+    if not any(measures.size.cells for measures in all_measures):
+        changed = []
+    rows = [_row(facts, measures) for measures in changed]
+    has_sum = len(changed) > 1
     if has_sum:
         rows.append(_sum_row(facts))
     is_partial = any(
-        0 < measures.size.cells < measures.size.planned for measures in shown
+        0 < measures.size.cells < measures.size.planned for measures in changed
     )
     headers = [
         "target (builds compared)" if is_partial else "target",
@@ -108,26 +113,25 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
         "largest change of stack or registers",
         "executables",
     ]
-    words = _quiet_words(
-        [measures for measures in every if measures.is_within_tolerance],
-        is_alone=not shown,
+    text = _quiet_words(
+        [measures for measures in all_measures if measures.is_within_tolerance],
+        is_alone=not changed,
     )
-    if shown and not any(measures.executables_changed for measures in shown):
+    if changed and not any(measures.executables_changed for measures in changed):
         headers.pop()
         rows = [row[:-1] for row in rows]
-        words = joined(filter(None, (_same_executables(facts), words)), " ")
-    drawn_rows: list[Row | Marked] = (
-        [*rows[:-1], Marked(rows[-1], css=SUM_CSS)] if has_sum else [*rows]
-    )
-    listed_rows = listed(drawn_rows, "target")
+        text = joined(filter(None, (_same_executables(facts), text)), " ")
+    drawn_rows: list[Row | Marked] = [*rows]
+    if has_sum:
+        drawn_rows[-1] = Marked(rows[-1], css=SUM_CSS)
     table = Table(
         tuple(headers),
-        listed_rows,
+        listed(drawn_rows, "target"),
         numbers_from=len(headers),
         css="measures",
         stacks=_STACKS,
     )
-    return table, words
+    return table, text
 
 
 def _every_delta(facts: Facts) -> list[CellDelta]:
@@ -136,29 +140,31 @@ def _every_delta(facts: Facts) -> list[CellDelta]:
 
 
 def _same_executables(facts: Facts) -> Phrase:
-    """Return how many executables there are, where their number did not change on any target."""
+    """Return how many executables there are, for a change on no target."""
     deltas = _every_delta(facts)
-    both = _executables(deltas)
-    return (
-        phrase(f"Executables: {sides(*both, 'count')} in all, no change on any target.")
-        if both
-        else ()
-    )
+    counts = _executables(deltas)
+    if counts:
+        return phrase(
+            f"Executables: {sides(*counts, 'count')} in all, no change on any target."
+        )
+    return ()
 
 
 def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
     """Return what is true of the targets without a row; empty where there are none."""
     if not quiet:
         return ()
-    noun = "target" if is_alone else "other target"
+    noun = "other target"
+    if is_alone:
+        noun = "target"
     moved = sum(measures.size.moves for measures in quiet)
     still = len(quiet) - moved
-    less = f"code size changed by less than {TOLERANCE_WORDS}, nothing else"
+    text = f"code size changed by less than {TOLERANCE_WORDS}, nothing else"
     if not moved:
         return phrase(f"{plural(still, noun)}: no change.")
     if not still:
-        return phrase(f"{plural(moved, noun)}: {less}.")
-    return phrase(f"{plural(still, noun)}: no change; {moved:,} more: {less}.")
+        return phrase(f"{plural(moved, noun)}: {text}.")
+    return phrase(f"{plural(still, noun)}: no change; {moved:,} more: {text}.")
 
 
 def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetMeasures:
@@ -171,22 +177,26 @@ def _measures(facts: Facts, target: str, deltas: Sequence[CellDelta]) -> TargetM
 
 
 def _executables(deltas: Sequence[CellDelta]) -> tuple[Value, Value] | None:
-    """Return the sums of executables on base and head, over the builds that have both."""
-    both = []
+    """Return the executables of base and head, summed over builds that have both."""
+    sizes = []
     for delta in deltas:
         metric = delta.metrics.get("executables")
         if metric is None:
             continue
         base, head = metric.sides
         if base is not None and head is not None:
-            both.append((base, head))
-    if not both:
+            sizes.append((base, head))
+    if not sizes:
         return None
-    return total(base for base, _ in both), total(head for _, head in both)
+    return total(base for base, _ in sizes), total(head for _, head in sizes)
 
 
 def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
-    """Return spills and registers where these changed, else the stack frame and the stack allocations that changed."""
+    """Return the largest changes of memory.
+
+    These are spills and registers where they changed, and else the stack frame and the
+    stack allocations that changed.
+    """
     for names in (_SPILLS, _REGISTERS):
         moved = [change for name in names for change in _largest_changes(deltas, name)]
         if moved:
@@ -197,7 +207,10 @@ def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
 
 
 def _largest_changes(deltas: Sequence[CellDelta], name: str) -> list[LargestChange]:
-    """Return the build in which a metric grew most, and the one in which it shrank even more, where there are such."""
+    """Return the build in which a metric grew most.
+
+    The build in which it shrank most is added where it shrank even more.
+    """
     changes = []
     for delta in deltas:
         metric = delta.metrics.get(name)
@@ -219,7 +232,10 @@ def _growth(change: LargestChange) -> int:
 
 
 def _over_the_gate(deltas: Sequence[CellDelta]) -> list[LargestChange]:
-    """Return the newly refused build with the most stack allocations: the compiler's limit stops it."""
+    """Return the newly refused build with the most stack allocations.
+
+    The compiler's limit on stack allocations refuses it.
+    """
     refused = []
     for delta in deltas:
         metric = delta.metrics.get(_ALLOCATIONS)
@@ -254,27 +270,32 @@ def _sum_row(facts: Facts) -> Row:
 
 def _size_words(size: Total) -> Phrase:
     """Return ``50,438 → 83,990 B (+66.5 %)``, and how many builds newly fail."""
-    lost = f"{size.broken:,} newly failing" if size.broken else ""
+    lost = ""
+    if size.broken:
+        lost = f"{size.broken:,} newly failing"
     if not size.cells:
         return phrase(lost or "n/a")
     moved = certain(difference(size.base, size.head)) or 0
     grown: Phrase = ()
     if size.base != size.head:
-        words = f"({relative(size.base, size.head)})"
-        grown = phrase(" ", Span(words, "up") if moved > 0 else Span(words, "down"))
+        text = f"({relative(size.base, size.head)})"
+        grown = phrase(" ", Span(text, "up") if moved > 0 else Span(text, "down"))
     return phrase(
         sides_phrase(sides(size.base, size.head)), grown, f", {lost}" if lost else ""
     )
 
 
-def _executables_words(both: tuple[Value, Value] | None) -> Phrase:
-    if both is None:
+def _executables_words(counts: tuple[Value, Value] | None) -> Phrase:
+    if counts is None:
         return phrase("n/a")
-    return sides_phrase(sides(*both, "count"))
+    return sides_phrase(sides(*counts, "count"))
 
 
 def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
-    """Return ``frame 376 → 1,176 B, allocations 64 → 128 B in `bert` ``: those of one build together."""
+    """Return the changes of memory, those of one build together.
+
+    An example is ``frame 376 → 1,176 B, allocations 64 → 128 B in `bert` ``.
+    """
     builds = by(changes, lambda change: change.delta.key)
     parts = []
     for key, of_build in builds.items():
@@ -286,7 +307,7 @@ def _memory_words(facts: Facts, changes: Sequence[LargestChange]) -> Phrase:
 
 
 def _change_words(facts: Facts, change: LargestChange) -> Phrase:
-    """Return `frame 376 → 1,176 B`, with the mark of a finding about this very number."""
+    """Return `frame 376 → 1,176 B`, with the mark of a finding about this number."""
     metric = change.metric
     findings = facts.findings.get(change.delta.key, ())
     marks = [
@@ -298,14 +319,14 @@ def _change_words(facts: Facts, change: LargestChange) -> Phrase:
         metric.id, metric.quantity.label
     )
     values = sides_phrase(sides(*metric.sides, metric.quantity.unit))
-    words = phrase(f"{label} ", values)
+    text = phrase(f"{label} ", values)
     if marks:
-        words = phrase(f"{MARKS[marks[0]]} ", words)
+        text = phrase(f"{MARKS[marks[0]]} ", text)
     head = metric.sides[1]
     if (
         metric.id == _ALLOCATIONS
         and head is not None
         and ends(head)[1] > STACK_LIMIT_BYTES
     ):
-        words = phrase(words, f" (the compiler allows {amount(STACK_LIMIT_BYTES)})")
-    return words
+        text = phrase(text, f" (the compiler allows {amount(STACK_LIMIT_BYTES)})")
+    return text

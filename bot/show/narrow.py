@@ -1,7 +1,8 @@
-"""Tables that fit a narrow screen: several columns share one cell, and long names are broken into lines.
+"""Fit tables to a narrow screen.
 
-GitHub's tables scroll sideways where the longest unbreakable words of the columns are
-wider than the screen.
+Several columns share one cell, and long names are broken into lines. GitHub's tables
+scroll sideways where the longest unbreakable words of the columns are wider than the
+screen.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class NarrowTable(NamedTuple):
 
 
 def narrowed(table: Table) -> NarrowTable:
-    """Return the table with its stacked columns in one cell; a table without stacks as it is."""
+    """Return the table with its stacked columns in one cell.
+
+    A table without stacks stays as it is.
+    """
     if not table.stacks:
         return NarrowTable(tuple(table.headers), table.texts, table.marks)
     stacks = [
@@ -68,22 +72,26 @@ def narrowed(table: Table) -> NarrowTable:
 
 
 def _stacked_cell(row: Row, stack: Sequence[Stacked]) -> Phrase:
-    """Return the cells of the stack in one, without those that say that there is nothing."""
+    """Return the cells of the stack in one, without the absent ones."""
     parts = list[Span]()
     for part in stack:
-        words = row[part.column]
-        if plain(words) == ABSENT:
+        cell = row[part.column]
+        if plain(cell) == ABSENT:
             continue
-        joint = part.joint if parts else ""
-        parts += [*phrase(joint), *phrase(part.lead), *phrase(words)]
+        if parts:
+            parts += phrase(part.joint)
+        parts += [*phrase(part.lead), *phrase(cell)]
     return tuple(parts) or phrase(ABSENT)
 
 
 def _column_limits(rows: Sequence[Sequence[Words]]) -> list[float]:
-    """Return the pixels that an unbreakable word of each column may take, so that all columns fit."""
+    """Return the pixels that an unbreakable word of each column may take.
+
+    With these limits all columns fit.
+    """
     columns = list(zip(*rows, strict=True))
     room = _COMMENT_WIDTH - _CELL_PADDING * len(columns)
-    limits = [max(_word_widths(words) for words in column) for column in columns]
+    limits = [max(_word_widths(cell) for cell in column) for column in columns]
     if sum(limits) <= room:
         return limits
     share = room / len(limits)
@@ -91,18 +99,21 @@ def _column_limits(rows: Sequence[Sequence[Words]]) -> list[float]:
     return [limit if limit <= share else share + spare for limit in limits]
 
 
-def _word_widths(words: Words) -> float:
+def _word_widths(cell: Words) -> float:
     """Return the pixels of the widest run of characters in which no line ends."""
     widest = width = 0.0
-    for span in phrase(words):
+    for span in phrase(cell):
         if span == BREAK:
             width = 0.0
             continue
         is_code = span.kind == "code"
         width += _CODE_PADDING if is_code else 0.0
-        for at, run in enumerate(_runs(span)):
-            if at:
-                width = _CODE_PADDING if is_code else 0.0
+        for number, run in enumerate(_runs(span)):
+            if number:
+                if is_code:
+                    width = _CODE_PADDING
+                else:
+                    width = 0.0
             width += cell_len(run) * _CODE_CHARACTER if is_code else _text_width(run)
             widest = max(widest, width)
     return widest
@@ -115,26 +126,27 @@ def _text_width(text: str) -> float:
 
 def _runs(span: Span) -> list[str]:
     """Return the parts of a span between which a line may end."""
-    text = clean(span.text) if span.kind == "code" else span.text
+    if span.kind == "code":
+        text = clean(span.text)
+    else:
+        text = span.text
     if span.kind in ("number", "up", "down"):
         return [text]
     return re.split(r" |(?<=-)(?=[^\d\s-])", text)
 
 
 def _broken_row(row: Sequence[Words], limits: Sequence[float]) -> Row:
-    return tuple(
-        _broken(words, limit) for words, limit in zip(row, limits, strict=True)
-    )
+    return tuple(_broken(cell, limit) for cell, limit in zip(row, limits, strict=True))
 
 
-def _broken(words: Words, limit: float) -> Phrase:
+def _broken(cell: Words, limit: float) -> Phrase:
     """Return the phrase with a line break in each run that is wider than the limit."""
-    if _word_widths(words) <= limit:
-        return phrase(words)
+    if _word_widths(cell) <= limit:
+        return phrase(cell)
     parts = list[Span]()
-    for span in phrase(words):
-        for at, line in enumerate(_lines(span, limit)):
-            if at:
+    for span in phrase(cell):
+        for number, line in enumerate(_lines(span, limit)):
+            if number:
                 parts.append(BREAK)
             parts.append(line)
     return tuple(parts)
@@ -153,43 +165,55 @@ def _lines(span: Span, limit: float) -> Iterator[Span]:
     if span.kind == "code":
         room -= _CODE_PADDING
         width = _CODE_CHARACTER
-    most = max(int(room / width), _LEAST_CHARACTERS)
-    words = [_cut(word, most) for word in _runs(span)]
+    limit_columns = max(int(room / width), _LEAST_CHARACTERS)
+    words = [_cut(word, limit_columns) for word in _runs(span)]
     if all(len(pieces) == 1 for pieces in words):
         yield span
         return
-    text = clean(span.text) if span.kind == "code" else span.text
+    if span.kind == "code":
+        text = clean(span.text)
+    else:
+        text = span.text
     for line in _joined_lines(text, words):
         yield Span(line, span.kind, span.to)
 
 
-def _joined_lines(text: str, words: Sequence[Sequence[str]]) -> list[str]:
+def _joined_lines(text: str, cut_words: Sequence[Sequence[str]]) -> list[str]:
     """Return the text with a new line where a word was cut."""
     lines = [""]
-    rest = text
-    for pieces in words:
-        for at, piece in enumerate(pieces):
-            before, _, rest = rest.partition(piece) if piece else ("", "", rest)
-            if at:
+    remainder = text
+    for pieces in cut_words:
+        for number, piece in enumerate(pieces):
+            before, _, remainder = (
+                remainder.partition(piece) if piece else ("", "", remainder)
+            )
+            if number:
                 lines.append("")
             lines[-1] += before + piece
-    lines[-1] += rest
+    lines[-1] += remainder
     return lines
 
 
-def _cut(word: str, most: int) -> list[str]:
-    """Return the word in pieces of at most so many columns, cut behind a separator where there is one."""
+def _cut(word: str, limit: int) -> list[str]:
+    """Return the word in pieces of at most so many columns.
+
+    A piece ends behind a separator where there is one.
+    """
     pieces = list[str]()
-    while cell_len(word) > most:
+    while cell_len(word) > limit:
         fitting = next(
             count
             for count in range(len(word), 0, -1)
-            if cell_len(word[:count]) <= most or count == 1
+            if cell_len(word[:count]) <= limit or count == 1
         )
-        separators = [at + 1 for at in range(fitting) if word[at] in _SEPARATORS]
-        end = (
-            separators[-1] if separators and separators[-1] > fitting // 3 else fitting
-        )
+        separators = [
+            place + 1 for place in range(fitting) if word[place] in _SEPARATORS
+        ]
+        end = fitting
+        if separators and separators[-1] > fitting // 3:
+            end = separators[-1]
         pieces.append(word[:end])
         word = word[end:]
-    return [*pieces, word] if word or not pieces else pieces
+    if word or not pieces:
+        return [*pieces, word]
+    return pieces

@@ -13,9 +13,9 @@ from bot.core.delta import STATES, CellDelta, MetricDelta
 from bot.core.explanation import Explanation, code_change
 from bot.core.metrics import METRIC_BY_ID, code_words
 from bot.core.planned import SIDES
-from bot.core.record import ends
+from bot.core.record import Value, ends
 from bot.core.report import Report
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.show.addresses import (
     EntryPoint,
     cause_address,
@@ -33,6 +33,7 @@ from bot.show.blocks import (
     Limits,
     List,
     Marked,
+    Phrase,
     Row,
     Sentence,
     Span,
@@ -111,67 +112,64 @@ _LIMITS = Limits(
 )
 # Of a page: what does not fit is counted, and named with the file that has it
 LARGEST_BYTES = 5_000_000
-_FRAME_BYTES, _LINE_BYTES = 400_000, 260
-"""What a page without cells takes, with its scripts; and each cell of the grid, each finding and each row of tables."""
+_FRAME_BYTES = 400_000
+_LINE_BYTES = 260
+"""Bytes of a page: without builds but with its scripts, and of a grid cell or a row."""
 TEMPLATE = "report.html.j2"
-STYLE, SCRIPTS = (
-    "report/report.css",
-    (
-        "page/treemap.js",
-        "report/cells.js",
-        "report/pictures.js",
-    ),
+STYLE = "report/report.css"
+SCRIPTS = (
+    "page/treemap.js",
+    "report/cells.js",
+    "report/pictures.js",
 )
 # All cells, worst first, each with its blocks.
 _ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
-CARDS = 1_500  # The most cells of a page that are told one by one; what is left out is counted
-_WHOLE = (
-    20  # the first builds, which share the page's room however many others there are
-)
+# The most builds that a page shows one by one; it counts the others
+CARDS = 1_500
+# the first builds, which share the page's room however many others there are
+_WHOLE = 20
 _PART_BYTES = 20_000  # what each of them keeps, whatever the builds before it take
-_BARE_BYTES, _WHOLE_BYTES = 700, 300_000
-"""What a build takes whose first lines alone are shown, and the room that any other build needs to show more."""
+_BARE_BYTES = 700
+_WHOLE_BYTES = 300_000
+"""Bytes of a build's first lines, and the room that a later build needs for more."""
 _NO_ROOM = (
     "This page has no room for more of this build: report.json, base.json and head.json"
     " have everything."
 )
-_FINDINGS, _CAUSES, _LINES, _REASON, _NAME = 12, 3, 12, 200, 120
+_FINDINGS = 12
+_CAUSES = 3
+_LINES = 12
+_REASON = 200
+_NAME = 120
 _ALWAYS = ("code", "stack frame")
 
 
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
-    """A self-contained HTML page, piece by piece: that of a large report need not be held.
+    """Yield a self-contained HTML page, piece by piece.
 
+    So the page of a large report is never held as a whole.
     `templates_dir`: the user's templates, searched before the default ones.
 
     Raises:
-        TemplateError: a template does not work.
+        TemplateError: A template does not work.
     """
-    facts, template = build_facts(report), load(TEMPLATE, templates_dir)
-    grid, parts, chosen, least_bytes = (
-        build_grid(facts, _LIMITS),
-        page_blocks(facts, _LIMITS),
-        selection(facts),
-        least_shown(facts),
-    )
+    facts = build_facts(report)
+    template = load(TEMPLATE, templates_dir)
+    grid = build_grid(facts, _LIMITS)
+    parts = page_blocks(facts, _LIMITS)
+    chosen = selection(facts)
+    least_bytes = least_shown(facts)
     tree = change_map(facts, least_bytes)
-    data, table = (
-        (
-            data_element("change-data", map_json(tree, least_bytes))
-            if tree.inside
-            else ""
-        ),
-        map_table(tree),
-    )
-    lines = sum(len(rows) * len(headers) for headers, rows in grid.blocks) + len(
-        table.rows.items
-    )
-    lines += sum(
-        len(one.rows.items)
-        for one in every_block(parts["sections"])
-        if isinstance(one, Table)
-    )
+    data = ""
+    if tree.inside:
+        data = data_element("change-data", map_json(tree, least_bytes))
+    table = map_table(tree)
+    lines = sum(len(rows) * len(headers) for headers, rows in grid.blocks)
+    lines += len(table.rows.items)
+    for block in every_block(parts["sections"]):
+        if isinstance(block, Table):
+            lines += len(block.rows.items)
     room = PageRoom(LARGEST_BYTES - _FRAME_BYTES - len(data) - _LINE_BYTES * lines)
     yield from drawn(
         template,
@@ -193,12 +191,15 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
 
 
 def _unlisted(chosen: Selection) -> str:
-    """What of the cells is not told one by one, in a sentence; empty where all are."""
+    """Return a sentence about the builds that the page leaves out.
+
+    Empty where it leaves out none.
+    """
     if not chosen.left_out:
         return ""
-    shown = len(chosen.shown)
+    count = len(chosen.shown)
     return (
-        f"Of {shown + chosen.left_out:,} builds this page shows the {shown:,} most"
+        f"Of {count + chosen.left_out:,} builds this page shows the {count:,} most"
         f" important ones. The other {chosen.left_out:,} are in report.json; the sums"
         " and pictures above include them."
     )
@@ -207,7 +208,7 @@ def _unlisted(chosen: Selection) -> str:
 def _choices(
     facts: Facts, chosen: Selection
 ) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """What cells can be filtered by: value and words of each."""
+    """Return what builds can be filtered by: the value and the words of each choice."""
     models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen.shown)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
     return {
@@ -236,9 +237,8 @@ class Card:
     # size, moved: of head (or base without one) and the change, in bytes, for who sorts
     size: int
     moved: int
-    anchors: tuple[
-        str, ...
-    ]  # addresses that root causes link to and that no row of the cell has
+    # addresses that root causes link to and that no row of the cell has
+    anchors: tuple[str, ...]
     blocks: tuple[Block, ...]
 
 
@@ -253,107 +253,147 @@ class Selection(NamedTuple):
 
 
 def selection(facts: Facts) -> Selection:
-    """The cells that a page has room for.
+    """Return the builds that a page has room for.
 
-    What does most to the verdict first, then by state and changed bytes; what says
-    nothing of a change last.
+    Builds with failing findings come first, then those with warnings, then the others
+    by state and changed bytes. Builds without a change come last.
     """
 
     def rank(delta: CellDelta) -> tuple[bool, int, int, int]:
         level = ("fail", "warn", "").index(facts.level(delta.key))
         is_idle = delta.state in ("unmeasured", "same") and level == 2
-        moved = abs(delta.metrics["artifact_bytes"].change or 0) if delta.metrics else 0
+        moved = 0
+        if delta.metrics:
+            moved = abs(delta.metrics["artifact_bytes"].change or 0)
         return is_idle, level, STATES.index(delta.state), -moved
 
     deltas = sorted(facts.report.deltas, key=rank)
-    examples = (
-        {root.example.key for root in facts.roots} if len(deltas) > CARDS else set()
-    )
-    shown = tuple(
-        delta for at, delta in enumerate(deltas) if at < CARDS or delta.key in examples
-    )
+    chosen = deltas[:CARDS]
+    if len(deltas) > CARDS:
+        examples = {root.example.key for root in facts.roots}
+        chosen += [delta for delta in deltas[CARDS:] if delta.key in examples]
     return Selection(
-        shown,
-        len(deltas) - len(shown),
-        frozenset(cell_address(delta.key) for delta in shown),
+        tuple(chosen),
+        len(deltas) - len(chosen),
+        frozenset(cell_address(delta.key) for delta in chosen),
     )
 
 
 def cards(
     facts: Facts, chosen: Selection, causes: int, room: PageRoom
 ) -> Iterator[Card]:
-    """One at a time: a page of 5,000 cells is not held in memory twice.
+    """Yield the card of each build.
 
-    `causes`: how many root causes the page has; `room`: without it a cell has its first
-    lines alone.
+    Cards come one at a time, so a page of 5,000 builds is not held in memory twice.
+    `causes`: how many root causes the page has. `room`: a build without room has its
+    first lines alone.
     """
-    traced, linked = largest_traced(facts), defaultdict[CellKey, set[str]](set)
+    traced = largest_traced(facts)
+    linked = defaultdict[CellKey, set[str]](set)
     for root in facts.roots:
         if address := example_address(facts, root.example):
             linked[root.example.key].add(address)
     runs = run_paragraphs(facts.report.run_times)
-    for at, delta in enumerate(chosen.shown):
-        artifact = delta.metrics.get("artifact_bytes")
-        base, head = artifact.sides if artifact else (None, None)
-        moved = (artifact.change if artifact else None) or 0
-        largest = head if head is not None else base
-        said = facts.state_words[delta.state] + ("; non-deterministic" * delta.unstable)
-        if delta.state == "same" and not delta.unstable:
-            said = "bit-identical" if delta.identical else "equal in every metric"
-        blocks: list[Block] = [
-            Sentence(f"Not measured: {delta.reason}" if delta.reason else "")
-        ]
-        for one in facts.findings.get(delta.key, ())[:_FINDINGS]:
-            blocks.append(
-                Sentence(
-                    phrase(
-                        f"{MARKS[mark_of(one)]} ",
-                        finding_words(facts, one, named=False),
-                    )
-                )
-            )
+    for place, delta in enumerate(chosen.shown):
+        blocks = _first_lines(facts, delta)
         blocks.append(Sentence(runs.get(delta.key, "")))
-        room_bytes = room.left_bytes - (len(chosen.shown) - at) * _BARE_BYTES
-        others = min(_WHOLE, len(chosen.shown)) - at - 1
-        if others > 0:
-            room_bytes -= others * min(_PART_BYTES, room_bytes // (others + 1))
+        room_bytes = _room_of(place, len(chosen.shown), room.left_bytes)
         is_whole = False
-        if at < _WHOLE or room_bytes > _WHOLE_BYTES:
-            told, is_whole = fitting(
-                _whole(
-                    facts,
-                    delta=delta,
-                    tables=_dispatches(facts, delta),
-                    traced=traced,
-                    causes=causes,
-                ),
-                room_bytes,
+        if place < _WHOLE or room_bytes > _WHOLE_BYTES:
+            whole = _whole(
+                facts,
+                delta=delta,
+                tables=_dispatches(facts, delta),
+                traced=traced,
+                causes=causes,
             )
-            blocks += told
-            linked[delta.key] -= {
-                marked(row).address
-                for block in every_block(told)
-                if isinstance(block, Table)
-                for row in block.rows
-            }
+            details, is_whole = fitting(whole, room_bytes)
+            blocks += details
+            linked[delta.key] -= _row_addresses(details)
         if not is_whole:
             blocks.append(Sentence(_NO_ROOM, small=True))
-        yield Card(
-            model=clip(delta.key.model, NAME_LIMIT),
-            target=facts.short[delta.key.target],
-            state=delta.state,
-            said=said,
-            grid=grid_cell(facts, delta.key),
-            artifact=sides(base, head),
-            ratio=(
-                relative(base, head) if artifact and (moved or artifact.is_open) else ""
-            ),
-            css=css_of(moved),
-            size=ends(largest)[1] if largest is not None else 0,
-            moved=moved,
-            anchors=tuple(sorted(linked[delta.key])),
-            blocks=tuple(blocks),
-        )
+        yield _card(facts, delta, blocks, sorted(linked[delta.key]))
+
+
+def _first_lines(facts: Facts, delta: CellDelta) -> list[Block]:
+    """Return why a build was not measured, and its findings."""
+    reason = ""
+    if delta.reason:
+        reason = f"Not measured: {delta.reason}"
+    blocks: list[Block] = [Sentence(reason)]
+    for finding in facts.findings.get(delta.key, ())[:_FINDINGS]:
+        text = finding_words(facts, finding, named=False)
+        blocks.append(Sentence(phrase(f"{MARKS[mark_of(finding)]} ", text)))
+    return blocks
+
+
+def _room_of(place: int, count: int, left_bytes: int) -> int:
+    """Return the bytes for the details of the build at a place.
+
+    The first lines of this and the later builds have their room, and so do the parts of
+    the first builds that are still to come.
+    """
+    room_bytes = left_bytes - (count - place) * _BARE_BYTES
+    waiting = min(_WHOLE, count) - place - 1
+    if waiting > 0:
+        room_bytes -= waiting * min(_PART_BYTES, room_bytes // (waiting + 1))
+    return room_bytes
+
+
+def _row_addresses(blocks: Sequence[Block]) -> set[str]:
+    """Return the addresses of all rows of tables in blocks."""
+    addresses = set[str]()
+    for block in every_block(blocks):
+        if isinstance(block, Table):
+            addresses.update(marked(row).address for row in block.rows)
+    return addresses
+
+
+def _card(
+    facts: Facts, delta: CellDelta, blocks: Sequence[Block], anchors: Sequence[str]
+) -> Card:
+    """Return the card of a build; its artifact is unknown where no side measured it."""
+    base: Value = None
+    head: Value = None
+    moved = 0
+    ratio = ""
+    artifact = delta.metrics.get("artifact_bytes")
+    if artifact:
+        base, head = artifact.sides
+        moved = artifact.change or 0
+        if moved or artifact.is_open:
+            ratio = relative(base, head)
+    largest = base
+    if head is not None:
+        largest = head
+    size = 0
+    if largest is not None:
+        size = ends(largest)[1]
+    return Card(
+        model=clip(delta.key.model, NAME_LIMIT),
+        target=facts.short[delta.key.target],
+        state=delta.state,
+        said=_state_text(facts, delta),
+        grid=grid_cell(facts, delta.key),
+        artifact=sides(base, head),
+        ratio=ratio,
+        css=css_of(moved),
+        size=size,
+        moved=moved,
+        anchors=tuple(anchors),
+        blocks=tuple(blocks),
+    )
+
+
+def _state_text(facts: Facts, delta: CellDelta) -> str:
+    text = facts.state_words[delta.state]
+    if delta.unstable:
+        return f"{text}; non-deterministic"
+    if delta.state != "same":
+        return text
+    if delta.identical:
+        return "bit-identical"
+    return "equal in every metric"
 
 
 def _whole(
@@ -363,43 +403,27 @@ def _whole(
     traced: Collection[TracedDispatch],
     causes: int,
 ) -> Iterator[Block]:
-    """What a cell is made of; `tables`: of the dispatches that changed, and of all."""
-    backend, both = (
-        facts.backends.get(delta.key.target, ""),
-        {
-            "base": delta.base,
-            "head": delta.head,
-        },
-    )
-    why, (changed, every) = facts.report.explanations.get(delta.key), tables
-    for side, cell in both.items():
-        if cell and cell.failure:
-            said = phrase(strong(side), ": ", failure_words(cell))
-            message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
-            yield Fold(
-                said,
-                (message,),
-                is_open=side == "head" and delta.state == "newly-broken",
-            )
-    traces = list(trace_folds(delta, why, traced)) if why else []
-    if why:
-        sizes = facts.causes.get(delta.key, ())
-        total = sum(size for size, _ in sizes)
-        parts = [
-            phrase(
-                Span(f"cause {number}", to=cause_address(number)),
-                f" ({share(size / total)})",
-            )
-            for size, number in sizes[:_CAUSES]
-            if 0 < number <= causes
+    """Yield what a build is made of.
+
+    `tables`: that of the dispatches that changed, and that of all.
+    """
+    backend = facts.backends.get(delta.key.target, "")
+    explanation = facts.report.explanations.get(delta.key)
+    changed, entries = tables
+    yield from _failures(delta)
+    traces = list[Fold]()
+    if explanation:
+        traces += trace_folds(delta, explanation, traced)
+        parts = _cause_shares(facts, delta.key, causes)
+        sentences = (phrase(why_words(explanation), "."), rest(explanation), parts)
+        yield Sentence(joined(filter(None, sentences), " "))
+        passed = [
+            dispatch
+            for dispatch in explanation.dispatches
+            if dispatch.passed is not None
         ]
-        of = phrase("Of this build's change: ", joined(parts, ", ")) if parts else ()
-        yield Sentence(
-            joined(filter(None, (phrase(why_words(why), "."), rest(why), of)), " ")
-        )
-        if untold := sum(
-            dispatch.passed is not None for dispatch in why.dispatches
-        ) - len(traces):
+        untold = len(passed) - len(traces)
+        if untold:
             passes = (
                 f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
             )
@@ -407,7 +431,7 @@ def _whole(
     beside = section(
         "",
         *_stack(delta.metrics.get("stack_alloca_bytes"), backend),
-        *_falls(why),
+        *_falls(explanation),
         css="beside",
     )
     metrics = section("", *_metrics(facts, delta))
@@ -417,96 +441,131 @@ def _whole(
         f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed
     )
     yield from traces
-    for name, text, more in diffs(why.dispatches if why else (), *_DIFFS):
-        cut = Sentence(
-            f"and {plural(more, 'more line')}, in report.json" if more else "",
-            small=True,
-        )
-        yield Fold(
-            phrase("The smallest piece of ", code(name), " that differs"),
-            (Code(text, "diff"), cut),
-            css="diff",
-        )
-    if why:
-        yield from _made_of(delta, why, backend)
+    if explanation:
+        yield from _differing_pieces(explanation)
+        yield from _made_of(delta, explanation, backend)
     yield Fold(
-        f"All dispatches ({plural(len(every.rows.items), 'entry point')})",
-        (every,),
+        f"All dispatches ({plural(len(entries.rows.items), 'entry point')})",
+        (entries,),
         css="entries",
     )
-    commands = {side: cell.command if cell else "" for side, cell in both.items()}
-    if commands["base"] == commands["head"]:
-        commands = {"both": commands["head"]}
+    yield from _commands(delta)
+
+
+def _failures(delta: CellDelta) -> Iterator[Fold]:
+    """Yield the error of each side that does not compile."""
+    for side, cell in (("base", delta.base), ("head", delta.head)):
+        if cell and cell.failure:
+            message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
+            yield Fold(
+                phrase(strong(side), ": ", failure_words(cell)),
+                (message,),
+                is_open=side == "head" and delta.state == "newly-broken",
+            )
+
+
+def _cause_shares(facts: Facts, key: CellKey, causes: int) -> Phrase:
+    """Return the shares of the largest root causes in a build's change.
+
+    `causes`: how many root causes the page has. Empty where none of them is among the
+    largest.
+    """
+    sizes = facts.causes.get(key, ())
+    total = sum(size for size, _ in sizes)
+    parts = list[Phrase]()
+    for size, number in sizes[:_CAUSES]:
+        if 0 < number <= causes:
+            link = Span(f"cause {number}", to=cause_address(number))
+            parts.append(phrase(link, f" ({share(size / total)})"))
+    if not parts:
+        return ()
+    return phrase("Of this build's change: ", joined(parts, ", "))
+
+
+def _differing_pieces(explanation: Explanation) -> Iterator[Fold]:
+    """Yield the smallest differing piece of each dispatch that has one."""
+    for name, text, hidden_lines in diffs(explanation.dispatches, *_DIFFS):
+        cut = ""
+        if hidden_lines:
+            cut = f"and {plural(hidden_lines, 'more line')}, in report.json"
+        yield Fold(
+            phrase("The smallest piece of ", code(name), " that differs"),
+            (Code(text, "diff"), Sentence(cut, small=True)),
+            css="diff",
+        )
+
+
+def _commands(delta: CellDelta) -> Iterator[Fold]:
+    """Yield the command of each side, or the one that both have."""
+    base = delta.base.command if delta.base else ""
+    head = delta.head.command if delta.head else ""
+    commands = {"base": base, "head": head}
+    if base == head:
+        commands = {"both": head}
     for side, command in commands.items():
-        of_side = f" of {side}" if all(commands.values()) and len(commands) > 1 else ""
+        of_side = ""
+        if all(commands.values()) and len(commands) > 1:
+            of_side = f" of {side}"
         yield Fold(f"The exact command{of_side}", (Code(command),), css="command")
 
 
 def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
-    """The metrics of a build that changed; those that did not, and why others are not known."""
-    known = [
+    """Yield the metrics that changed, those that did not, and the unknown ones."""
+    metrics = [
         metric
         for metric in delta.metrics.values()
         if (metric.base, metric.head) != (None, None)
     ]
-    changed, equal = list[Marked](), list[Row]()
-    for value in known:
+    changed = list[Marked]()
+    equal = list[Row]()
+    for value in metrics:
         metric = value.quantity
-        label, (base, head) = (
-            facts.label(metric, delta.key),
-            (amount(side, metric.unit) for side in value.sides),
-        )
+        label = facts.label(metric, delta.key)
+        base, head = (amount(side, metric.unit) for side in value.sides)
         if value.base != value.head or value.is_open:
-            texts = label, base, head, change(*value.sides, metric.unit)
-            changed.append(
-                Marked(texts, css=css_of(value.change) if metric.exact else "")
-            )
+            texts = (label, base, head, change(*value.sides, metric.unit))
+            css = ""
+            if metric.exact:
+                css = css_of(value.change)
+            changed.append(Marked(texts, css=css))
         else:
             equal.append((label, head))
     yield Table(("metric", "base", "head", "change"), listed(changed), css="metrics")
-    table = Table(("metric", "both sides"), listed(equal), css="metrics")
-    absent = (
-        Sentence(f"n/a: {labels} ({reason})", small=True)
-        for labels, reason in _absent(delta, known)
-    )
-    title = (
-        f"{plural(len(equal), 'metric')} with the same value on both sides"
-        if equal
-        else "Unknown metrics"
-    )
-    yield Fold(
-        title,
-        (table, *(absent if known else ())),
-        is_open=delta.state == "same" or not changed,
-    )
+    inside: list[Block] = [
+        Table(("metric", "both sides"), listed(equal), css="metrics")
+    ]
+    if metrics:
+        for labels, reason in _absent(delta, metrics):
+            inside.append(Sentence(f"n/a: {labels} ({reason})", small=True))
+    title = "Unknown metrics"
+    if equal:
+        title = f"{plural(len(equal), 'metric')} with the same value on both sides"
+    yield Fold(title, tuple(inside), is_open=delta.state == "same" or not changed)
 
 
 def _absent(
-    delta: CellDelta, known: Sequence[MetricDelta]
+    delta: CellDelta, metrics: Sequence[MetricDelta]
 ) -> Iterator[tuple[str, str]]:
-    """Labels of all other metrics, of a cell that has any, with the reason: those together that have the same."""
-    every = METRIC_BY_ID | {
+    """Yield the labels of all metrics but the given ones, together by their reason."""
+    quantities = METRIC_BY_ID | {
         metric.id: metric.quantity for metric in delta.metrics.values()
     }
-    reasons = dict.fromkeys(
-        every.keys() - {one.id for one in known}, "not in the snapshot"
-    )
+    unknown = quantities.keys() - {metric.id for metric in metrics}
+    reasons = dict.fromkeys(unknown, "not in the snapshot")
     for cell in (delta.base, delta.head):
-        reasons |= (
-            {name: why for name, why in cell.reasons.items() if name in reasons}
-            if cell
-            else {}
-        )
-    reasons = {name: reasons[name] for name in every if name in reasons}
-    for reason in dict.fromkeys(reasons.values()):
-        labels = ", ".join(
-            every[name].label for name, why in reasons.items() if why == reason
-        )
-        yield labels, clip(reason, _REASON)
+        for name, reason in (cell.reasons if cell else {}).items():
+            if name in reasons:
+                reasons[name] = reason
+    labels = defaultdict[str, list[str]](list)
+    for name, quantity in quantities.items():
+        if name in reasons:
+            labels[reasons[name]].append(quantity.label)
+    for reason, names in labels.items():
+        yield ", ".join(names), clip(reason, _REASON)
 
 
 def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
-    """Stack allocations against what the compiler allows on a CPU."""
+    """Yield the stack allocations against what the compiler allows on a CPU."""
     if value is None or not backend_of(backend).has_stack_gate:
         return
     lines = [
@@ -526,11 +585,12 @@ def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
     )
 
 
-def _falls(why: Explanation | None) -> Iterator[Block]:
-    rows: list[Row | Marked] = [
-        (cause, size, ", ".join(f"{what} {grown}" for what, grown in parts))
-        for cause, size, parts in (waterfall(why) if why else ())
-    ]
+def _falls(explanation: Explanation | None) -> Iterator[Block]:
+    rows = list[Row | Marked]()
+    for cause, size, parts in waterfall(explanation) if explanation else ():
+        rows.append(
+            (cause, size, ", ".join(f"{part} {grown}" for part, grown in parts))
+        )
     if rows:  # the last one is the sum
         rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)
     headers = ("cause", "change", "parts of the artifact outside of dispatches")
@@ -539,43 +599,36 @@ def _falls(why: Explanation | None) -> Iterator[Block]:
 
 
 def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
-    """The tables of dispatches that are not the same on both sides, and of all entry points.
+    """Return the table of dispatches that changed, and that of all entry points.
 
     An address has one row.
     """
-    why, backend = (
-        facts.report.explanations.get(delta.key),
-        facts.backends.get(delta.key.target, ""),
-    )
+    explanation = facts.report.explanations.get(delta.key)
+    backend = facts.backends.get(delta.key.target, "")
     addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
-    changed = _changed(why, backend, addresses) if why else Table(("",))
-    return changed, _entries(
+    changed = Table(("",))
+    if explanation:
+        changed = _changed(explanation, backend, addresses)
+    entries = _entries(
         delta,
         backend=backend,
         addresses=addresses,
         elsewhere={marked(row).address for row in changed.rows},
     )
+    return changed, entries
 
 
 def _changed(
-    why: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
+    explanation: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
 ) -> Table:
-    lines, two = (
-        [dispatch_line(dispatch) for dispatch in why.dispatches[:_ROWS]],
-        len(_ALWAYS),
-    )
-    others = (label for _, label, _ in NUMBERS if label not in _ALWAYS)
-    labels = [
-        *_ALWAYS,
-        *(
-            label
-            for label in others
-            if any(line.numbers[label].differs for line in lines)
-        ),
-    ]
-    names = [
-        code_words(label, backend) if label == "code" else label for label in labels
-    ]
+    lines = [dispatch_line(dispatch) for dispatch in explanation.dispatches[:_ROWS]]
+    two = len(_ALWAYS)
+    labels = [*_ALWAYS]
+    for _, label, _ in NUMBERS:
+        differs = any(line.numbers[label].differs for line in lines)
+        if label not in _ALWAYS and differs:
+            labels.append(label)
+    names = [_number_header(label, backend) for label in labels]
     headers = (
         "dispatch",
         "change",
@@ -586,15 +639,19 @@ def _changed(
         *names[two:],
         "matched by",
     )
-    rows, left = list[Marked](), dict(addresses)
-    for one, line in zip(why.dispatches, lines, strict=False):
-        numbers, size, known = (
-            [line.numbers[label].text for label in labels],
-            code_change(one),
-            one.head or one.base,
-        )
+    rows = list[Marked]()
+    unplaced = dict(addresses)
+    for dispatch, line in zip(explanation.dispatches, lines, strict=False):
+        numbers = [line.numbers[label].text for label in labels]
+        size = code_change(dispatch)
+        entry_point = dispatch.head or dispatch.base
         note = "; ".join(filter(None, (line.note, line.passed)))
-        grown = UNKNOWN if size is None else signed(size)
+        grown = UNKNOWN
+        if size is not None:
+            grown = signed(size)
+        address = ""
+        if entry_point:
+            address = unplaced.pop((entry_point.executable, entry_point.name), "")
         texts = (
             line.name,
             grown,
@@ -605,16 +662,10 @@ def _changed(
             *numbers[two:],
             line.matched,
         )
-        rows.append(
-            Marked(
-                texts,
-                left.pop((known.executable, known.name), "") if known else "",
-                css_of(size),
-            )
-        )
-    shown = listing(rows, len(why.dispatches), "dispatch")
+        rows.append(Marked(texts, address, css_of(size)))
+    entries = listing(rows, len(explanation.dispatches), "dispatch")
     return Table(
-        headers, shown, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told"
+        headers, entries, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told"
     )
 
 
@@ -624,32 +675,45 @@ def _entries(
     addresses: Mapping[EntryPoint, str],
     elsewhere: Collection[str],
 ) -> Table:
-    """Each entry point on both sides; `elsewhere`: addresses that have another row."""
-    both = (delta.base, delta.head)
-    left, right = (
-        {(d.executable, d.name): d for d in cell.dispatches} if cell else {}
-        for cell in both
-    )
-    pairs = [(left.get(point), right.get(point)) for point in addresses]
+    """Return the table of entry points.
+
+    `elsewhere`: addresses that have another row.
+    """
+    base_dispatches = _by_entry_point(delta.base)
+    head_dispatches = _by_entry_point(delta.head)
+    pairs = [
+        (base_dispatches.get(point), head_dispatches.get(point)) for point in addresses
+    ]
+    dispatches = [dispatch for pair in pairs for dispatch in pair]
     columns = [
         number
         for number in NUMBERS
-        if any(getattr(d, number[0], None) is not None for p in pairs for d in p)
+        if any(
+            getattr(dispatch, number[0], None) is not None for dispatch in dispatches
+        )
     ]
     rows = []
     for address, (base, head) in zip(addresses.values(), pairs, strict=True):
-        old, new = base or head, head or base  # values of one side alone are of both
-        only = "" if base and head else f" (only on {'head' if head else 'base'})"
-        values = (
+        # values of one side alone are of both
+        old = base or head
+        new = head or base
+        only = ""
+        if not base:
+            only = " (only on head)"
+        elif not head:
+            only = " (only on base)"
+        values = [
             sides(getattr(old, field), getattr(new, field), unit)
             for field, _, unit in columns
-        )
-        names = (clip(new.name, 100) + only, clip(new.kind, 40)) if new else ("", "")
-        rows.append(Marked((*names, *values), "" if address in elsewhere else address))
-    headers = (
-        code_words(label, backend) if label == "code" else label
-        for _, label, _ in columns
-    )
+        ]
+        names = ("", "")
+        if new:
+            names = (clip(new.name, 100) + only, clip(new.kind, 40))
+        row_address = address
+        if address in elsewhere:
+            row_address = ""
+        rows.append(Marked((*names, *values), row_address))
+    headers = (_number_header(label, backend) for _, label, _ in columns)
     return Table(
         ("entry point", "kind", *headers),
         listed(rows, "entry point"),
@@ -658,45 +722,62 @@ def _entries(
     )
 
 
+def _by_entry_point(cell: Cell | None) -> dict[EntryPoint, Dispatch]:
+    if cell is None:
+        return {}
+    return {
+        (dispatch.executable, dispatch.name): dispatch for dispatch in cell.dispatches
+    }
+
+
+def _number_header(label: str, backend: str) -> str:
+    """Return the header of a number; that of the code depends on the backend."""
+    if label == "code":
+        return code_words(label, backend)
+    return label
+
+
 def css_of(size: int | None) -> str:
-    """`up` for what grew, `down` for what shrank."""
-    return "" if not size else "up" if size > 0 else "down"
+    """Return `up` for what grew, `down` for what shrank."""
+    if not size:
+        return ""
+    if size > 0:
+        return "up"
+    return "down"
 
 
-def _made_of(delta: CellDelta, why: Explanation, backend: str) -> Iterator[Block]:
-    """Components down to the model's own names, and what deduplication left."""
-    head, names, tree = (
-        delta.head or delta.base,
-        {part.name for part in why.tree},
-        list[Marked](),
-    )
-    for part in why.tree[
-        :_ROWS
-    ]:  # below a component that has a row of its own it loses the name that they share
+def _made_of(
+    delta: CellDelta, explanation: Explanation, backend: str
+) -> Iterator[Block]:
+    """Yield the components down to the model's own names, and the families."""
+    head = delta.head or delta.base
+    names = {part.name for part in explanation.tree}
+    tree = list[Marked]()
+    for part in explanation.tree[:_ROWS]:
+        # below a component that has a row of its own, a name loses what they share
         above = [
             end
             for end, char in enumerate(part.name)
             if char == "." and part.name[:end] in names
         ]
-        tail, (_, *sizes) = (
-            (part.name[above[-1] + 1 :] if above else part.name),
-            component_row(part),
-        )
-        at, css = (
-            component_address(delta.key, part.name),
-            css_of(part.change("code_bytes")),
-        )
-        tree.append(
-            Marked((f"{'· ' * len(above)}{clip(tail, _NAME)}", *sizes), at, css)
-        )
+        tail = part.name
+        if above:
+            tail = part.name[above[-1] + 1 :]
+        _, *sizes = component_row(part)
+        address = component_address(delta.key, part.name)
+        css = css_of(part.change("code_bytes"))
+        name = f"{'· ' * len(above)}{clip(tail, _NAME)}"
+        tree.append(Marked((name, *sizes), address, css))
     headers = (
         "component",
         "dispatch sites",
         f"{code_words('code', backend)}, base → head",
         "stack frame, base → head",
     )
-    table = Table(headers, listing(tree, len(why.tree), "component"), css="tree")
-    yield Fold(f"Components ({len(why.tree):,})", (table,))
+    table = Table(
+        headers, listing(tree, len(explanation.tree), "component"), css="tree"
+    )
+    yield Fold(f"Components ({len(explanation.tree):,})", (table,))
     families = family_lines(head.families if head else (), _ROWS, roomy=True)
     yield Fold(
         f"What deduplication left behind ({families.total:,})", (List(families),)

@@ -1,4 +1,4 @@
-"""How many bytes a page may still draw, and as much of a build's blocks as fits into a part of them."""
+"""Count the bytes that a page may still draw, and cut blocks to a part of them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class PageRoom:
-    """How many bytes a page still has for its builds: a template spends what it draws of each."""
+    """The bytes that a page still has for its builds.
+
+    A template spends what it draws of each build.
+    """
 
     left_bytes: int
 
     def spend(self, drawn: str) -> str:
-        """Return the drawn text as it is, after its bytes are taken from what is left."""
+        """Return the drawn text as it is, and take its bytes from what is left."""
         self.left_bytes -= len(drawn.encode(errors="surrogatepass"))
         return drawn
 
@@ -52,7 +55,8 @@ def fitting(blocks: Iterable[Block], room_bytes: int) -> tuple[tuple[Block, ...]
     first rows, and counts the others. What a block takes is an upper bound, as it is
     not drawn yet.
     """
-    kept, is_whole = list[Block](), True
+    blocks_kept = list[Block]()
+    is_whole = True
     for block in blocks:
         if not block:
             continue
@@ -65,29 +69,35 @@ def fitting(blocks: Iterable[Block], room_bytes: int) -> tuple[tuple[Block, ...]
             block = part
             taken_bytes = block_bytes(part)
         room_bytes -= taken_bytes
-        kept.append(block)
-    return tuple(kept), is_whole
+        blocks_kept.append(block)
+    return tuple(blocks_kept), is_whole
 
 
 def _part_of(block: Block, room_bytes: int) -> Block | None:
-    """The first rows, lines or blocks of a block; None where none of them fits."""
+    """Return the first rows, lines or blocks of a block; None where none fits."""
     inner_bytes = room_bytes - _head_bytes(block)
     if isinstance(block, Fold):
         inside, _ = fitting(block.blocks, inner_bytes)
-        return replace(block, blocks=inside) if inside else None
+        if inside:
+            return replace(block, blocks=inside)
+        return None
     if isinstance(block, Table):
         rows = _first(block.rows, [_row_bytes(row) for row in block.rows], inner_bytes)
-        return replace(block, rows=rows) if rows.items else None
+        if rows.items:
+            return replace(block, rows=rows)
+        return None
     if isinstance(block, List):
         lines = _first(
             block.lines, [_line_bytes(line) for line in block.lines], inner_bytes
         )
-        return replace(block, lines=lines) if lines.items else None
+        if lines.items:
+            return replace(block, lines=lines)
+        return None
     return None
 
 
 def _first(listing: Listing[T], sizes: Sequence[int], room_bytes: int) -> Listing[T]:
-    """The items that fit, from the first one on."""
+    """Return the items that fit, from the first one on."""
     count = 0
     for size in sizes:
         room_bytes -= size
@@ -112,7 +122,7 @@ def block_bytes(block: Block) -> int:
 
 
 def _head_bytes(block: Block) -> int:
-    """What a block takes without the rows, the lines or the blocks in it."""
+    """Return the bytes of a block without the rows, the lines or the blocks in it."""
     if isinstance(block, Fold):
         return _BLOCK_BYTES + _words_bytes(block.title) + _escaped_bytes(block.address)
     if isinstance(block, Table):
@@ -136,25 +146,27 @@ def _head_bytes(block: Block) -> int:
 
 
 def _row_bytes(row: Row | Marked) -> int:
-    known = marked(row)
+    marked_row = marked(row)
     return (
-        _ROW_BYTES + _escaped_bytes(known.address) + sum(map(_words_bytes, known.texts))
+        _ROW_BYTES
+        + _escaped_bytes(marked_row.address)
+        + sum(map(_words_bytes, marked_row.texts))
     )
 
 
 def _line_bytes(line: Words | Line) -> int:
     if not isinstance(line, Line):
         return _ROW_BYTES + _words_bytes(line)
-    words = (line.said, line.detail, line.below)
-    return _ROW_BYTES + _escaped_bytes(line.address) + sum(map(_words_bytes, words))
+    parts = (line.said, line.detail, line.below)
+    return _ROW_BYTES + _escaped_bytes(line.address) + sum(map(_words_bytes, parts))
 
 
-def _words_bytes(words: Words) -> int:
-    """What a text takes with its tags."""
-    if isinstance(words, str):
-        return _TEXT_BYTES + _escaped_bytes(words)
+def _words_bytes(text: Words) -> int:
+    """Return the bytes of a text with its tags."""
+    if isinstance(text, str):
+        return _TEXT_BYTES + _escaped_bytes(text)
     size = _TEXT_BYTES
-    for span in words:
+    for span in text:
         size += _SPAN_BYTES + _escaped_bytes(span.text)
         if span.to:
             size += _SPAN_BYTES + _escaped_bytes(span.to)
@@ -162,5 +174,5 @@ def _words_bytes(words: Words) -> int:
 
 
 def _escaped_bytes(text: str) -> int:
-    """A name without a character is drawn as a word."""
+    """Return the bytes of an escaped text; an empty name is drawn as a word."""
     return len(escape(visible(text) or "(empty)").encode(errors="surrogatepass"))

@@ -12,7 +12,9 @@ from bot.show.escape import clean, clip
 from bot.show.filters import MINUS, UNKNOWN, amount, plural, signed
 from bot.show.proofs import STATUS_WORDS, changed_noun, untried_words
 
-_PASS, _REASON, _NAMED = 64, 200, 3
+_PASS = 64
+_REASON = 200
+_NAMED = 3
 _CUTS = (
     "code bytes with base's passes up to a cut and head's passes after it; control:"
     " head's own IR gives head's own code"
@@ -28,7 +30,10 @@ def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
     rows = []
     last_bytes: int | None = None
     for cut in proof.cuts:
-        change = "" if last_bytes is None else signed(cut.code_bytes - last_bytes)
+        if last_bytes is None:
+            change = ""
+        else:
+            change = signed(cut.code_bytes - last_bytes)
         after = clip(clean(cut.after), _PASS) or "no pass"
         rows.append((after, amount(cut.code_bytes), change))
         last_bytes = cut.code_bytes
@@ -41,7 +46,10 @@ def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
 
 
 def pass_proof_line(proof: PassProof) -> str:
-    """Return the pass with its proof: `pass cse: proved: with base's IR after it in head's passes, …`."""
+    """Return the pass with its proof.
+
+    An example begins `pass cse: proved: with base's IR after it in head's passes, …`.
+    """
     return f"{_named(proof)}: {clip(clean(pass_proof_words(proof)), 2 * _REASON)}"
 
 
@@ -50,19 +58,21 @@ def pass_proof_words(proof: PassProof) -> str:
     if proof.restored_bytes is None or not proof.moved_bytes:
         return untried_words(clip(proof.why, _REASON))
     noun = changed_noun(proof.moved_bytes)
-    it = "it" if proof.is_one_pass else "them"
+    it = "them"
+    if proof.is_one_pass:
+        it = "it"
     after = _disappearing(proof, proof.bytes_after)
     before = _disappearing(proof, proof.bytes_before)
-    words = (
+    text = (
         f"{STATUS_WORDS[proof.status]}: with base's IR after {it} in head's passes,"
         f" {after} of the {abs(proof.moved_bytes):,} B {noun} of the MLIR part"
         f" disappear; with base's IR before {it}, {before}"
     )
     if proof.why:
-        words += f"; {proof.why}"
+        text += f"; {proof.why}"
     if not proof.is_smallest:
-        words += "; the range was not divided further (compile budget used up)"
-    return words
+        text += "; the range was not divided further (compile budget used up)"
+    return text
 
 
 def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
@@ -70,7 +80,10 @@ def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
     if code_bytes is None:
         return UNKNOWN
     gone_bytes = proof.cuts[0].code_bytes - code_bytes
-    in_direction = gone_bytes if (proof.moved_bytes or 0) > 0 else -gone_bytes
+    if (proof.moved_bytes or 0) > 0:
+        in_direction = gone_bytes
+    else:
+        in_direction = -gone_bytes
     return amount(in_direction).replace("-", MINUS)
 
 
@@ -82,8 +95,12 @@ def _named(proof: PassProof) -> str:
     )
     if proof.is_one_pass:
         side = _SIDES.get(proof.runs_on, "")
-        other = proof.base_passes[0] if proof.base_passes else first
-        renamed = f" (on base {clip(clean(other), _PASS)})" if other != first else ""
+        base_first = first
+        if proof.base_passes:
+            base_first = proof.base_passes[0]
+        renamed = ""
+        if base_first != first:
+            renamed = f" (on base {clip(clean(base_first), _PASS)})"
         return f"pass {first}{renamed}{side}"
     number = plural(len(proof.passes), "pass")
     return f"passes {first} to {last} ({number}{_lone_words(proof)})"
@@ -91,13 +108,17 @@ def _named(proof: PassProof) -> str:
 
 def _lone_words(proof: PassProof) -> str:
     """Return which passes of the range one side alone runs."""
-    words = ""
+    text = ""
     for side, names in zip(SIDES, proof.lone_passes, strict=True):
         if names:
-            shown = ", ".join(clip(clean(name), _PASS) for name in names[:_NAMED])
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            words += f"; only {side} runs {shown}{more}"
-    return words
+            listed_names = ", ".join(
+                clip(clean(name), _PASS) for name in names[:_NAMED]
+            )
+            overflow = ""
+            if len(names) > _NAMED:
+                overflow = f" and {len(names) - _NAMED} more"
+            text += f"; only {side} runs {listed_names}{overflow}"
+    return text
 
 
 def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:

@@ -1,4 +1,7 @@
-"""The experiment on a program in words and as JSON: which phase and which pass form other dispatch regions."""
+"""Show the experiment on a program, in words and as JSON.
+
+It names the phase and the pass that form other dispatch regions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from bot.show.proofs import STATUS_WORDS
 
 
 def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
-    """Draw what the experiment says of the phase and of the pass; nothing where there is none."""
+    """Draw what the experiment says of the phase and the pass; nothing without one."""
     if proof is None:
         return
     if proof.status == NOT_TRIED:
@@ -29,42 +32,46 @@ def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
             yield Sentence(clean(proof.passed.why), small=True)
     if proof.no_bytes:
         yield Sentence(f"bytes of the program: n/a, {clean(proof.no_bytes)}")
-    what = "only regions that one side alone has are counted"
+    effect = "only regions that one side alone has are counted"
     yield Sentence(
-        f"{what}; the experiment ran a compiler or its passes {proof.compiles:,} times",
+        f"{effect}; the experiment ran a compiler or its passes {proof.compiles:,} times",
         small=True,
     )
 
 
 def phase_words(proof: ProgramProof) -> str:
-    """Return `phase flow: proved: with base's IR of this phase, head forms 3 of 3 regions as base does`."""
+    """Return what the experiment says of the phase.
+
+    An example is `phase flow: proved: with base's IR of this phase, head forms 3 of 3
+    regions as base does`.
+    """
     restored = proof.restored_regions or 0
     regions = f"{restored:,} of {plural(proof.regions, 'region')}"
-    words = f"with base's IR of this phase, head forms {regions} as base does"
+    text = f"with base's IR of this phase, head forms {regions} as base does"
     if proof.moved_bytes is not None:
-        words += (
+        text += (
             f"; all code of the program: {signed(proof.moved_bytes)} with head's"
             " regions"
         )
-    return f"phase {proof.phase}: {STATUS_WORDS[proof.status]}: {words}"
+    return f"phase {proof.phase}: {STATUS_WORDS[proof.status]}: {text}"
 
 
 def pass_words(passed: ProgramPassProof, proof: ProgramProof) -> str:
     """Return what the experiment with the pass was, and what it gave."""
-    what = "with base's pass"
+    change = "with base's pass"
     if passed.why:
-        what = "with base's passes up to this one"
+        change = "with base's passes up to this one"
     elif passed.runs_on == HEAD_ONLY:
-        what = "without this pass, which base does not have"
+        change = "without this pass, which base does not have"
     elif passed.runs_on == BASE_ONLY:
-        what = "with this pass, which only base has"
-    words = (
-        f"{what}, head forms {passed.restored_regions:,} of"
+        change = "with this pass, which only base has"
+    text = (
+        f"{change}, head forms {passed.restored_regions:,} of"
         f" {plural(proof.regions, 'region')} as base does"
     )
     if passed.restored_bytes is not None:
-        words += f", and changes the program's code by {signed(-passed.restored_bytes)}"
-    return f"pass {passed.name}: {STATUS_WORDS[passed.status]}: {words}"
+        text += f", and changes the program's code by {signed(-passed.restored_bytes)}"
+    return f"pass {passed.name}: {STATUS_WORDS[passed.status]}: {text}"
 
 
 def program_json(proof: ProgramProof | None) -> Mapping[str, Any] | None:

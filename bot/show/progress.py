@@ -27,7 +27,8 @@ class MeasureProgress:
     """
 
     def __init__(self, console: Console) -> None:
-        self._console, self._lock = console, threading.Lock()
+        self._console = console
+        self._lock = threading.Lock()
         self._running: list[str] = []
         self._done = self._failed = self._total = 0
         self._noun = "build"
@@ -59,16 +60,18 @@ class MeasureProgress:
         self._bar.stop()
 
     def say(self, line: str) -> None:
-        """One line above the bar."""
+        """Print one line above the bar."""
         self._console.print(escape(line), highlight=False, soft_wrap=True)
 
     def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
-        """How much there is to do: all cells, how many of them the cache has, and the cost of the others.
+        """Take the number of all cells, of those in the cache, and the cost of the others.
 
         `about`: whose cells these are, where they are of several sides.
         """
         with self._lock:
-            self._total, self._done, self._failed = cells, cached, 0
+            self._total = cells
+            self._done = cached
+            self._failed = 0
             self._noun = "compile" if about else "build"
             self._stage = ""
             self._planned_at = time.monotonic()
@@ -79,20 +82,22 @@ class MeasureProgress:
     def stage(self, about: str, tasks: int, noun: str, /) -> None:
         """Say what runs now, and count its tasks from 0."""
         with self._lock:
-            self._stage, self._noun = about, noun
-            self._total, self._done = tasks, 0
+            self._stage = about
+            self._noun = noun
+            self._total = tasks
+            self._done = 0
             self._bar.reset(self._task, total=tasks)
             self._refresh()
         self.say(f"{about}: {plural(tasks, noun)}")
 
     def started(self, name: str) -> None:
-        """Something began to run."""
+        """Name a task beside the bar: it began to run."""
         with self._lock:
             self._running.append(name)
             self._refresh()
 
     def ended(self, name: str) -> None:
-        """A task has ended: it is no longer named beside the bar."""
+        """Stop naming a task beside the bar: it has ended."""
         with self._lock:
             self._running.remove(name)
             if self._stage:
@@ -102,7 +107,7 @@ class MeasureProgress:
             self._say_sometimes()
 
     def measured(self, _side: str, cell: Cell, cost: float) -> None:
-        """A cell is done, well or badly."""
+        """Count a cell that is done, well or badly."""
         with self._lock:
             if self._stage or self._done >= self._total:
                 return
@@ -114,10 +119,8 @@ class MeasureProgress:
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
         """Say what measuring all cells of the last plan took."""
-        seconds, cpu_seconds = (
-            time.monotonic() - self._planned_at,
-            sum(cpu_ms.values()) / 1000,
-        )
+        seconds = time.monotonic() - self._planned_at
+        cpu_seconds = sum(cpu_ms.values()) / 1000
         if cpu_seconds:
             share = cpu_seconds / (seconds * jobs)
             self.say(
@@ -142,14 +145,14 @@ class MeasureProgress:
             )
         # of several sides, most may have failed before: what is new is the report's to
         # say
-        failed = (
-            f", {self._failed} failed" if self._failed and self._noun == "build" else ""
-        )
+        failed = ""
+        if self._failed and self._noun == "build":
+            failed = f", {self._failed} failed"
         return (
             f"{self._done}/{plural(self._total, self._noun)}, {len(self._running)}"
             f" running{failed}"
         )
 
     def _refresh(self) -> None:
-        shown = ", ".join(self._running[:_MOST_NAMES])
-        self._bar.update(self._task, counts=self._counts(), description=escape(shown))
+        names = ", ".join(self._running[:_MOST_NAMES])
+        self._bar.update(self._task, counts=self._counts(), description=escape(names))

@@ -17,36 +17,47 @@ STATUS_WORDS = {
     REFUTED: "refuted",
     NOT_TRIED: "not tried",
 }
-GROWTH, SHRINKAGE, CHANGE = "growth", "shrinkage", "change"
+GROWTH = "growth"
+SHRINKAGE = "shrinkage"
+CHANGE = "change"
 
 
 def knob_proof_words(proof: KnobProof) -> str:
-    """Return what the experiment says: `proved: with base's value 99 % of the growth disappears`."""
+    """Return what the experiment says.
+
+    An example is `proved: with base's value 99 % of the growth disappears`.
+    """
     if proof.restored_bytes is None or not proof.moved_bytes:
         return untried_words(proof.why)
     noun = changed_noun(proof.moved_bytes)
-    restored_bytes = (
-        proof.restored_bytes if proof.moved_bytes > 0 else -proof.restored_bytes
-    )
+    if proof.moved_bytes > 0:
+        restored_bytes = proof.restored_bytes
+    else:
+        restored_bytes = -proof.restored_bytes
     effect = _effect(
         restored_bytes,
         moved_bytes=abs(proof.moved_bytes),
         knobs=len(proof.knobs),
         noun=noun,
     )
-    words = f"{STATUS_WORDS[proof.status]}: {effect}"
+    text = f"{STATUS_WORDS[proof.status]}: {effect}"
     if proof.is_exact:
-        words += ", and head has base's very code"
+        text += ", and head has base's very code"
     if proof.status != REFUTED and proof.others:
-        verb = "is" if len(proof.others) == 1 else "are"
-        words += f"; {_named(proof.others)} {verb} not needed"
+        verb = "are"
+        if len(proof.others) == 1:
+            verb = "is"
+        text += f"; {_named(proof.others)} {verb} not needed"
     if not proof.is_smallest:
-        words += "; not every value was left out once (compile budget used up)"
-    return words
+        text += "; not every value was left out once (compile budget used up)"
+    return text
 
 
 def proof_line(proof: KnobProof) -> str:
-    """Return the knobs of one dispatch with their proof: `configuration vector_reduction: refuted: …`."""
+    """Return the knobs of one dispatch with their proof.
+
+    An example begins `configuration vector_reduction: refuted: …`.
+    """
     names = ", ".join(clean(knob) for knob in proof.knobs)
     return (
         f"configuration{f' {names}' if names else ''}: {clean(knob_proof_words(proof))}"
@@ -54,7 +65,7 @@ def proof_line(proof: KnobProof) -> str:
 
 
 def proof_json(proof: KnobProof) -> Mapping[str, Any]:
-    """Return the status and the bytes, as `root_causes[].proof` has them, and the knobs."""
+    """Return the status, bytes and knobs that `root_causes[].proof` has."""
     return {
         "status": proof.status,
         "restored_bytes": proof.restored_bytes,
@@ -68,7 +79,9 @@ def proof_json(proof: KnobProof) -> Mapping[str, Any]:
 def cause_proof_words(
     proof: Proof, knobs: int, dispatches: int, net_bytes: int, absolute_bytes: int
 ) -> str:
-    """Return what the experiments on the dispatches of a root cause say, and how many were tried.
+    """Return what the experiments on a root cause's dispatches say.
+
+    The text has the number of tried dispatches.
 
     It is empty for an experiment that counts dispatch regions: the root cause itself
     says what it showed.
@@ -100,14 +113,17 @@ def root_proof_words(
     dispatches: int,
     total: Tally,
 ) -> str:
-    """Return what the experiments say of a root cause; empty for one that counts dispatch regions.
+    """Return what the experiments say of a root cause.
+
+    Empty for an experiment that counts dispatch regions.
 
     Args:
         what: the words of the root cause.
         parts: phase → bytes, of a root cause in code generation.
         pass_name: the pass that a trace names; None where none does.
     """
-    net_bytes, absolute_bytes = total.net_bytes, total.absolute_bytes
+    net_bytes = total.net_bytes
+    absolute_bytes = total.absolute_bytes
     if parts and pass_name is None:
         is_mixture = what.startswith(SEVERAL_PHASES)
         return phase_proof_words(
@@ -117,15 +133,19 @@ def root_proof_words(
             net_bytes=net_bytes,
             absolute_bytes=absolute_bytes,
         )
-    knobs = 2 if ", with " in what else 1
-    words = cause_proof_words(
+    knobs = 1
+    if ", with " in what:
+        knobs = 2
+    text = cause_proof_words(
         proof,
         knobs=knobs,
         dispatches=dispatches,
         net_bytes=net_bytes,
         absolute_bytes=absolute_bytes,
     )
-    return f"{words}; by phase: {parts_words(parts)}" if parts else words
+    if parts:
+        return f"{text}; by phase: {parts_words(parts)}"
+    return text
 
 
 def phase_proof_words(
@@ -166,23 +186,30 @@ def _of(proof: Proof, dispatches: int) -> str:
 
 def changed_noun(moved_bytes: int) -> str:
     """Return what a signed change is."""
-    return GROWTH if moved_bytes > 0 else SHRINKAGE
+    if moved_bytes > 0:
+        return GROWTH
+    return SHRINKAGE
 
 
-def untried_words(why: str) -> str:
+def untried_words(reason: str) -> str:
     """Say that there was no experiment, and why."""
-    return f"{STATUS_WORDS[NOT_TRIED]}: {why}" if why else STATUS_WORDS[NOT_TRIED]
+    if reason:
+        return f"{STATUS_WORDS[NOT_TRIED]}: {reason}"
+    return STATUS_WORDS[NOT_TRIED]
 
 
 def _named(knobs: tuple[str, ...]) -> str:
     names = [f"`{knob}`" for knob in knobs]
-    return (
-        " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-    )
+    if len(names) > 1:
+        return " and ".join([", ".join(names[:-1]), names[-1]])
+    return names[0]
 
 
 def _effect(restored_bytes: int, moved_bytes: int, knobs: int, noun: str) -> str:
-    """Return what base's values do; both are amounts of bytes, negative is the wrong direction."""
+    """Return what base's values do.
+
+    Both arguments are amounts of bytes; negative is the wrong direction.
+    """
     values = f"with base's {'value' if knobs == 1 else 'values'}"
     if restored_bytes == 0:
         return f"{values} none of the {noun} disappears"

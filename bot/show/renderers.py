@@ -1,4 +1,7 @@
-"""Blocks as Markdown, as a page and on a terminal: the only places that draw them, and the sandbox of templates."""
+"""Draw blocks as Markdown, as an HTML page and as terminal text.
+
+Nothing else draws blocks. Templates run in a sandbox that is made here.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +55,7 @@ _NUMBERS = (
     *(filters.relative, filters.sides, filters.change, filters.plural),
 )
 _BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
-# A template may hold an error of any of these kinds; an error of another kind is one of
-# ours.
+# A template may raise an error of any of these kinds; any other error is ours.
 _FAULTS = (
     jinja2.TemplateError,
     TypeError,
@@ -66,10 +68,15 @@ _FAULTS = (
 
 
 def templates_dir() -> Path:
-    """The directory of the default templates: inside the installed package, or beside it in a checkout."""
+    """Return the directory of the default templates.
+
+    It is inside the installed package, or beside it in a checkout.
+    """
     package = Path(__file__).resolve().parents[1]
     installed = package / "_data" / "templates"
-    return installed if installed.is_dir() else package.parent / "templates"
+    if installed.is_dir():
+        return installed
+    return package.parent / "templates"
 
 
 def _md_span(span: Span, code: Callable[[str], str]) -> str:
@@ -77,49 +84,54 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
         return "<br>"
     if span.kind == "code":
         return code(span.text)
-    edge = [
-        " " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])
-    ]  # some controls are blanks, too
-    words = escape.md_text(span.text)
+    text = escape.md_text(span.text)
     if span.kind in ("number", "up", "down"):
-        return words.replace(" ", "&nbsp;")
-    return (
-        f"**{words}**"
-        if span.kind == "strong"
-        else f"{edge[0]}{words}{edge[1]}"
-        if words
-        else edge[0]
-    )
+        return text.replace(" ", "&nbsp;")
+    if span.kind == "strong":
+        return f"**{text}**"
+    leading, trailing = _edges(span.text)
+    if text:
+        return f"{leading}{text}{trailing}"
+    return leading
 
 
-def md_words(words: Words, code: Callable[[str], str], page: str = "") -> str:
-    """A phrase as Markdown; what has an address on the page is a link where the page is known.
+def md_words(text: Words, code: Callable[[str], str], page: str = "") -> str:
+    """Return a phrase as Markdown.
 
-    `code`: draws code.
+    A span with an address on the page is a link where the page is known. `code` draws
+    code.
     """
     return "".join(
-        _md_link(_md_span(span, code), page, span.to) for span in phrase(words)
+        _md_link(_md_span(span, code), page, span.to) for span in phrase(text)
     )
 
 
 def _md_phrase(code: Callable[[str], str]) -> Callable[[Context, Words], Markup]:
     return jinja2.pass_context(
-        lambda context, words: Markup(md_words(words, code, context.get("page") or ""))
+        lambda context, spans: Markup(md_words(spans, code, context.get("page") or ""))
     )
 
 
-def _md_link(words: str, page: str, address: str) -> str:
-    url = f"{page}#{address}" if address and words else ""
+def _md_link(text: str, page: str, address: str) -> str:
+    url = ""
     if address.startswith("https://"):
-        # A plain address of a commit or an issue leaves a back-reference there, from
-        # each comment that names it.
-        named = any(f"/{what}/" in address for what in ("commit", "issues", "pull"))
-        url = (
-            address.replace("https://github.com/", "https://redirect.github.com/", 1)
-            if named
-            else address
-        )
-    return f"[{words}](<{url}>)" if escape.is_link(url) else words
+        url = _without_reference(address)
+    elif address and text:
+        url = f"{page}#{address}"
+    if escape.is_link(url):
+        return f"[{text}](<{url}>)"
+    return text
+
+
+def _without_reference(address: str) -> str:
+    """Return the address in a form that leaves no back-reference on GitHub.
+
+    The plain address of a commit or an issue leaves one there, from each comment that
+    names it.
+    """
+    if any(f"/{kind}/" in address for kind in ("commit", "issues", "pull")):
+        return address.replace("https://github.com/", "https://redirect.github.com/", 1)
+    return address
 
 
 _TAGS = {
@@ -134,7 +146,7 @@ _TAGS |= {"number": "{}", "break": "<br>"} | {
 
 
 def html_phrase(words: Words) -> Markup:
-    """A phrase as HTML."""
+    """Return a phrase as HTML."""
     if isinstance(words, str):
         return Markup.escape(escape.visible(words))
     texts = []
@@ -142,13 +154,17 @@ def html_phrase(words: Words) -> Markup:
         text = _TAGS[span.kind].format(
             Markup.escape(escape.visible(span.text) or "(empty)")
         )
-        to = span.to if escape.is_link(span.to) else f"#{span.to}"
-        texts.append(f'<a href="{Markup.escape(to)}">{text}</a>' if span.to else text)
+        if span.to:
+            url = span.to
+            if not escape.is_link(url):
+                url = f"#{url}"
+            text = f'<a href="{Markup.escape(url)}">{text}</a>'
+        texts.append(text)
     return Markup("".join(texts))
 
 
 def html_diff(text: str) -> Markup:
-    """The lines of a unified diff for a `pre` element: added and removed ones as such."""
+    """Return a unified diff for a `pre` element; added and removed lines are marked."""
     lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
     return Markup("\n").join(
         Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines
@@ -187,19 +203,23 @@ _HTML: Mapping[str, Callable[..., Any]] = {
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Remembers what is safe: jinja2 decides by the object's type and the attribute's name, for each cell of a page."""
+    """A sandbox that remembers which attributes are safe.
+
+    jinja2 decides by the object's type and the attribute's name. Without a memory it
+    does so again for each build of a page.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._known: dict[tuple[type, str], bool] = {}
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        known = self._known.get((type(obj), attr))
-        if known is None:
-            known = self._known[type(obj), attr] = super().is_safe_attribute(
+        is_safe = self._known.get((type(obj), attr))
+        if is_safe is None:
+            is_safe = self._known[type(obj), attr] = super().is_safe_attribute(
                 obj, attr, value
             )
-        return known
+        return is_safe
 
 
 @lru_cache(maxsize=8)  # parsing the templates costs more than rendering a usual report
@@ -212,13 +232,11 @@ def _environment(
     )
 
     def finalize(value: Any) -> Any:
-        return (
-            made_safe(value)
-            if isinstance(value, str) and not isinstance(value, Markup)
-            else value
-        )
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return made_safe(value)
+        return value
 
-    made = _Sandbox(
+    environment = _Sandbox(
         loader=jinja2.FileSystemLoader(searched),
         undefined=jinja2.StrictUndefined,
         autoescape=True,
@@ -226,18 +244,20 @@ def _environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    environment.filters.update(
         {number.__name__: _safe(number) if markdown else number for number in _NUMBERS}
     )
-    made.filters.update(_MARKDOWN if markdown else _HTML)
-    return made
+    environment.filters.update(_MARKDOWN if markdown else _HTML)
+    return environment
 
 
 def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
-    """The first template of these names that there is, of each the user's before the default one.
+    """Return the first template of these names that exists.
+
+    The user's template of a name is taken before the default one.
 
     Raises:
-        TemplateError: it does not parse, or `user_dir` is no directory.
+        TemplateError: The template does not parse, or `user_dir` is not a directory.
     """
     if user_dir is not None and not user_dir.is_dir():
         raise TemplateError(
@@ -245,12 +265,15 @@ def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
             where=str(user_dir),
             hint="name a directory of templates",
         )
-    wanted = [names] if isinstance(names, str) else [*names]
-    name = wanted[-1]
+    if isinstance(names, str):
+        candidates = [names]
+    else:
+        candidates = [*names]
+    name = candidates[-1]
     try:
         return _environment(
             user_dir, markdown=not name.endswith(".html.j2")
-        ).select_template([*wanted])
+        ).select_template([*candidates])
     except jinja2.TemplateSyntaxError as error:
         where = f"{error.filename or error.name}:{error.lineno}"
         raise TemplateError(
@@ -264,12 +287,13 @@ def load(names: str | Sequence[str], user_dir: Path | None) -> jinja2.Template:
 
 
 def asset(name: str, user_dir: Path | None) -> str:
-    """A style or script as it stands in a page: the user's before the default one.
+    """Return a style or script as it stands in a page.
 
-    No template, and not escaped.
+    The user's file is taken before the default one. It is not a template, and is not
+    escaped.
 
     Raises:
-        TemplateError: there is none, or it cannot be read.
+        TemplateError: The file does not exist, or cannot be read.
     """
     path = templates_dir() / name
     if user_dir is not None and (user_dir / name).is_file():
@@ -278,9 +302,8 @@ def asset(name: str, user_dir: Path | None) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise TemplateError(f"cannot be read: {error}", where=str(path)) from None
-    return _BLANK_LINES.sub(
-        "\n\n", text
-    ).strip()  # as `drawn` leaves it: pages tell its digest
+    # as `drawn` leaves it: pages tell its digest
+    return _BLANK_LINES.sub("\n\n", text).strip()
 
 
 def draw(template: jinja2.Template, **values: Any) -> str:
@@ -289,42 +312,50 @@ def draw(template: jinja2.Template, **values: Any) -> str:
 
 
 def drawn(template: jinja2.Template, **values: Any) -> Iterator[str]:
-    """Render, piece by piece; several blank lines become one, and the newlines at the end one.
+    """Yield the rendered text, piece by piece.
+
+    Several blank lines become one, and so do the newlines at the end.
 
     Raises:
-        TemplateError: the template failed, with file and line.
+        TemplateError: The template failed; the error has file and line.
     """
-    pieces, held, begun = template.stream(**values), "", False
+    pieces = template.stream(**values)
+    blanks = ""
+    begun = False
     pieces.enable_buffering(_PIECES)
     try:
         for piece in pieces:
-            text = held + piece if begun else (held + piece).lstrip()
+            if begun:
+                text = blanks + piece
+            else:
+                text = (blanks + piece).lstrip()
             body = text.rstrip()
-            begun, held = begun or bool(body), text[len(body) :]
+            begun = begun or bool(body)
+            blanks = text[len(body) :]
             yield _BLANK_LINES.sub("\n\n", body)
         yield "\n"
     except _FAULTS as error:
-        kind = (
-            ""
-            if isinstance(error, jinja2.TemplateError)
-            else f"{type(error).__name__}: "
-        )
+        if isinstance(error, jinja2.TemplateError):
+            kind = ""
+        else:
+            kind = f"{type(error).__name__}: "
         raise TemplateError(
             f"template failed: {kind}{error}", where=_place(error, template)
         ) from error
 
 
 def _place(error: Exception, template: jinja2.Template) -> str:
-    """File and line of the innermost template frame of the traceback."""
+    """Return file and line of the innermost template frame of the traceback."""
     if isinstance(error, jinja2.TemplateSyntaxError):
         return f"{error.filename or error.name}:{error.lineno}"
-    place, trace = str(template.filename or template.name), error.__traceback__
+    place = str(template.filename or template.name)
+    trace = error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        place, trace = (
-            (f"{name}:{trace.tb_lineno}" if name.endswith(".j2") else place),
-            trace.tb_next,
-        )
+        place = place
+        if name.endswith(".j2"):
+            place = f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
     return place
 
 
@@ -332,7 +363,10 @@ _Room = TypeVar("_Room")
 
 
 def length(text: str) -> int:
-    """Length of a text as GitHub's limits are taken here: UTF-16 units, never fewer than characters."""
+    """Return the length of a text in UTF-16 units, which GitHub's limits are taken in.
+
+    It is never less than the number of characters.
+    """
     return len(text.encode("utf-16-le")) // 2
 
 
@@ -344,14 +378,16 @@ def first_fitting(
     templates_dir: Path | None = None,
     check: Callable[[str, str], None] = lambda _text, _file: None,
 ) -> str:
-    """The first room that fits; a user's template of which none does gives way to the default one.
+    """Draw a template with the first room of `tiers` in which its text fits.
 
-    `names`: the first template of these that there is is drawn; `values`: with what it
-    is drawn, by the room there is; `check`: raises TemplateError for a text that cannot
-    be used; `str` is the template's file.
+    Where a user's template does not fit with any room, the default one is drawn.
+
+    `names`: the first template of these that exists is drawn. `values` gives the values
+    of the template by the room. `check` takes the text and the template's file, and
+    raises TemplateError for a text that cannot be used.
 
     Raises:
-        TemplateError: a template does not work.
+        TemplateError: A template does not work.
     """
     template = load(names, templates_dir)
     for room in tiers:
@@ -367,32 +403,37 @@ def first_fitting(
 
 
 def utf8_bytes(text: str) -> int:
-    """How many bytes it takes."""
+    """Return how many bytes a text takes in UTF-8."""
     return len(text.encode())
 
 
 def html_rows(table: Table) -> Markup:
-    """The rows of a table, each led by its name.
+    """Return the rows of a table, each led by its name.
 
-    What stands in place of the last columns is as wide as they.
+    The last cell of a short row is as wide as the columns that the row lacks.
     """
-    lines, width = list[str](), len(table.headers)
-    scope = (
-        "" if table.headers[0] else ' scope="row"'
-    )  # a column without a header is no column of names by itself
+    lines = list[str]()
+    width = len(table.headers)
+    # a column without a header is not a column of names by itself
+    scope = ""
+    if not table.headers[0]:
+        scope = ' scope="row"'
     for row in map(marked, table.rows):
-        about = {"id": row.address, "class": row.css}
-        attributes = "".join(
-            f' {name}="{value}"' for name, value in about.items() if value
-        )  # of ours: not escaped
+        # of ours: not escaped
+        attributes = ""
+        if row.address:
+            attributes += f' id="{row.address}"'
+        if row.css:
+            attributes += f' class="{row.css}"'
         name, *texts = map(html_phrase, row.texts)
-        css = (
-            {} if table.sentences is None else {table.sentences - 1: ' class="causes"'}
-        )
+        if table.sentences is None:
+            css = {}
+        else:
+            css = {table.sentences - 1: ' class="causes"'}
         if len(row.texts) < width:
             css[len(texts) - 1] = f' colspan="{width - len(texts)}" class="gap"'
         cells = "".join(
-            f"<td{css.get(at, '')}>{text}</td>" for at, text in enumerate(texts)
+            f"<td{css.get(number, '')}>{text}</td>" for number, text in enumerate(texts)
         )
         lines.append(f"<tr{attributes}><th{scope}>{name}</th>{cells}</tr>")
     return Markup("\n".join(lines))
@@ -408,26 +449,28 @@ _STYLES: Mapping[str, str] = {
 }
 
 
-def text_of(words: Words) -> Text:
-    """A phrase; of the blanks at the ends of a span one stays."""
-    shown = Text()
-    for span in phrase(words):
-        left, right = (
-            " " if end.isspace() else "" for end in (span.text[:1], span.text[-1:])
-        )
-        shown.append(
-            (
-                f"{left}{clean(span.text)}{right}"
-                if span.text.strip()
-                else span.text and " "
-            ),
-            _STYLES[span.kind],
-        )
-    return shown
+def text_of(spans: Words) -> Text:
+    """Return a phrase for a terminal; of the blanks at the ends of a span one stays."""
+    text = Text()
+    for span in phrase(spans):
+        if span.text.strip():
+            leading, trailing = _edges(span.text)
+            span_text = f"{leading}{clean(span.text)}{trailing}"
+        else:
+            span_text = span.text and " "
+        text.append(span_text, _STYLES[span.kind])
+    return text
+
+
+def _edges(text: str) -> tuple[str, str]:
+    """Return a blank for each end of a text that has a blank or a similar control."""
+    leading = " " if text[:1].isspace() else ""
+    trailing = " " if text[-1:].isspace() else ""
+    return leading, trailing
 
 
 def chart_library() -> str:
-    """The text of the library that draws charts, led by its licence as a comment.
+    """Return the library that draws charts, led by its licence as a comment.
 
     `make vendor` fetches both.
     """
@@ -440,9 +483,10 @@ def chart_library() -> str:
 
 
 def data_element(name: str, json: str) -> Markup:
-    """JSON for a script, as an element with this id.
+    """Return JSON for a script, as an element with this id.
 
-    Raises TemplateError for text that would end its element.
+    Raises:
+        TemplateError: The text would end its element.
     """
     return _elements(
         [json], f'<script type="application/json" id="{name}">', "</script>"
@@ -450,7 +494,10 @@ def data_element(name: str, json: str) -> Markup:
 
 
 def sources(texts: Sequence[str]) -> str:
-    """The value of `script-src` or `style-src` that allows these texts alone (CSP level 3, hash sources)."""
+    """Return the value of `script-src` or `style-src` that allows these texts alone.
+
+    CSP level 3 calls them hash sources.
+    """
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     return " ".join(
         f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests
@@ -475,7 +522,7 @@ _POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """What `page/skeleton.html.j2` draws."""
+    """The values that `page/skeleton.html.j2` draws."""
 
     # the Content-Security-Policy: everything that the page carries, by its digest, and
     # nothing else
@@ -492,15 +539,15 @@ def skeleton(
     scripts: Sequence[str] = (),
     charts: bool = False,
 ) -> Skeleton:
-    """The frame of a page with the shared style, addresses and sortable tables, and what it has of its own.
+    """Return the frame of a page: the shared style and scripts, and the page's own.
 
     `templates_dir`: the user's templates, whose files are searched before the default
-    ones; `styles`, `scripts`: names of files below the templates, added after the
-    shared ones; `charts`: True where a script draws charts: the library is carried as
-    text, which `page/charts.js` runs when it is needed.
+    ones. `styles`, `scripts`: names of files below the templates, added after the
+    shared ones. `charts`: True where a script draws charts. The library is then carried
+    as text, which `page/charts.js` runs when it is needed.
 
     Raises:
-        TemplateError: a file is not there, or cannot stand inside a page.
+        TemplateError: A file does not exist, or cannot stand inside a page.
     """
     style = "\n".join(asset(name, templates_dir) for name in ("page/page.css", *styles))
     shared = (
@@ -510,22 +557,29 @@ def skeleton(
         "page/copy.js",
         *(["page/charts.js"] if charts else []),
     )
-    own = [asset(name, templates_dir) for name in (*shared, *scripts)]
-    library = [chart_library()] if charts else []
+    texts = [asset(name, templates_dir) for name in (*shared, *scripts)]
+    if charts:
+        library = [chart_library()]
+    else:
+        library = []
     text_only = _elements(
         library, '<script type="text/plain" class="library">', "</script>"
     )  # run when it is needed
     elements = Markup("\n").join(
-        [*filter(None, [text_only]), _elements(own, "<script>", "</script>")]
+        [*filter(None, [text_only]), _elements(texts, "<script>", "</script>")]
     )
-    policy = _POLICY.format(sources([style]), sources([*library, *own]))
+    policy = _POLICY.format(sources([style]), sources([*library, *texts]))
     return Skeleton(policy, _elements([style], "<style>", "</style>"), elements)
 
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_BREAKABLE, _NUMBER = (12, 40), 18
-"""Of a text of more characters, a terminal needs room for two thirds, and never for more than the second; of a number
-for all of so many."""
+_BREAKABLE = (12, 40)
+_NUMBER = 18
+"""How narrow a terminal may draw a column.
+
+A text of more characters than the first figure needs room for two thirds of them, and
+never for more than the second figure. A number needs room for so many characters.
+"""
 
 
 def markdown(
@@ -534,14 +588,16 @@ def markdown(
     limit_bytes: int,
     templates_dir: Path | None = None,
 ) -> str:
-    """The Markdown, at most `limit_bytes` in UTF-8, with as much as there is room for.
+    """Return the Markdown of an answer, with as much as there is room for.
 
-    `answer`: what it is called: a user's `lab.md.j2` draws all of the answer `lab`,
-    `lab.answers.md.j2` one block; `templates_dir`: the user's templates, searched
+    The room is `limit_bytes` in UTF-8.
+
+    `answer` is its name: a user's `lab.md.j2` draws all of the answer `lab`,
+    `lab.answers.md.j2` one block. `templates_dir`: the user's templates, searched
     before the default ones.
 
     Raises:
-        TemplateError: a template does not work.
+        TemplateError: A template does not work.
     """
     names = f"{answer}.md.j2", "blocks.md.j2"
 
@@ -571,11 +627,11 @@ def write_answer(
     """Write the JSON of an answer, its Markdown and its page into `out`.
 
     The first block is the page's heading. `styles`, `scripts`: names of files below the
-    templates, beside those of all pages; a page with scripts has charts. The other
-    arguments: as of `markdown`.
+    templates, beside those of all pages. A page with scripts has charts. The other
+    arguments are those of `markdown`.
 
     Raises:
-        TemplateError: a template does not work.
+        TemplateError: A template does not work.
     """
     files = [out / f"{answer}.json", out / f"{answer}.md", out / f"{answer}.html"]
     write_atomically(files[0], json)
@@ -585,14 +641,16 @@ def write_answer(
             answer, blocks=blocks, limit_bytes=limit_bytes, templates_dir=templates_dir
         ).encode(),
     )
-    shown = blocks(PAGE)
+    page_blocks = blocks(PAGE)
     values = {
         "answer": answer,
-        "blocks": shown,
-        "title": plain(shown[0].said) if isinstance(shown[0], Sentence) else answer,
+        "blocks": page_blocks,
+        "title": plain(page_blocks[0].said)
+        if isinstance(page_blocks[0], Sentence)
+        else answer,
         "parts": [
             block
-            for block in shown
+            for block in page_blocks
             if isinstance(block, Fold) and block.is_open and block.title and block
         ],
         "skeleton": skeleton(
@@ -605,7 +663,7 @@ def write_answer(
 
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:
-    """Print what a person in front of a terminal wants to know; the files have the rest."""
+    """Print blocks on a terminal; the files have what it has no room for."""
     for block in blocks:
         for part in _parts(block, console.width) if block else ():
             console.print(
@@ -619,79 +677,58 @@ def _parts(block: Block, width: int) -> Iterator[RenderableType]:
     elif isinstance(block, Code) and block.language == "sh":
         yield Text(clean_block(block.text), no_wrap=True)  # to be copied whole
     elif isinstance(block, Code):
-        styles, text = (
-            _DIFF_STYLES if block.language == "diff" else {},
-            clean_block(block.text),
-        )
-        lines = (Text(line, styles.get(line[:1], "dim")) for line in text.split("\n"))
-        yield Padding(Text("\n").join(lines), (0, 0, 0, 4), expand=False)
+        yield _code_part(block)
     elif isinstance(block, List):
-        for number, line in enumerate(block.lines, block.numbered):
-            said, *below = (
-                (line.said, line.detail, line.below)
-                if isinstance(line, Line)
-                else (line,)
-            )
-            yield Padding(
-                text_of(phrase(f"{number}. ", said) if block.numbered else said),
-                (0, 0, 0, 2),
-                expand=False,
-            )
-            yield from (
-                Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False)
-                for part in below
-                if part
-            )
+        yield from _list_parts(block)
         yield from _more(block.lines)
     elif isinstance(block, Table):
         yield from _fitted(block, width)
         yield from _more(block.rows)
     elif isinstance(block, Fold) and block.is_open:
-        title = block.title if isinstance(block.title, str) else plain(block.title)
+        title = plain(block.title)
         if title:
             yield Text(f"\n{clean(title)}", "bold")
-        for one in block.blocks:
-            yield from _parts(one, width) if one else ()
+        for child in block.blocks:
+            if child:
+                yield from _parts(child, width)
+
+
+def _code_part(block: Code) -> Padding:
+    styles: Mapping[str, str] = {}
+    if block.language == "diff":
+        styles = _DIFF_STYLES
+    lines = clean_block(block.text).split("\n")
+    texts = [Text(line, styles.get(line[:1], "dim")) for line in lines]
+    return Padding(Text("\n").join(texts), (0, 0, 0, 4), expand=False)
+
+
+def _list_parts(block: List) -> Iterator[Padding]:
+    """Yield each line of a list, with its number and what stands below it."""
+    for number, line in enumerate(block.lines, block.numbered):
+        below: tuple[Words, ...] = ()
+        if isinstance(line, Line):
+            lead = line.said
+            below = (line.detail, line.below)
+        else:
+            lead = line
+        if block.numbered:
+            lead = phrase(f"{number}. ", lead)
+        yield Padding(text_of(lead), (0, 0, 0, 2), expand=False)
+        for part in below:
+            if part:
+                yield Padding(text_of(part), (0, 0, 0, 5), style="dim", expand=False)
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
-    """The table, or those of its columns that there is room for, the names first.
+    """Yield the table, or those of its columns that there is room for.
 
-    Only what has blanks is broken.
+    Only texts with blanks are broken.
     """
-    last = len(table.headers) - 1
-    begin = (
-        table.numbers_from if table.numbers_from <= last else 1
-    )  # a table of words is led by its first column
-    texts = list(zip(table.headers, *table.texts, strict=True))
-    words = [[clean(plain(text)) for text in column] for column in texts]
-    longest = [max(map(cell_len, column)) for column in words]
-    unbroken = [
-        max(cell_len(word) for text in column for word in text.split(" "))
-        for column in words
-    ]
-    changes = (at for at in range(begin, last + 1) if table.headers[at] == "change")
-    widths, room = dict[int, int](), width
-    for column in dict.fromkeys(
-        (*range(begin), *(table.wanted or (*changes, begin, last, *range(begin, last))))
-    ):
-        least = (
-            _NUMBER
-            if table.is_number(column)
-            else max(_BREAKABLE[0], longest[column] * 2 // 3)
-        )
-        needed = max(unbroken[column], min(longest[column], _BREAKABLE[1], least))
-        if column < begin or len(widths) == begin or needed + 2 <= room:
-            widths[column] = needed
-            room -= needed + 2
-    if room < 0:  # the widest name gives way
-        column = max(widths, key=widths.__getitem__)
-        widths[column] = max(_BREAKABLE[0], widths[column] + room)
-    for column in sorted(widths, key=longest.__getitem__):
-        more = max(0, min(room, longest[column] - widths[column]))
-        widths[column], room = widths[column] + more, room - more
+    widths = _column_widths(table, width)
     columns = sorted(widths)
-    title = Text(f"\n{clean(plain(table.caption))}", "bold") if table.caption else None
+    title: Text | None = None
+    if table.caption:
+        title = Text(f"\n{clean(plain(table.caption))}", "bold")
     result = RichTable(
         title=title,
         title_justify="left",
@@ -707,10 +744,59 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     for row in table.texts:
         result.add_row(*(text_of(row[column]) for column in columns))
     yield result
-    if missing := [
-        header for at, header in enumerate(table.headers) if at not in widths
-    ]:
+    missing = [
+        header for number, header in enumerate(table.headers) if number not in widths
+    ]
+    if missing:
         yield Text(f"{width} columns have no room for {', '.join(missing)}", "dim")
+
+
+def _column_widths(table: Table, width: int) -> dict[int, int]:
+    """Return the width of each column that there is room for, the names first."""
+    last = len(table.headers) - 1
+    begin = table.numbers_from
+    if begin > last:
+        begin = 1  # a table of words is led by its first column
+    longest = list[int]()
+    unbroken = list[int]()
+    for column_texts in zip(table.headers, *table.texts, strict=True):
+        cells = [clean(plain(text)) for text in column_texts]
+        words = [word for text in cells for word in text.split(" ")]
+        longest.append(max(map(cell_len, cells)))
+        unbroken.append(max(map(cell_len, words)))
+    widths = dict[int, int]()
+    room = width
+    for column in _column_order(table, begin):
+        if table.is_number(column):
+            minimum = _NUMBER
+        else:
+            minimum = max(_BREAKABLE[0], longest[column] * 2 // 3)
+        needed = max(unbroken[column], min(longest[column], _BREAKABLE[1], minimum))
+        if column < begin or len(widths) == begin or needed + 2 <= room:
+            widths[column] = needed
+            room -= needed + 2
+    if room < 0:  # the widest name gives way
+        column = max(widths, key=widths.__getitem__)
+        widths[column] = max(_BREAKABLE[0], widths[column] + room)
+    for column in sorted(widths, key=longest.__getitem__):
+        added = max(0, min(room, longest[column] - widths[column]))
+        widths[column] += added
+        room -= added
+    return widths
+
+
+def _column_order(table: Table, begin: int) -> Iterable[int]:
+    """Return the columns in the order in which they get their room.
+
+    `begin`: the first column that is not a name.
+    """
+    order = table.wanted
+    if not order:
+        last = len(table.headers) - 1
+        places = range(begin, last + 1)
+        changes = [place for place in places if table.headers[place] == "change"]
+        order = (*changes, begin, last, *range(begin, last))
+    return dict.fromkeys((*range(begin), *order))
 
 
 def _more(listed: Listing) -> Iterator[Text]:  # type: ignore[type-arg]  # of anything

@@ -1,4 +1,6 @@
-"""A comparison as blocks: one screen that says what is allowed, what changed, how much, why and what now; then folds.
+"""Show a comparison: one screen for all that matters, and folds below it.
+
+The screen says what is allowed, what changed, how much, why, and what to do now.
 
 The comment, the job summary, the check, the page and the terminal are these blocks,
 each with its own room.
@@ -41,6 +43,7 @@ from bot.show.blocks import (
     Sentence,
     Span,
     Table,
+    Words,
     code,
     fair_in_order,
     joined,
@@ -76,7 +79,9 @@ from bot.show.root_causes import leading, root_lines, unexplained_words
 from bot.show.run_times import NO_ROWS, RunRows, run_notes, run_rows
 from bot.show.totals import everything
 
-_BROKE_CHARS, _LOUD, _LEADING = 1_000, 2, 4
+_BROKE_CHARS = 1_000
+_LOUD = 2
+_LEADING = 4
 Blocks = tuple[Block, ...]
 _NAMED = 2  # builds that each part of the next step names
 _SIZED = (
@@ -87,22 +92,22 @@ _SIZED = (
 
 
 def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
-    """Everything, in the order in which it is read.
+    """Return the whole report, in the order in which it is read.
 
-    `where` a reader finds what this size leaves out.
+    `where`: the place where a reader finds what this size leaves out.
     """
     grid = build_grid(facts, limits)
     size = (
         f"{plural(grid.models.total, 'model')} ×"
         f" {plural(len(facts.measured_targets), 'target')}"
     )
-    every = Fold(
+    grid_fold = Fold(
         phrase(f"Every build: {size}"),
         (*grid_tables(grid), *_unmeasured(facts, limits)),
         name="grid",
     )
     folds = [
-        every,
+        grid_fold,
         changed_builds(facts, limits),
         findings(facts, limits),
         compared(facts, limits),
@@ -113,37 +118,39 @@ def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
         folds[0] = replace(
             folds[0], blocks=(*folds[0].blocks, deduplication_table(facts, limits))
         )
-    counts = Counter[
-        str
-    ]()  # what lists and tables have no room for; the parts of a story are the largest alone
     screen = first_screen(facts, limits)
     closed = [
         block for block in screen if isinstance(block, Fold) and not block.is_open
     ]
-    for one in every_block([*closed, *folds]):
-        if shown := (
-            one.lines
-            if isinstance(one, List)
-            else one.rows
-            if isinstance(one, Table)
-            else None
-        ):
-            counts[shown.noun] += shown.more
-    missing = ", ".join(plural(count, noun) for noun, count in counts.items() if count)
-    said = (
-        phrase(f"Shortened to fit. Left out here: {missing}; {where} have everything.")
-        if missing and where
-        else ()
-    )
+    missing = _missing([*closed, *folds])
+    summary: Phrase = ()
+    if missing and where:
+        summary = phrase(
+            f"Shortened to fit. Left out here: {missing}; {where} have everything."
+        )
     last = replace(
         folds[-1],
-        blocks=(*folds[-1].blocks, Sentence(said, small=True, name="left-out")),
+        blocks=(*folds[-1].blocks, Sentence(summary, small=True, name="left-out")),
     )
     return (*screen, *folds[:-1], last)
 
 
+def _missing(blocks: Sequence[Block]) -> str:
+    """Return how many lines and rows lists and tables have no room for, by their noun.
+
+    Stories do not count: they have only the largest parts anyway.
+    """
+    counts = Counter[str]()
+    for block in every_block(blocks):
+        if isinstance(block, List) and block.lines:
+            counts[block.lines.noun] += block.lines.more
+        elif isinstance(block, Table) and block.rows:
+            counts[block.rows.noun] += block.rows.more
+    return ", ".join(plural(count, noun) for noun, count in counts.items() if count)
+
+
 def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
-    """What a page has beside pictures, grid and cells, by where it stands."""
+    """Return what a page has beside pictures, grid and builds, by where it stands."""
     compilers = (
         side.compiler.metrics for side in (facts.report.base, facts.report.head)
     )
@@ -174,9 +181,9 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
 
 
 def print_report(report: Report, console: Console, *, quiet: bool = False) -> None:
-    """Print what a person in front of a terminal wants to know; the files have the rest.
+    """Print the report on a terminal; the files have what it has no room for.
 
-    `quiet`: the verdict alone.
+    `quiet`: print the verdict alone.
     """
     limits = Limits(
         grid_models=40,
@@ -219,7 +226,7 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
 
 def first_screen(facts: Facts, limits: Limits) -> Blocks:
-    """Return verdict, what changed, failing builds, measures, deduplication, causes, what to do, warnings, commands.
+    """Return the first screen: verdict, measures, causes, next step and commands.
 
     What to do about failing builds stands directly below them. On a terminal it stands
     at the end, where a reader looks.
@@ -244,47 +251,42 @@ def first_screen(facts: Facts, limits: Limits) -> Blocks:
 
 def _verdict(facts: Facts) -> Fold:
     broke = clip(clean(facts.report.broke), _BROKE_CHARS)
-    broken = (
-        phrase(
+    if broke:
+        broken = phrase(
             "⚠️ ",
             strong("The analysis broke:"),
             " ",
             code(broke),
             ". What is known so far:",
         )
-        if broke
-        else ()
-    )
-    resolved = (
-        "Resolved: the earlier alarm on this pull request is gone."
-        if facts.report.resolved
-        else ""
-    )
-    said = Sentence(headline(facts), name="headline")
+    else:
+        broken = ()
+    resolved = ""
+    if facts.report.resolved:
+        resolved = "Resolved: the earlier alarm on this pull request is gone."
+    lead = Sentence(headline(facts), name="headline")
     return section(
-        "", Sentence(broken), said, Sentence(phrase(resolved)), name="verdict"
+        "", Sentence(broken), lead, Sentence(phrase(resolved)), name="verdict"
     )
 
 
 def _changes(facts: Facts) -> Fold:
-    """What is not the same on both sides.
+    """Return what is not the same on both sides.
 
-    Of the first report, which configuration it is, and the compiler.
+    In the first report it is the new configuration, and the compiler.
     """
-    report, nothing = (
-        facts.report,
-        "nothing: both sides have the same compiler, flags and models",
-    )
-    said = phrase(
+    report = facts.report
+    nothing = "nothing: both sides have the same compiler, flags and models"
+    result = phrase(
         strong("What changed:"), " ", joined(changes(facts), " | ") or nothing
     )
     if report.adoption:
         file = clip(report.adoption.file, NAME_LIMIT)
-        brought = (
-            phrase("the configuration ", code(file)) if file else "a configuration"
-        )
+        brought: Words = "a configuration"
+        if file:
+            brought = phrase("the configuration ", code(file))
         rule = ", which the base commit does not have. Nothing was compared. Compiler: "
-        said = phrase(
+        result = phrase(
             "This pull request brings ",
             brought,
             rule,
@@ -296,14 +298,14 @@ def _changes(facts: Facts) -> Fold:
                 f"Nothing was compared: {reason}. The limits apply to head only."
                 " Compiler: "
             )
-            said = phrase(rule, compiler_name(report.head.compiler))
+            result = phrase(rule, compiler_name(report.head.compiler))
     untrusted = (
         "Measured by the pull request's own workflow run; this report cannot check its"
         " numbers."
     )
     return section(
         "",
-        Sentence(said),
+        Sentence(result),
         Sentence(
             baseline_words(report) if report.baseline.distance else (), small=True
         ),
@@ -313,7 +315,7 @@ def _changes(facts: Facts) -> Fold:
 
 
 def _measures(facts: Facts, limits: Limits) -> Fold:
-    """Return the three measures of each target that changed, and one line about the others."""
+    """Return the measures of each target that changed, and a line about the others."""
     table, quiet = measures_table(facts)
     is_measured = everything(facts.report).cells or quiet or facts.report.adoption
     if not is_measured:
@@ -331,42 +333,52 @@ def _why(facts: Facts, limits: Limits) -> Fold:
 
     On a page the few that hold most of the bytes, and the others below them.
     """
-    lines, roots = root_lines(facts, limits), facts.roots
+    lines = root_lines(facts, limits)
+    roots = facts.roots
     shares = [
         root.share for root in roots[: len(lines.items)] if root.share is not None
     ]
-    of_all = f"{share(sum(shares))} of the total change" if shares else ""
+    of_all = ""
+    if shares:
+        of_all = f"{share(sum(shares))} of the total change"
     unexplained = Sentence(unexplained_words(facts), small=True, name="unexplained")
     if not limits.every:
-        shown = f"the first {len(lines.items)} of {lines.total}" if lines.more else ""
-        counted_words = ", ".join(filter(None, (shown, of_all)))
+        range_text = ""
+        if lines.more:
+            range_text = f"the first {len(lines.items)} of {lines.total}"
+        counted_words = ", ".join(filter(None, (range_text, of_all)))
         title = phrase(strong("Causes"), f" ({counted_words})" if counted_words else "")
         causes = List(listed(lines.items), numbered=1)
         return section(title if lines else "", causes, unexplained, name="causes")
-    most = min(_LEADING, leading(facts))
-    others = listing(lines.items[most:], len(roots) - most, "cause")
+    limit = min(_LEADING, leading(facts))
+    remaining = listing(lines.items[limit:], len(roots) - limit, "cause")
     below = Fold(
-        plural(others.total, "more cause"),
-        (List(others, numbered=most + 1),),
+        plural(remaining.total, "more cause"),
+        (List(remaining, numbered=limit + 1),),
         name="more",
     )
-    first = List(listed(lines.items[:most]), numbered=1, name="leading")
+    first = List(listed(lines.items[:limit]), numbered=1, name="leading")
     return section("Causes", first, below, unexplained, name="causes")
 
 
 def _failing(
     facts: Facts, groups: Sequence[AlarmGroup], limits: Limits
 ) -> Iterator[Block]:
-    """Yield a table of builds that newly fail to compile, one of findings that fail the check, and acceptances."""
+    """Yield builds that newly fail to compile, failing findings, and acceptances."""
     for group in groups:
         if group.title in (BROKEN, OVER):
-            is_broken = group.title == BROKEN
-            runs = NO_ROWS if is_broken else run_rows(facts)
+            name = "alarms"
+            runs = run_rows(facts)
+            notes = tuple(run_notes(facts, limits))
+            if group.title == BROKEN:
+                name = "not-compiling"
+                runs = NO_ROWS
+                notes = ()
             yield section(
                 counted(group.title, group.cells, facts),
                 *_alarm_blocks(group, limits, runs),
-                *(() if is_broken else run_notes(facts, limits)),
-                name="not-compiling" if is_broken else "alarms",
+                *notes,
+                name=name,
             )
     yield Sentence(accepted_words(facts, limits), name="accepted")
     yield Sentence(grown_words(facts, limits), name="grown")
@@ -378,9 +390,9 @@ def _alarm_blocks(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) ->
     has_unconfirmed = any(
         plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row
     )
-    footnote = (
-        f"{UNCONFIRMED} not confirmed by a second compile" if has_unconfirmed else ""
-    )
+    footnote = ""
+    if has_unconfirmed:
+        footnote = f"{UNCONFIRMED} not confirmed by a second compile"
     return table, Sentence(footnote, small=True)
 
 
@@ -403,8 +415,10 @@ def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
     """Yield the notes on how the report was made."""
     remarks = notes(facts.report, limits)
     if limits.every:
-        said = List(listing(map(phrase, remarks), remarks.total, "note"), name="note")
-        yield section("Notes", said, name="notes")
+        remark_list = List(
+            listing(map(phrase, remarks), remarks.total, "note"), name="note"
+        )
+        yield section("Notes", remark_list, name="notes")
     else:
         yield from (
             Sentence(phrase(f"Note: {note}"), small=True, name="note")
@@ -414,41 +428,48 @@ def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
     """Return what to do, by whom, and where to read on."""
-    report, more = facts.report, _links(facts)
-    step: Phrase = ()
-    if report.verdict.status == "fail":
-        step = phrase(_to_do(facts, groups), _or_accept(report))
-    elif (
-        report.verdict.status == "warn"
-        and not report.adoption
-        and any(group.title == WARNED for group in groups)
-    ):
-        step = phrase("read the warnings; they do not block the merge")
-    elif report.verdict.status == "pass" and not report.adoption and not report.broke:
-        step = phrase("nothing to do")
+    links: Phrase = ()
+    if not limits.terminal:
+        links = _links(facts)
+    step = _next_step(facts, groups)
     if not step:
-        return section(
-            "", Sentence(() if limits.terminal else more, small=True), name="next"
-        )
-    said = phrase(
-        strong("Next:"),
-        " ",
-        step,
-        ".",
-        *(phrase(" ", more) if more and not limits.terminal else ()),
-    )
-    return section("", Sentence(said), name="next")
+        return section("", Sentence(links, small=True), name="next")
+    sentence = phrase(strong("Next:"), " ", step, ".")
+    if links:
+        sentence = phrase(sentence, " ", links)
+    return section("", Sentence(sentence), name="next")
+
+
+def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
+    """Return what a reader should do; empty where the report does not know it."""
+    report = facts.report
+    status = report.verdict.status
+    if status == "fail":
+        return phrase(_to_do(facts, groups), _or_accept(report))
+    if report.adoption:
+        return ()
+    if status == "warn" and any(group.title == WARNED for group in groups):
+        return phrase("read the warnings; they do not block the merge")
+    if status == "pass" and not report.broke:
+        return phrase("nothing to do")
+    return ()
 
 
 def _or_accept(report: Report) -> str | Phrase:
-    """Return who can accept the findings, and how; empty where there is no pull request."""
+    """Return who can accept the findings, and how.
+
+    Empty where there is no pull request.
+    """
     if not report.links and not report.state_line:
         return ""
     return phrase(", or ask a maintainer to add the label ", code(APPROVAL_LABEL))
 
 
 def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
-    """Return ``shrink `m` on `x86_64` by 29,456 B``: the first builds by name, the others by their number."""
+    """Return what to do about failing builds: ``shrink `m` on `x86_64` by 29,456 B``.
+
+    The first builds are named, and the others counted.
+    """
     steps = list[Phrase]()
     broken = [
         key
@@ -463,18 +484,25 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
         )
     failing = _worst_findings(facts, set(broken))
     shrinking = [finding for finding in failing if finding.metric == "artifact_bytes"]
-    others = [finding for finding in failing if finding.metric != "artifact_bytes"]
+    other_metrics = [
+        finding for finding in failing if finding.metric != "artifact_bytes"
+    ]
     if shrinking:
         named = [_shrink(facts, finding) for finding in shrinking[:_NAMED]]
         steps.append(phrase("shrink ", some(named, len(shrinking))))
-    steps += [_other_step(facts, finding) for finding in others[:_NAMED]]
-    if len(others) > _NAMED:
-        steps.append(phrase(f"see {plural(len(others) - _NAMED, 'more build')} above"))
+    steps += [_other_step(facts, finding) for finding in other_metrics[:_NAMED]]
+    if len(other_metrics) > _NAMED:
+        steps.append(
+            phrase(f"see {plural(len(other_metrics) - _NAMED, 'more build')} above")
+        )
     return joined(steps, "; ") or phrase("see the finding for the reason")
 
 
 def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
-    """Return one failing finding for each build that compiles: that of its code size where there is one."""
+    """Return one failing finding for each build that compiles.
+
+    It is that of the code size where there is one.
+    """
     failing = [
         finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"
     ]
@@ -488,15 +516,17 @@ def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
 
 
 def _excess(finding: Finding) -> str:
-    """Return by how much a value is over its limit, with its unit; empty where it has no figure."""
+    """Return by how much a value is over its limit, with its unit.
+
+    Empty where the finding has no figure.
+    """
     if finding.head is None or finding.allowed is None:
         return ""
-    most = (
-        finding.allowed
-        if finding.kind == "limit"
-        else (finding.base or 0) + finding.allowed
-    )
-    return amount(finding.head - most, finding.quantity.unit)
+    if finding.kind == "limit":
+        limit = finding.allowed
+    else:
+        limit = (finding.base or 0) + finding.allowed
+    return amount(finding.head - limit, finding.quantity.unit)
 
 
 def _shrink(facts: Facts, finding: Finding) -> Phrase:
@@ -508,7 +538,9 @@ def _shrink(facts: Facts, finding: Finding) -> Phrase:
 def _other_step(facts: Facts, finding: Finding) -> Phrase:
     """Return what a finding asks for that is not about code size."""
     named = facts.named(finding.key)
-    excess = _excess(finding) if finding.metric else ""
+    excess = ""
+    if finding.metric:
+        excess = _excess(finding)
     if not excess:
         return phrase("see the finding for ", named)
     return phrase(
@@ -519,7 +551,10 @@ def _other_step(facts: Facts, finding: Finding) -> Phrase:
 
 
 def _links(facts: Facts) -> Phrase:
-    """Where to read on: the page, and what the event gave; empty where there is neither."""
+    """Return where to read on: the page, and the links of the event.
+
+    Empty where there is neither.
+    """
     links = [(Span(label, to=url),) for label, url in facts.report.links]
     links = [
         *(
@@ -529,7 +564,9 @@ def _links(facts: Facts) -> Phrase:
         ),
         *links,
     ]
-    return phrase("More: ", joined(links, " · ")) if links else ()
+    if links:
+        return phrase("More: ", joined(links, " · "))
+    return ()
 
 
 def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
@@ -539,7 +576,7 @@ def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
-    """They and what is in them, but for stories."""
+    """Yield the blocks and what is in them, but not the parts of stories."""
     for block in blocks:
         yield block
         if isinstance(block, Fold) and block.name != "story":
@@ -547,12 +584,12 @@ def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def _measured_first(facts: Facts, limits: Limits) -> Fold:
-    """How large every build is."""
+    """Return the fold with the size of every build."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
     rows = list[Row]()
     for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
         values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
         rows.append((*facts.names(cell.key), *values))
     headers = ("model", "target", "code size", "executables", "largest stack frame")
-    every = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
-    return Fold("Every build: code size, executables and stack", (every,), name="cells")
+    table = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
+    return Fold("Every build: code size, executables and stack", (table,), name="cells")

@@ -1,4 +1,8 @@
-"""Root causes, a line each: what, how much, where, the largest example, and which commits may have done it."""
+"""Show root causes, with a line for each.
+
+A line has what changed, how much and where. Below it are the largest example and the
+commits that may have caused it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,8 @@ from bot.show.filters import UNKNOWN, grew_and_shrank, plural, share, sides, sig
 from bot.show.proofs import root_proof_words
 
 _ENOUGH = 0.9
-_WHAT, _TITLE = 200, 100
+_WHAT = 200
+_TITLE = 100
 _REASONS = 2
 _LEAST_SHARE = 0.01
 _EMITS = re.compile(r"(\S+): ([\d,]+(?: to [\d,]+)?) (\S.*) (more|fewer)")
@@ -74,98 +79,114 @@ def leading(facts: Facts) -> int:
 
 
 def shown_roots(facts: Facts, limits: Limits) -> int:
-    """How many root causes have a line: those that hold nine tenths of the bytes, or as many as there is room for."""
-    return min(limits.causes, len(facts.roots) if limits.every else leading(facts))
+    """Return how many root causes have a line.
+
+    They hold nine tenths of the bytes; with `limits.every` they are all. There are at
+    most as many as there is room for.
+    """
+    if limits.every:
+        return min(limits.causes, len(facts.roots))
+    return min(limits.causes, leading(facts))
 
 
 def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
-    """The root causes with most bytes: those that hold nine tenths of them, or as many as there is room for.
+    """Return a line for each of the root causes that `shown_roots` counts.
 
-    With `every` all that there is room for. The detail is each target's part where
-    there are several, and the largest delta.
+    The detail is each target's part where there are several, and the largest delta.
     """
     roots = facts.roots
     lines = []
     for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
-        detail = root_details(facts, root) if limits.details else ()
-        said, address = (
-            _root_said(facts, root=root, number=number, limits=limits),
-            cause_address(number),
-        )
+        detail: Phrase = ()
+        if limits.details:
+            detail = root_details(facts, root)
         lines.append(
             Line(
-                said=said,
+                said=_root_said(facts, root=root, number=number, limits=limits),
                 detail=detail,
                 below=suspect_words(root.looked_up, root.suspects),
-                address=address,
+                address=cause_address(number),
             )
         )
     return listing(lines, len(roots), "root cause")
 
 
-def cause_title(what: str, cause: str | None, to: str = "") -> Phrase:
-    """Return what changed, as an engineer would say it: "pass `cse` now emits 3 fewer `arith.addi` operations".
+def cause_title(cause_text: str, cause: str | None, to: str = "") -> Phrase:
+    """Return what changed, as an engineer would say it.
 
-    `what`: the words of the root cause; `to`: the address that the first word leads to.
+    An example is "pass `cse` now emits 3 fewer `arith.addi` operations".
+
+    `cause_text`: the words of the root cause; `to`: the address that the first word
+    leads to.
     """
-    what = clean(what, _WHAT)
+    text = clean(cause_text, _WHAT)
     if cause is None:
-        return phrase(Span(f"Cause not known: {what}", "strong", to))
-    formed = _FORMS.fullmatch(what)
+        return phrase(Span(f"Cause not known: {text}", "strong", to))
+    title = _pass_title(text, to)
+    if not title and cause == "strategy":
+        title = _setting_title(text, to)
+    if not title and cause == "input":
+        title = _model_title(text, to)
+    return title or phrase(Span(f"{text[:1].upper()}{text[1:]}", "strong", to))
+
+
+def _pass_title(text: str, to: str) -> Phrase:
+    """Return what a pass does now; empty where the cause is no pass."""
+    lead = Span("Pass", "strong", to)
+    formed = _FORMS.fullmatch(text)
     if formed:
-        said = (Span("Pass", "strong", to), code(formed[1]), strong(formed[2]))
-        return joined(((span,) for span in said), " ")
-    emitted = _EMITS.fullmatch(what)
+        return _spaced(lead, code(formed[1]), strong(formed[2]))
+    emitted = _EMITS.fullmatch(text)
     if emitted:
         name, count, operation, way = emitted.groups()
-        noun = "operation" if count == "1" else "operations"
-        said = (strong(f"now emits {count} {way}"), code(operation), strong(noun))
-        return joined(
-            [(Span("Pass", "strong", to),), (code(name),), *((span,) for span in said)],
-            " ",
-        )
-    named = what.removesuffix(f": {OTHER_TYPES}")
-    if named != what:
-        said = (
-            Span("Pass", "strong", to),
-            code(named),
-            strong("now emits operations with other types"),
-        )
-        return joined(((span,) for span in said), " ")
-    turned = _TURNS.fullmatch(what) if cause == "strategy" else None
-    if turned:
-        knob, values, others = turned.groups()
-        if knob == "pipeline":
-            return phrase(Span(f"Pipeline {values}", "strong", to), _also(others))
-        noun = "Tile size" if knob in _TILE_SIZES else "Setting"
-        said = (Span(noun, "strong", to), code(knob), strong(values))
-        return phrase(joined(((span,) for span in said), " "), _also(others))
-    edited = what.removesuffix(" itself changed") if cause == "input" else what
-    if edited != what:
-        return joined(
-            (
-                (span,)
-                for span in (
-                    Span("Model", "strong", to),
-                    code(edited),
-                    strong("was edited"),
-                )
-            ),
-            " ",
-        )
-    return phrase(Span(f"{what[:1].upper()}{what[1:]}", "strong", to))
+        noun = "operations"
+        if count == "1":
+            noun = "operation"
+        emits = strong(f"now emits {count} {way}")
+        return _spaced(lead, code(name), emits, code(operation), strong(noun))
+    name = text.removesuffix(f": {OTHER_TYPES}")
+    if name != text:
+        emits = strong("now emits operations with other types")
+        return _spaced(lead, code(name), emits)
+    return ()
 
 
-def _also(others: str | None) -> Phrase:
+def _setting_title(text: str, to: str) -> Phrase:
+    """Return which setting of dispatches has another value; empty where none has."""
+    turned = _TURNS.fullmatch(text)
+    if not turned:
+        return ()
+    knob, values, other_knobs = turned.groups()
+    if knob == "pipeline":
+        return phrase(Span(f"Pipeline {values}", "strong", to), _also(other_knobs))
+    noun = "Setting"
+    if knob in _TILE_SIZES:
+        noun = "Tile size"
+    title = _spaced(Span(noun, "strong", to), code(knob), strong(values))
+    return phrase(title, _also(other_knobs))
+
+
+def _model_title(text: str, to: str) -> Phrase:
+    """Return which model was edited; empty where none was."""
+    model = text.removesuffix(" itself changed")
+    if model == text:
+        return ()
+    return _spaced(Span("Model", "strong", to), code(model), strong("was edited"))
+
+
+def _spaced(*spans: Span) -> Phrase:
+    return joined([(span,) for span in spans], " ")
+
+
+def _also(other_knobs: str | None) -> Phrase:
     """Return the other settings that changed in each of the dispatches.
 
     Empty where there are none.
     """
-    if not others:
+    if not other_knobs:
         return ()
-    return phrase(
-        ", with ", joined([(code(name),) for name in others.split(", ")], ", ")
-    )
+    names = [(code(name),) for name in other_knobs.split(", ")]
+    return phrase(", with ", joined(names, ", "))
 
 
 def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Phrase:
@@ -180,17 +201,17 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
     targets = _named(
         (facts.short[target] for target in root.targets), len(root.targets), "target"
     )
-    is_counted = root.dispatches and (limits.every or len(root.models) == 1)
-    counted = f"{plural(root.dispatches, 'dispatch')} in " if is_counted else ""
-    net = "" if abs(root.total.net_bytes) == root.total.absolute_bytes else " net"
-    size = f"{signed(root.total.net_bytes)}{net}" + (
-        "" if root.share is None else f" ({share(root.share)})"
-    )
-    traced = (
-        f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced"
-        if _is_shared(root)
-        else ""
-    )
+    counted = ""
+    if root.dispatches and (limits.every or len(root.models) == 1):
+        counted = f"{plural(root.dispatches, 'dispatch')} in "
+    size = signed(root.total.net_bytes)
+    if abs(root.total.net_bytes) != root.total.absolute_bytes:
+        size = f"{size} net"
+    if root.share is not None:
+        size = f"{size} ({share(root.share)})"
+    traced = ""
+    if _is_shared(root):
+        traced = f", {root.traced[0]:,} of {plural(root.dispatches, 'dispatch')} traced"
     tried = _tried_words(facts, root)
     return phrase(
         title,
@@ -212,8 +233,10 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
         cause.proof.members for cause in facts.report.root_causes
     ):
         return ""
-    passed = root.passed.name if root.passed else None
-    words = root_proof_words(
+    passed: str | None = None
+    if root.passed:
+        passed = root.passed.name
+    proof = root_proof_words(
         root.proof,
         what=root.what,
         parts=root.parts,
@@ -222,8 +245,8 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
         total=root.total,
     )
     if not root.parts or passed is None or root.divided == root.dispatches:
-        return words
-    return f"{words} ({root.divided} of {plural(root.dispatches, 'dispatch')})"
+        return proof
+    return f"{proof} ({root.divided} of {plural(root.dispatches, 'dispatch')})"
 
 
 def unexplained_words(facts: Facts) -> str:
@@ -233,24 +256,30 @@ def unexplained_words(facts: Facts) -> str:
     """
     shares = Counter[str]()
     for root in facts.unexplained:
-        shares[clean(root.what, _WHAT).removeprefix("other code; ")] += root.share or 0  # type: ignore[assignment]
+        reason = clean(root.what, _WHAT).removeprefix("other code; ")
+        shares[reason] += root.share or 0  # type: ignore[assignment]
     total = sum(shares.values())
     if not total:
         return ""
     if len(shares) > 1:
         shares.pop(NOT_TRACED, None)  # it says less than the other reasons do
     reasons = [reason for reason, _ in shares.most_common(_REASONS)]
-    more = (
-        f" and {plural(len(shares) - _REASONS, 'other reason')}"
-        if len(shares) > _REASONS
-        else ""
+    overflow = ""
+    if len(shares) > _REASONS:
+        overflow = f" and {plural(len(shares) - _REASONS, 'other reason')}"
+    part = "less than 1 %"
+    if total >= _LEAST_SHARE:
+        part = share(total)
+    return (
+        f"Not explained: {part} of the total change ({'; '.join(reasons)}{overflow})."
     )
-    part = share(total) if total >= _LEAST_SHARE else "less than 1 %"
-    return f"Not explained: {part} of the total change ({'; '.join(reasons)}{more})."
 
 
 def _is_shared(root: RootCause) -> bool:
-    """Whether some of its dispatches have a pass that was printed for another target only."""
+    """Return True where a pass was printed for another target only.
+
+    This is so of some of the root cause's dispatches.
+    """
     return (
         root.cause in EARLY_CAUSES
         and root.passed is not None
@@ -259,15 +288,13 @@ def _is_shared(root: RootCause) -> bool:
 
 
 def _named(names: Iterable[str], count: int, noun: str) -> Phrase:
-    return (
-        phrase(plural(count, noun))
-        if count > 1
-        else joined([(code(name),) for name in names], ", ")
-    )
+    if count > 1:
+        return phrase(plural(count, noun))
+    return joined([(code(name),) for name in names], ", ")
 
 
 def root_details(facts: Facts, root: RootCause) -> Phrase:
-    """How much moved, each target's part, and the largest delta."""
+    """Return growth and shrinkage, each target's part, and the largest delta."""
     parts = []
     if abs(root.total.net_bytes) != root.total.absolute_bytes:
         parts.append(
@@ -278,111 +305,122 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
     if root.total.deltas > 1 or root.example.dispatch:
         parts.append(phrase("largest: ", _example(facts, root.example)))
     if _is_shared(root):
-        alike = plural(root.dispatches - root.traced[0], "dispatch")
+        untraced = plural(root.dispatches - root.traced[0], "dispatch")
         parts.append(
-            phrase(f"{alike} by the passes of another target with the same IR")
+            phrase(f"{untraced} by the passes of another target with the same IR")
         )
     return joined(parts, "; ")
 
 
-def suspect_words(known: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
-    """Which commits may have done it, never which did; titles are a stranger's text."""
-    if known is None:
+def suspect_words(looked_up: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
+    """Return which commits may have caused a change, never which one did.
+
+    Titles of commits are a stranger's text.
+    """
+    if looked_up is None:
         return ()
-    files, own = _files(known.files), _files(known.this_pull_request)
-    parts = [phrase("this pull request changes ", own)] if own else []
+    files = _files(looked_up.files)
+    own_files = _files(looked_up.this_pull_request)
+    parts = list[Phrase]()
+    if own_files:
+        parts.append(phrase("this pull request changes ", own_files))
     if suspects:
-        named = [(code(suspect.commit[:10], suspect.url),) for suspect in suspects]
-        of = (
-            f", one of {known.commits} commits to "
-            if known.commits != 1
-            else ", the only commit to "
-        )
-        parts.append(
-            phrase(
-                "suspect: ",
-                named[0],
-                " ",
-                code(clip(clean(suspects[0].title), _TITLE)),
-                of,
-                files,
-            )
-        )
-        parts += [phrase("then ", joined(named[1:], ", "))] if named[1:] else []
-    elif known.commits is not None:
-        touched = (
-            f"{plural(known.commits, 'commit')} touched "
-            if known.commits
-            else "no commit touched "
-        )
-        unsaid = ", and none mentions it" if known.commits and not known.note else ""
+        parts += _suspect_parts(looked_up, suspects, files)
+    elif looked_up.commits is not None:
+        touched = "no commit touched "
+        if looked_up.commits:
+            touched = f"{plural(looked_up.commits, 'commit')} touched "
+        unsaid = ""
+        if looked_up.commits and not looked_up.note:
+            unsaid = ", and none mentions it"
         parts.append(phrase(touched, files, f" between the two{unsaid}"))
-    return joined([*parts, *([phrase(clean(known.note))] if known.note else [])], "; ")
+    if looked_up.note:
+        parts.append(phrase(clean(looked_up.note)))
+    return joined(parts, "; ")
+
+
+def _suspect_parts(
+    looked_up: LookedUp, suspects: Sequence[Suspect], files: Phrase
+) -> Iterator[Phrase]:
+    """Yield the first suspect with its title, and then the others."""
+    first, *further = [
+        (code(suspect.commit[:10], suspect.url),) for suspect in suspects
+    ]
+    title = code(clip(clean(suspects[0].title), _TITLE))
+    count = ", the only commit to "
+    if looked_up.commits != 1:
+        count = f", one of {looked_up.commits} commits to "
+    yield phrase("suspect: ", first, " ", title, count, files)
+    if further:
+        yield phrase("then ", joined(further, ", "))
 
 
 def _files(paths: Sequence[str]) -> Phrase:
-    """The name of the first, and how many more there are."""
-    more = f" and {plural(len(paths) - 1, 'file')} more" if paths[1:] else ""
-    return (
-        phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), more)
-        if paths
-        else ()
-    )
+    """Return the name of the first file, and how many more there are."""
+    if not paths:
+        return ()
+    overflow = ""
+    if paths[1:]:
+        overflow = f" and {plural(len(paths) - 1, 'file')} more"
+    return phrase(code(clip(paths[0].rpartition("/")[2], NAME_LIMIT)), overflow)
 
 
 def _by_target(facts: Facts, root: RootCause) -> Iterator[Phrase]:
-    """Each target's part, largest first.
+    """Yield each target's part, largest first.
 
-    One for those with the same: ``+1,675 B each on `cuda`, `rocm` ``.
+    Targets with the same part have one line: ``+1,675 B each on `cuda`, `rocm` ``.
     """
-    alike: dict[tuple[int, int], list[str]] = {}
-    for name, sum_ in sorted(
-        root.by_target.items(), key=lambda one: -one[1].absolute_bytes
-    ):
-        alike.setdefault((sum_.net_bytes, sum_.deltas), []).append(name)
-    for (net_bytes, deltas), names in alike.items():
-        each = " each" if len(names) > 1 else ""
-        counted = f" in {deltas:,}" if root.dispatches else ""
+    sums = sorted(root.by_target.items(), key=lambda pair: -pair[1].absolute_bytes)
+    targets_by_change: dict[tuple[int, int], list[str]] = {}
+    for name, target_sum in sums:
+        change = (target_sum.net_bytes, target_sum.deltas)
+        targets_by_change.setdefault(change, []).append(name)
+    for (net_bytes, deltas), names in targets_by_change.items():
+        suffix = ""
+        if len(names) > 1:
+            suffix = " each"
+        counted = ""
+        if root.dispatches:
+            counted = f" in {deltas:,}"
         where = joined([(code(facts.short[name]),) for name in names], ", ")
-        yield phrase(f"{signed(net_bytes)}{each}{counted} on ", where)
+        yield phrase(f"{signed(net_bytes)}{suffix}{counted} on ", where)
 
 
-def _example(facts: Facts, one: Example) -> Phrase:
-    place = (
-        phrase(" in ", code(clip(one.component, NAME_LIMIT)))
-        if one.component not in ("", UNATTRIBUTED)
-        else ()
-    )
-    model = code(clip(one.key.model, NAME_LIMIT), cell_address(one.key))
-    cell = phrase(" of ", model, " on ", code(facts.short[one.key.target]))
-    if not one.dispatch:
-        return phrase(signed(one.change_bytes), cell)
-    size = sides(one.base_bytes, one.head_bytes)
-    shown = (
-        signed(one.change_bytes)
-        if UNKNOWN in size or one.base_bytes == one.head_bytes
-        else size
-    )
-    explanation = facts.report.explanations.get(one.key)
-    once = (
-        " (one compile of each side)"
-        if explanation and explanation.first_compiles
-        else ""
-    )
-    address = example_address(facts, one)
+def _example(facts: Facts, example: Example) -> Phrase:
+    place: Phrase = ()
+    if example.component not in ("", UNATTRIBUTED):
+        place = phrase(" in ", code(clip(example.component, NAME_LIMIT)))
+    model = code(clip(example.key.model, NAME_LIMIT), cell_address(example.key))
+    cell = phrase(" of ", model, " on ", code(facts.short[example.key.target]))
+    if not example.dispatch:
+        return phrase(signed(example.change_bytes), cell)
+    size = sides(example.base_bytes, example.head_bytes)
+    passed = size
+    if UNKNOWN in size or example.base_bytes == example.head_bytes:
+        passed = signed(example.change_bytes)
+    explanation = facts.report.explanations.get(example.key)
+    once = ""
+    if explanation and explanation.first_compiles:
+        once = " (one compile of each side)"
+    address = example_address(facts, example)
     return phrase(
-        code(clip(one.dispatch, NAME_LIMIT), address), place, cell, f" {shown}{once}"
+        code(clip(example.dispatch, NAME_LIMIT), address),
+        place,
+        cell,
+        f" {passed}{once}",
     )
 
 
-def example_address(facts: Facts, one: Example) -> str:
-    """The address of an example's dispatch.
+def example_address(facts: Facts, example: Example) -> str:
+    """Return the address of an example's dispatch.
 
     Empty where it names none, or none that is known to have changed.
     """
-    explanation = facts.report.explanations.get(one.key)
-    deltas = explanation.dispatches if explanation else ()
-    named = (delta.head or delta.base for delta in deltas if delta.name == one.dispatch)
-    return next(
-        (dispatch_address(one.key, known.executable) for known in named if known), ""
-    )
+    explanation = facts.report.explanations.get(example.key)
+    if not explanation:
+        return ""
+    for delta in explanation.dispatches:
+        dispatch = delta.head or delta.base
+        if delta.name == example.dispatch and dispatch:
+            return dispatch_address(example.key, dispatch.executable)
+    return ""

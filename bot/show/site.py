@@ -1,4 +1,4 @@
-"""The first page of a site: what the stored baselines say together, and where each page is."""
+"""Show the first page of a site: what the stored baselines say, and the other pages."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ABOUT = {
 
 
 def site_page(
-    made: Report,
+    report: Report,
     commits: Sequence[str],
     files: Sequence[Path],
     growths: Sequence[Growth] = (),
     templates_dir: Path | None = None,
 ) -> str:
-    """The page.
+    """Return the first page of a site.
 
     `made`: of the newest baseline and the one before; `commits`: that have a baseline,
     the oldest first; `files`: of the site, beside the page; `growths`: of the branch
@@ -40,15 +40,15 @@ def site_page(
     Raises:
         TemplateError: a template does not work.
     """
-    total = everything(made)
+    total = everything(report)
     return draw(
         load(SITE_TEMPLATE, templates_dir),
         skeleton=skeleton(templates_dir),
         commit=commits[-1][:_SHOWN_DIGITS],
-        compiler=titled(made.head.compiler.version),
+        compiler=titled(report.head.compiler.version),
         said=(
             f"{plural(len(commits), 'baseline')},"
-            f" {plural(len(made.head.cells), 'build')} in the newest"
+            f" {plural(len(report.head.cells), 'build')} in the newest"
         ),
         total=total,
         answer="site",

@@ -1,4 +1,4 @@
-"""Slow growth as a section: a row for each measure, and a column for each older baseline."""
+"""Show slow growth: a row for each measure, and a column for each older baseline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _TITLES = {
     "window": f"over {WINDOW_DAYS} days",
 }
 _UNITS = {"bytes": ", bytes", "count": ""}
-_SHOWN_DIGITS, _WORDS = 10, 200
+_SHOWN_DIGITS = 10
+_WORDS = 200
 _ABOUT = (
     "Growth below the thresholds adds up over many pushes. Each column compares the"
     " newest baseline with an older one. It counts the builds with one value in both."
@@ -64,7 +65,9 @@ def _is_known(metric: str, growths: Sequence[Growth]) -> bool:
 
 def _row(metric: str, growths: Sequence[Growth]) -> Row:
     quantity = METRIC_BY_ID[metric]
-    over = "the largest" if quantity.over == "largest" else "all together"
+    over = "all together"
+    if quantity.over == "largest":
+        over = "the largest"
     return (
         f"{quantity.label}{_UNITS[quantity.unit]}, {over}",
         *(_value(metric, growth) for growth in growths),
@@ -79,12 +82,12 @@ def _value(metric: str, growth: Growth) -> Phrase:
 
 
 def _about(growth: Growth) -> str:
-    """What the older baseline is and how many builds count, or why it is not known."""
+    """Return the older baseline and how many builds count, or why it is not known."""
     if growth.base is None:
         return f"{_TITLES[growth.since]}: {UNKNOWN}, because {growth.reason}"
-    what = clip(clean(growth.what), _WORDS)
+    subject = clip(clean(growth.what), _WORDS)
     builds = max((grown.builds for grown in growth.metrics.values()), default=0)
     return (
-        f"{_TITLES[growth.since]}: baseline of {growth.base[:_SHOWN_DIGITS]} ({what}),"
+        f"{_TITLES[growth.since]}: baseline of {growth.base[:_SHOWN_DIGITS]} ({subject}),"
         f" {plural(builds, 'build')}"
     )

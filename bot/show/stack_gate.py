@@ -1,4 +1,7 @@
-"""The compiler's gate on stack allocations, as columns of an experiment: which builds it refuses."""
+"""Show the compiler's limit on stack allocations, as columns of an experiment.
+
+The columns say which builds it refuses.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from bot.show.facts import STACK_LIMIT_BYTES, is_over
 from bot.show.filters import UNKNOWN, plural
 
 ALLOCATIONS = "stack_alloca_bytes"
-DEFAULT_GATE, OWN_GATE = f"stack gate of {STACK_LIMIT_BYTES // 1024} KiB", "stack gate"
+DEFAULT_GATE = f"stack gate of {STACK_LIMIT_BYTES // 1024} KiB"
+OWN_GATE = "stack gate"
 _LIMIT_OPTION = LIFTED_LIMIT_FLAG.partition("=")[0]
 
 
@@ -34,10 +38,12 @@ def _has_own_limit(cell: Cell) -> bool:
 
 
 def gate_words(cell: Cell) -> str:
-    """Return whether the gate refuses a build; `n/a` where its allocations are not known."""
+    """Return whether the limit refuses a build; `n/a` for unknown allocations."""
     if is_over(cell):
         return "⚠️ refuses"
-    return UNKNOWN if value_of(cell, ALLOCATIONS) is None else "passes"
+    if value_of(cell, ALLOCATIONS) is None:
+        return UNKNOWN
+    return "passes"
 
 
 def refused_words(sums: Sums, variant: str) -> str:
@@ -47,8 +53,8 @@ def refused_words(sums: Sums, variant: str) -> str:
     """
     keys = [(model, variant) for model in sums.models]
     cells = [sums.cells[key] for key in keys if key in sums.cells]
-    words = [gate_words(cell) for cell in cells]
-    if not words or UNKNOWN in words:
+    texts = [gate_words(cell) for cell in cells]
+    if not texts or UNKNOWN in texts:
         return UNKNOWN
     refused = sum(is_over(cell) for cell in cells)
     if not refused:

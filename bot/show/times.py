@@ -1,4 +1,7 @@
-"""The times of compiles by phase and by pass as tables: a column for each variant, and the growth with the layers."""
+"""Show the times of compiles, by phase and by pass.
+
+A table has a column for each variant, and the growth with the layers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ Times = Mapping[str, CompileTimes]  # variant → times of one build
 
 
 def time_tables(lab: Lab, limit: int) -> list[Block]:
-    """Two tables for each build whose compiler was asked for times: its phases, and its longest passes.
+    """Yield two tables for each timed build: its phases, and its longest passes.
 
     There are as many builds as there is room for, and then how many are left out.
     """
@@ -46,7 +49,7 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
     for key, times in builds:
         variants = [variant for variant in lab.study.variants if variant.name in times]
         phases = dict.fromkeys(
-            name for found in times.values() for name in found.phases
+            name for profile in times.values() for name in profile.phases
         )
         passes = _longest_passes(variants, times)
         for noun, names in (("phase", list(phases)), ("pass", passes)):
@@ -65,11 +68,13 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
 
 
 def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:
-    """The longest passes of the last variant that has any."""
-    found = [
+    """Return the longest passes of the last variant that has any."""
+    profiles = [
         times[variant.name].passes for variant in variants if times[variant.name].passes
     ]
-    return list(found[-1])[:_PASSES] if found else []
+    if profiles:
+        return list(profiles[-1])[:_PASSES]
+    return []
 
 
 def _by_build(lab: Lab) -> dict[CellKey, Times]:
@@ -89,7 +94,9 @@ def _table(
     *,
     is_layered: bool,
 ) -> Table:
-    grown = ("exponent", "last step") if is_layered else ()
+    grown: tuple[str, ...] = ()
+    if is_layered:
+        grown = ("exponent", "last step")
     rows = [
         _row(
             noun,
@@ -100,9 +107,11 @@ def _table(
         )
         for row_name in names
     ]
-    order = ", the longest first" if noun == "pass" else ""
-    what = f": wall time of each {noun}, in ms (varies){order}"
-    caption = phrase("Compile of ", name(key.model), " on ", name(key.target), what)
+    order = ""
+    if noun == "pass":
+        order = ", the longest first"
+    title = f": wall time of each {noun}, in ms (varies){order}"
+    caption = phrase("Compile of ", name(key.model), " on ", name(key.target), title)
     headers = (noun, *(clip(variant.name, 20) for variant in variants), *grown)
     return Table(headers, listing(rows, len(rows), noun), caption=caption, about=_ABOUT)
 
@@ -114,30 +123,35 @@ def _row(
     times: Times,
     is_layered: bool,
 ) -> Row:
-    found = [_time(times[variant.name], noun, row_name) for variant in variants]
-    shown = [_milliseconds(time) for time in found]
+    row_times = [_time(times[variant.name], noun, row_name) for variant in variants]
+    texts = [_milliseconds(time) for time in row_times]
     if is_layered:
         points = [
             (variant.layers or 0, time)
-            for variant, time in zip(variants, found, strict=True)
+            for variant, time in zip(variants, row_times, strict=True)
         ]
         growth = growth_of(points)
         fit = [UNKNOWN] * 2
         if growth is not None:
             fit = [exponent_text(growth.exponent), exponent_text(growth.last_step)]
-        shown += fit
-    return (name(row_name), *map(phrase, shown))
+        texts += fit
+    return (name(row_name), *map(phrase, texts))
 
 
 def _milliseconds(time_us: int | None) -> str:
     if time_us is None:
         return UNKNOWN
-    return f"{time_us / 1000:,.0f}" if time_us >= 1000 else "<1"
+    if time_us >= 1000:
+        return f"{time_us / 1000:,.0f}"
+    return "<1"
 
 
 def _time(times: CompileTimes, noun: str, row_name: str) -> int | None:
-    known = times.passes if noun == "pass" else times.phases
-    return known.get(row_name)
+    if noun == "pass":
+        rows = times.passes
+    else:
+        rows = times.phases
+    return rows.get(row_name)
 
 
 def time_notes(lab: Lab) -> Iterator[Phrase]:

@@ -1,12 +1,12 @@
-"""Artifacts added up: a sum for each target, and one over all."""
+"""Add up artifacts: a sum for each target, and one over all targets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.core.delta import CellDelta
-from bot.core.record import Value, total
+from bot.core.delta import CellDelta, MetricDelta
+from bot.core.record import Spread, Value, total
 from bot.core.report import Report
 from bot.show.facts import Facts, broken_alike
 
@@ -50,7 +50,7 @@ def target_deltas(facts: Facts) -> dict[str, list[CellDelta]]:
 
 
 def everything(report: Report) -> Total:
-    """The sum over all targets that were measured."""
+    """Return the sum over all targets that were measured."""
     measured = {
         delta.key.target for delta in report.deltas if delta.state != "unmeasured"
     }
@@ -60,40 +60,40 @@ def everything(report: Report) -> Total:
 
 
 def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
-    """What has the same artifact on both sides among those that were seen adds that: it moves no sum."""
-    sizes = [
-        (delta.metrics["artifact_bytes"], delta.state == "same") for delta in deltas
-    ]
-    both = [
-        (one, one.base, one.head) if same else (one, *one.sides) for one, same in sizes
-    ]
-    known = [
-        (one, base, head)
-        for one, base, head in both
-        if base is not None and head is not None
-    ]
-    larger, smaller = (
-        sum((one.change or 0) * sign > 0 for one, _, _ in known) for sign in (1, -1)
-    )
-    sums = total(base for _, base, _ in known), total(head for _, _, head in known)
-    planned, broken = (
-        sum(not d.excused for d in deltas),
-        sum(d.state == "newly-broken" for d in deltas),
-    )
-    unsure = sum(one.is_open for one, _, _ in known)
-    compared = ("same", "changed")
-    states_changed = any(
-        delta.state not in compared and not delta.excused and not broken_alike(delta)
-        for delta in deltas
-    )
+    """Return the sum of the artifacts that both sides have.
+
+    A build with the same artifact on both sides adds one and the same size to both
+    sums, even where it is non-deterministic.
+    """
+    values = list[MetricDelta]()
+    bases = list[int | Spread]()
+    heads = list[int | Spread]()
+    for delta in deltas:
+        value = delta.metrics["artifact_bytes"]
+        base, head = value.sides
+        if delta.state == "same":
+            base = value.base
+            head = value.head
+        if base is not None and head is not None:
+            values.append(value)
+            bases.append(base)
+            heads.append(head)
     return Total(
-        target,
-        len(known),
-        *sums,
-        larger,
-        smaller,
-        unsure,
-        planned,
-        broken,
-        states_changed,
+        target=target,
+        cells=len(values),
+        base=total(bases),
+        head=total(heads),
+        larger=sum((value.change or 0) > 0 for value in values),
+        smaller=sum((value.change or 0) < 0 for value in values),
+        unsure=sum(value.is_open for value in values),
+        planned=sum(not delta.excused for delta in deltas),
+        broken=sum(delta.state == "newly-broken" for delta in deltas),
+        states_changed=any(map(_is_state_change, deltas)),
     )
+
+
+def _is_state_change(delta: CellDelta) -> bool:
+    """Return True where a build is new, gone, fixed, newly failing or not measured."""
+    if delta.state in ("same", "changed") or delta.excused:
+        return False
+    return not broken_alike(delta)

@@ -1,9 +1,12 @@
-"""The passes of dispatches: table and picture for the page; a trace on a terminal and as JSON."""
+"""Show the passes of a dispatch: on the page, on a terminal and as JSON.
+
+A trace is also written as JSON.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from bot.core.delta import CellDelta
@@ -11,8 +14,14 @@ from bot.core.explanation import OTHER_TYPES, Explanation, code_change
 from bot.core.ladder import LLVM_OPTIMIZER, attribution, is_large_part
 from bot.core.parting import TRACE_SCHEMA, Traced, parting
 from bot.core.planned import SIDES
-from bot.core.snapshot import CellKey
-from bot.core.trace import Parting, operation_words
+from bot.core.snapshot import Cell, CellKey, Dispatch
+from bot.core.trace import (
+    DispatchTrace,
+    Parting,
+    PassState,
+    TraceRow,
+    operation_words,
+)
 from bot.show.blocks import (
     Block,
     Code,
@@ -39,9 +48,14 @@ from bot.show.pass_proofs import pass_proof_blocks, pass_proof_json
 from bot.show.program_proofs import program_blocks, program_json
 from bot.show.proofs import proof_json, proof_line
 
-TRACES, TRACE_ROWS = 40, 120
-"""The most dispatches of a page whose passes are shown, those whose code changed most, and passes of each."""
-_NAME, _PASS, _OPERATIONS, _NAMED, _PASS_COLUMNS = 120, 64, 160, 3, 32
+TRACES = 40
+TRACE_ROWS = 120
+"""The most dispatches of a page whose passes are shown, and the most passes of each."""
+_NAME = 120
+_PASS = 64
+_OPERATIONS = 160
+_NAMED = 3
+_PASS_COLUMNS = 32
 _ALIKE = "whose dispatches all have the same IR on both sides"
 _LEVELS = {
     "program": "program",
@@ -67,11 +81,11 @@ TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
 
 
 def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
-    """The traced dispatches with a pass whose code changed most."""
+    """Return the traced dispatches with a named pass whose code changed most."""
     sizes = sorted(
         (-abs(code_change(dispatch) or 0), key, dispatch.name)
-        for key, told in facts.report.explanations.items()
-        for dispatch in told.dispatches
+        for key, explanation in facts.report.explanations.items()
+        for dispatch in explanation.dispatches
         if dispatch.passed
     )
     return frozenset((key, name) for _, key, name in sizes[:TRACES])
@@ -80,61 +94,55 @@ def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
 def trace_folds(
     delta: CellDelta, explanation: Explanation, chosen: Collection[TracedDispatch]
 ) -> Iterator[Fold]:
-    """The chosen dispatches of a cell through the passes of both compilers, in the order in which it tells of them."""
+    """Yield the chosen dispatches of a build through the passes of both compilers.
+
+    They are in the order of the explanation.
+    """
     for dispatch in explanation.dispatches:
         if (delta.key, dispatch.name) in chosen and delta.base and delta.head:
-            pairs = ((delta.base, dispatch.base), (delta.head, dispatch.head))
-            traces = [cell.traces.get(row.name) if row else None for cell, row in pairs]
-            apart = parting(*traces)
-            if apart.row is not None:
-                printed_for = next(
-                    (
-                        trace.printed_for
-                        for trace in traces
-                        if trace and trace.printed_for
-                    ),
-                    "",
-                )
-                yield _trace_fold(clip(dispatch.name, _NAME), apart, printed_for)
-
-
-def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
-    at = apart.at or 0
-    begin = max(0, min(at - TRACE_ROWS // 3, len(apart.rows) - TRACE_ROWS))
-    places = range(begin, min(begin + TRACE_ROWS, len(apart.rows)))
-    marks, rows = {at: "the sides diverge"}, list[Marked]()
-    for place in (place for place in apart.shown if place in places):
-        row, mark = apart.rows[place], marks.get(place, "")
-        base, head = (
-            "–" if state is None else f"{state.total:,}"
-            for state in (row.base, row.head)
-        )
-        share = percent(row.share).removeprefix("+") if row.share else "0 %"
-        what = clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS)
-        named = f"{_pass(row.name)} ◀ {mark}" if mark else _pass(row.name)
-        rows.append(
-            Marked(
-                (named, _LEVELS.get(row.level, ""), base, head, share, what),
-                css="parts" if mark else "",
+            traces = (
+                _trace_of(delta.base, dispatch.base),
+                _trace_of(delta.head, dispatch.head),
             )
+            parted = parting(*traces)
+            if parted.row is not None:
+                targets = [trace.printed_for for trace in traces if trace]
+                printed_for = next(filter(None, targets), "")
+                yield _trace_fold(clip(dispatch.name, _NAME), parted, printed_for)
+
+
+def _trace_of(cell: Cell, dispatch: Dispatch | None) -> DispatchTrace | None:
+    if dispatch is None:
+        return None
+    return cell.traces.get(dispatch.name)
+
+
+def _trace_fold(name: str, parted: Parting, printed_for: str) -> Fold:
+    diverging = parted.at or 0
+    begin = max(0, min(diverging - TRACE_ROWS // 3, len(parted.rows) - TRACE_ROWS))
+    places = range(begin, min(begin + TRACE_ROWS, len(parted.rows)))
+    marks = {diverging: "the sides diverge"}
+    rows = [
+        _trace_row(parted.rows[place], marks.get(place, ""))
+        for place in parted.shown
+        if place in places
+    ]
+    equal_count = len(places) - len(rows)
+    far = len(parted.rows) - len(places)
+    meaning = _MEANING
+    if equal_count:
+        meaning += (
+            f" Not in the table: {plural(equal_count, 'pass')} that did not change the"
+            " difference."
         )
-    alike, far = len(places) - len(rows), len(apart.rows) - len(places)
-    hidden = (
-        f" Not in the table: {plural(alike, 'pass')} that did not change the"
-        " difference."
-        if alike
-        else ""
-    )
-    no_room = (
-        f" The table leaves out {plural(far, 'pass')} before or after these rows."
-        if far
-        else ""
-    )
-    program = (
-        f"The passes over the program were printed for {clean(printed_for)}, {_ALIKE}. "
-        if printed_for
-        else ""
-    )
+    if far:
+        meaning += (
+            f" The table leaves out {plural(far, 'pass')} before or after these rows."
+        )
+    program = ""
+    if printed_for:
+        target = clean(printed_for)
+        program = f"The passes over the program were printed for {target}, {_ALIKE}. "
     commands = phrase(
         program,
         code("code-size-bot trace"),
@@ -145,47 +153,81 @@ def _trace_fold(name: str, apart: Parting, printed_for: str) -> Fold:
             "Passes of ",
             code(name),
             ": the sides diverge after ",
-            code(_pass(apart.rows[at].name)),
+            code(_pass(parted.rows[diverging].name)),
         ),
         (
-            Picture((("", json.dumps(_picture(apart, places, marks))),)),
+            Picture((("", json.dumps(_picture(parted, places, marks))),)),
             Table(_PASSES, listed(rows, "pass"), 2, sentences=5, css="passes"),
-            Sentence(f"{_MEANING}{hidden}{no_room}", small=True),
+            Sentence(meaning, small=True),
             Sentence(commands, small=True),
         ),
         css="trace",
     )
 
 
-def _picture(
-    apart: Parting, places: range, marks: Mapping[int, str]
-) -> Mapping[str, str]:
-    """What each pass has, parted by `|`: its name, the operations on both sides, and how it is marked.
+def _trace_row(row: TraceRow, mark: str) -> Marked:
+    share = "0 %"
+    if row.share:
+        share = percent(row.share).removeprefix("+")
+    name = _pass(row.name)
+    css = ""
+    if mark:
+        name = f"{name} ◀ {mark}"
+        css = "parts"
+    texts = (
+        name,
+        _LEVELS.get(row.level, ""),
+        _count(row.base),
+        _count(row.head),
+        share,
+        clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS),
+    )
+    return Marked(texts, css=css)
 
-    One without a name stands between levels. A side on which a pass changes nothing is
-    as it was after the one before.
+
+def _count(state: PassState | None) -> str:
+    """Return the number of operations; a dash where the pass has no state on a side."""
+    if state is None:
+        return "–"
+    return f"{state.total:,}"
+
+
+def _picture(
+    parted: Parting, places: range, marks: Mapping[int, str]
+) -> Mapping[str, str]:
+    """Return the numbers of the passes, as texts with `|` between the passes.
+
+    They are the name of a pass, the operations on both sides, and its mark. A pass
+    without a name stands between levels. A side on which a pass changes nothing is as
+    it was after the pass before.
     """
     lines: list[tuple[str, int | None, int | None, str]] = []
-    level, base, head = "", None, None
+    level = ""
+    base: int | None = None
+    head: int | None = None
     for place in places:
-        row = apart.rows[place]
+        row = parted.rows[place]
         if level not in ("", row.level):
             base = head = None
             lines.append(("", None, None, ""))
-        level, base, head = (
-            row.level,
-            row.base.total if row.base else base,
-            row.head.total if row.head else head,
-        )
+        level = row.level
+        if row.base:
+            base = row.base.total
+        if row.head:
+            head = row.head.total
         lines.append((_pass(row.name), base, head, marks.get(place, "")))
-    columns = zip(*lines, strict=True)
-    texts = (
-        "|".join(
-            "" if value is None else str(value).replace("|", "/") for value in column
-        )
-        for column in columns
-    )
+    texts = [_column_text(column) for column in zip(*lines, strict=True)]
     return dict(zip(("passes", "base", "head", "marks"), texts, strict=True))
+
+
+def _column_text(column: Sequence[str | int | None]) -> str:
+    texts = []
+    for value in column:
+        text = ""
+        if value is not None:
+            text = str(value).replace("|", "/")
+        texts.append(text)
+    return "|".join(texts)
 
 
 def _pass(name: str) -> str:
@@ -193,71 +235,20 @@ def _pass(name: str) -> str:
 
 
 def trace_blocks(traced: Traced) -> Iterator[Block]:
-    """The passes after which another difference stands, the one that parts the sides marked, and how to see all."""
-    found = {name: traced.rows.get(name) for name in SIDES}
-    sizes = (
-        "n/a" if row is None or row.code_bytes is None else f"{row.code_bytes:,}"
-        for row in found.values()
-    )
-    name = next(row.name for row in (found["head"], found["base"]) if row)
-    yield Sentence((strong(f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"),))
-    yield from ladder_blocks(traced.ladder, traced.no_ladder)
-    if traced.proof is not None:
-        yield Sentence((strong(proof_line(traced.proof)),))
-    if traced.pass_proof is not None:
-        yield from pass_proof_blocks(traced.pass_proof)
-    if traced.ladder is not None and is_large_part(
-        attribution(traced.ladder), LLVM_OPTIMIZER
-    ):
-        yield Sentence(
-            "LLVM optimizer: not divided: there is no experiment for its passes"
-        )
-    if traced.machine is not None:
-        yield from machine_pass_blocks(traced.machine)
-    yield from program_blocks(traced.formed)
-    apart, rows = traced.parting, list[Row]()
-    for row in (apart.rows[place] for place in apart.shown):
-        base, head = (
-            "–" if state is None else f"{state.total:,}"
-            for state in (row.base, row.head)
-        )
-        apart_by = share(row.share).replace(" ", "")
-        words = (
-            clip(row.name, _PASS_COLUMNS),
-            base,
-            head,
-            apart_by,
-            operation_words(row.apart, 1),
-        )
-        kind: Kind = "strong" if row is apart.row else "text"
-        rows.append(tuple((Span(word, kind),) for word in words))
-    compilers = (clean(traced.compilers[name].partition("rc")[0]) for name in found)
-    yield Table(
-        ("after", *compilers, "difference", "what differs"),
-        listed(rows, "pass"),
-        wanted=(1, 2, 4, 3),
-        unnumbered=(4,),
-    )
-    more = len(apart.rows) - len(rows)
-    meaning = (
-        f"operations of the function after each pass; {more} more passes do not change"
-        " the difference"
-    )
-    yield Sentence(meaning if rows else "", small=True)
-    said = f"{'no pass is named' if apart.rows else 'not traced'}: {apart.why}"
-    if apart.row is not None:
-        said = (
-            f"the sides diverge after {apart.row.name}:"
-            f" {operation_words(apart.operations, _NAMED) or OTHER_TYPES}"
-        )
-    yield Sentence((strong(clean(said)),))
+    """Yield the passes after which the difference is another one, and how to see all.
+
+    The pass after which the sides diverge is marked. Experiments stand before the
+    passes.
+    """
+    yield Sentence((strong(_sizes_line(traced)),))
+    yield from _experiment_blocks(traced)
+    yield from _pass_blocks(traced)
+    yield Sentence((strong(clean(_diverging_line(traced.parting))),))
     for name, side in traced.traces.items():
         if side.same_code is not None:
-            is_same = (
-                "the same code as the artifact"
-                if side.same_code
-                else "other code than the artifact"
-            )
+            is_same = "other code than the artifact"
+            if side.same_code:
+                is_same = "the same code as the artifact"
             yield Sentence(f"{name}: the traced compile gives {is_same}")
     for name, commands in traced.commands.items():
         yield section(
@@ -266,8 +257,88 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
         )
 
 
+def _sizes_line(traced: Traced) -> str:
+    """Return the name of the dispatch, and its code bytes on both sides."""
+    base = traced.rows.get("base")
+    head = traced.rows.get("head")
+    name = next(row.name for row in (head, base) if row)
+    sizes = []
+    for row in (base, head):
+        if row is None or row.code_bytes is None:
+            sizes.append("n/a")
+        else:
+            sizes.append(f"{row.code_bytes:,}")
+    return f"{clean(name)} of {traced.key}: {' → '.join(sizes)} B"
+
+
+def _experiment_blocks(traced: Traced) -> Iterator[Block]:
+    """Yield what the ladder, the proofs and the other experiments say."""
+    yield from ladder_blocks(traced.ladder, traced.no_ladder)
+    if traced.proof is not None:
+        yield Sentence((strong(proof_line(traced.proof)),))
+    if traced.pass_proof is not None:
+        yield from pass_proof_blocks(traced.pass_proof)
+    if traced.ladder is not None:
+        parts = attribution(traced.ladder)
+        if is_large_part(parts, LLVM_OPTIMIZER):
+            yield Sentence(
+                "LLVM optimizer: not divided: there is no experiment for its passes"
+            )
+    if traced.machine is not None:
+        yield from machine_pass_blocks(traced.machine)
+    yield from program_blocks(traced.formed)
+
+
+def _pass_blocks(traced: Traced) -> Iterator[Block]:
+    """Yield the table of passes after which the difference is another one."""
+    parted = traced.parting
+    rows = list[Row]()
+    for place in parted.shown:
+        row = parted.rows[place]
+        texts = (
+            clip(row.name, _PASS_COLUMNS),
+            _count(row.base),
+            _count(row.head),
+            share(row.share).replace(" ", ""),
+            operation_words(row.apart, 1),
+        )
+        kind: Kind = "text"
+        if row is parted.row:
+            kind = "strong"
+        rows.append(tuple((Span(text, kind),) for text in texts))
+    compilers = (clean(traced.compilers[side].partition("rc")[0]) for side in SIDES)
+    yield Table(
+        ("after", *compilers, "difference", "what differs"),
+        listed(rows, "pass"),
+        wanted=(1, 2, 4, 3),
+        unnumbered=(4,),
+    )
+    meaning = ""
+    if rows:
+        hidden = len(parted.rows) - len(rows)
+        meaning = (
+            f"operations of the function after each pass; {hidden} more passes do not"
+            " change the difference"
+        )
+    yield Sentence(meaning, small=True)
+
+
+def _diverging_line(parted: Parting) -> str:
+    """Return the pass after which the sides diverge, or why none is named."""
+    if parted.row is not None:
+        operations = operation_words(parted.operations, _NAMED) or OTHER_TYPES
+        return f"the sides diverge after {parted.row.name}: {operations}"
+    if parted.rows:
+        return f"no pass is named: {parted.why}"
+    return f"not traced: {parted.why}"
+
+
 def trace_json(traced: Traced) -> Mapping[str, Any]:
-    """`passes[]` each `{name, base, head, apart}` and `parts_at`, as the contract has them."""
+    """Return the JSON of a trace.
+
+    `passes[]` has `{name, level, base, head, share, apart}` of each pass, and
+    `parts_at` the pass after which the sides diverge.
+    """
     return {
         "schema": TRACE_SCHEMA,
         "model": traced.key.model,

@@ -31,7 +31,8 @@ from bot.show.slow_growth import growth_section
 WEEKLY_LIMIT_BYTES = (
     512 * 1024
 )  # Half of what GitHub takes as the summary of one step, in UTF-8
-_SHOWN_DIGITS, _NOTE = 10, 400
+_SHOWN_DIGITS = 10
+_NOTE = 400
 
 
 def write_weekly(weekly: Weekly, templates: Path | None, out: Path) -> list[Path]:
@@ -58,7 +59,7 @@ def weekly_markdown(weekly: Weekly, templates: Path | None) -> str:
 
 
 def weekly_blocks(weekly: Weekly, _room: Room) -> tuple[Block, ...]:
-    """The largest drifts, and each measure of the branch since older baselines."""
+    """Return the largest drifts, and each measure since older baselines."""
     ends = phrase(
         code(weekly.base[:_SHOWN_DIGITS]), " to ", code(weekly.head[:_SHOWN_DIGITS])
     )
@@ -72,7 +73,9 @@ def weekly_blocks(weekly: Weekly, _room: Room) -> tuple[Block, ...]:
     table = Table(
         headers, listed(rows, "build"), numbers_from=1, unnumbered=(3, 4), sentences=3
     )
-    nothing = "" if rows else "No build grew."
+    nothing = "No build grew."
+    if rows:
+        nothing = ""
     return (
         Sentence(phrase("Slow growth: ", strong(counted))),
         Sentence(phrase("Baselines of ", ends, ".")),

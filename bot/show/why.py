@@ -1,4 +1,7 @@
-"""Why a cell changed, in the words that all views use: causes, dispatches, passes, components, families."""
+"""Put into words why a build changed; all views use these words.
+
+They are about causes, dispatches, passes, components and families.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,12 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import amount, plural, sides, signed
 
-_NAME, _NOTE, _WHY, _DIFF_LINE = 120, 400, 240, 200
-_PARTS, _OPERATIONS = 6, 1
+_NAME = 120
+_NOTE = 400
+_WHY = 240
+_DIFF_LINE = 200
+_PARTS = 6
+_OPERATIONS = 1
 NUMBERS = (
     ("sites", "dispatch sites", "count"),
     ("code_bytes", "code", "bytes"),
@@ -48,7 +55,7 @@ _FIRST_COMPILES = (
 
 
 class Number(NamedTuple):
-    """A number on both sides: in words, whether a side knows it, and whether it differs."""
+    """A number on both sides: its text, whether it is known, and whether it differs."""
 
     text: str
     known: bool
@@ -70,66 +77,71 @@ class DispatchLine(NamedTuple):
 
 
 def cause_words(cause: str | None) -> str:
-    """A cause in words; `cause not known` for None."""
+    """Return a cause in words; `cause not known` for None."""
     if cause is None:
         return "cause not known"
     return CAUSE_WORDS.get(cause) or clip(clean(cause), 24).replace("dedup-", "dedup ")
 
 
 def why_words(explanation: Explanation) -> Phrase:
-    """``**strategy** in `encoder`: other tile sizes; the sides first differ in configuration``.
+    """Return the cause of a build's change, its place, its reason and its phase.
 
-    And of which compiles all this is, where the compiler does not repeat itself.
+    An example is ``**strategy** in `encoder`: other tile sizes; the sides first differ
+    in configuration``. For a non-deterministic build the text adds which compiles this
+    is about.
     """
     component = explanation.component
-    place = (
-        code(clean(component, NAME_LIMIT))
-        if component and component != UNATTRIBUTED
-        else None
-    )
-    why = clip(clean(explanation.why).rstrip(".: "), _WHY)
-    cause, told = strong(cause_words(explanation.cause)), f": {why}" if why else ""
-    where = (
-        phrase(" in " if explanation.cause else "; most changed in ", place)
-        if place
-        else ()
-    )
-    reason = (
-        phrase(cause, where, told) if explanation.cause else phrase(cause, told, where)
-    )
-    first = clip(clean(explanation.phase), 40) if explanation.phase else ""
-    differ = f"; the sides first differ in {first}" if first else ""
-    return phrase(
-        reason, differ, f"; {_FIRST_COMPILES}" if explanation.first_compiles else ""
-    )
+    place: Phrase = ()
+    if component and component != UNATTRIBUTED:
+        place = phrase(code(clean(component, NAME_LIMIT)))
+    reason = clip(clean(explanation.why).rstrip(".: "), _WHY)
+    if reason:
+        reason = f": {reason}"
+    text = phrase(strong(cause_words(explanation.cause)))
+    if explanation.cause:
+        if place:
+            text = phrase(text, " in ", place)
+        text = phrase(text, reason)
+    else:
+        text = phrase(text, reason)
+        if place:
+            text = phrase(text, "; most changed in ", place)
+    first = clip(clean(explanation.phase or ""), 40)
+    if first:
+        text = phrase(text, f"; the sides first differ in {first}")
+    if explanation.first_compiles:
+        text = phrase(text, f"; {_FIRST_COMPILES}")
+    return text
 
 
 def rest(explanation: Explanation) -> str:
-    """The dispatches that there is nothing to tell of, in a sentence.
+    """Return a sentence about the dispatches without a difference of their own.
 
     Empty where there are none.
     """
-    same, moved = explanation.unchanged, explanation.rebased
-    parts = [f"{plural(same, 'other dispatch')} did not change"] if same else []
+    same = explanation.unchanged
+    moved = explanation.rebased
+    parts = []
+    if same:
+        parts.append(f"{plural(same, 'other dispatch')} did not change")
     if moved:
-        what = "the same numbers, but the program binds other buffers"
-        parts.append(
-            f"{plural(moved, 'other dispatch')} {'has' if moved == 1 else 'have'}"
-            f" {what}"
-        )
-    return f"{'; '.join(parts)}." if parts else ""
+        verb = "has" if moved == 1 else "have"
+        note = "the same numbers, but the program binds other buffers"
+        parts.append(f"{plural(moved, 'other dispatch')} {verb} {note}")
+    if not parts:
+        return ""
+    return f"{'; '.join(parts)}."
 
 
 def waterfall(
     explanation: Explanation,
 ) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Cause, change of the artifact by it, and its parts that are no dispatch's code.
+    """Yield each cause, its change of the artifact, and its parts without dispatches.
 
-    The largest first, then all.
+    The largest change comes first, and the sum last.
     """
-    for cause, size in sorted(
-        explanation.waterfall.items(), key=lambda one: -abs(one[1])
-    ):
+    sizes = explanation.waterfall.items()
+    for cause, size in sorted(sizes, key=lambda entry: -abs(entry[1])):
         parts = [
             (clean(part.what), signed(part.change_bytes))
             for part in explanation.parts
@@ -141,12 +153,10 @@ def waterfall(
 
 
 def by_cause(explanation: Explanation) -> str:
-    """The bytes of each cause: `strategy +57,000 B, VM bytecode +12 B`.
-
-    Empty where there are fewer than two causes.
+    """Return the bytes of each cause: `strategy +57,000 B, VM bytecode +12 B`.
 
     Bytes that no dispatch's code explains are named by the part of the artifact that
-    they are in.
+    they are in. Empty where there are fewer than two causes.
     """
     sizes: dict[str, int] = {}
     for cause, size in explanation.waterfall.items():
@@ -155,63 +165,76 @@ def by_cause(explanation: Explanation) -> str:
             for part in explanation.parts
             if part.cause == cause
         }
-        sizes |= parts if sum(parts.values()) == size else {cause_words(cause): size}
-    ordered = sorted(sizes.items(), key=lambda one: -abs(one[1]))
-    more = f" and {len(ordered) - _PARTS} more" if len(ordered) > _PARTS else ""
-    return (
-        ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS]) + more
-        if len(ordered) > 1
-        else ""
-    )
+        if sum(parts.values()) == size:
+            sizes |= parts
+        else:
+            sizes[cause_words(cause)] = size
+    if len(sizes) < 2:
+        return ""
+    ordered = sorted(sizes.items(), key=lambda entry: -abs(entry[1]))
+    text = ", ".join(f"{name} {signed(size)}" for name, size in ordered[:_PARTS])
+    if len(ordered) > _PARTS:
+        text = f"{text} and {len(ordered) - _PARTS} more"
+    return text
 
 
 def dispatch_line(delta: DispatchDelta) -> DispatchLine:
-    """What there is to say of one dispatch; a side without it has `–`: `– → 9,999 B`."""
+    """Return the texts of one dispatch; a side without it has `–`: `– → 9,999 B`."""
     numbers = {}
     for field, label, unit in NUMBERS:
-        left, right = getattr(delta.base, field, None), getattr(delta.head, field, None)
+        base = getattr(delta.base, field, None)
+        head = getattr(delta.head, field, None)
         if delta.base is None:
-            text = f"{ABSENT} → {amount(right, unit)}"
+            text = f"{ABSENT} → {amount(head, unit)}"
+        elif delta.head is None:
+            text = f"{amount(base, unit)} → {ABSENT}"
         else:
-            text = (
-                f"{amount(left, unit)} → {ABSENT}"
-                if delta.head is None
-                else sides(left, right, unit)
-            )
-        numbers[label] = Number(
-            text, left is not None or right is not None, left != right
-        )
-    names = (
-        clean(delta.name, _NAME),
-        cause_words(delta.cause),
-        clean(delta.component, _NAME),
-    )
-    matched = clean(delta.matched, 60).replace("-", " ")
+            text = sides(base, head, unit)
+        is_known = base is not None or head is not None
+        numbers[label] = Number(text, is_known, base != head)
     return DispatchLine(
-        *names, clean(delta.note, _NOTE), passed_words(delta), matched, numbers
+        name=clean(delta.name, _NAME),
+        cause=cause_words(delta.cause),
+        component=clean(delta.component, _NAME),
+        note=clean(delta.note, _NOTE),
+        passed=passed_words(delta),
+        matched=clean(delta.matched, 60).replace("-", " "),
+        numbers=numbers,
     )
 
 
 def passed_words(delta: DispatchDelta) -> str:
-    """`after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12 more)`."""
+    """Return what the named pass did.
+
+    An example is `after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12
+    more)`.
+    """
     if delta.passed is None or delta.passed.name in delta.note:
         return ""
-    printed_for = (
-        f" (printed for {delta.passed.printed_for})" if delta.passed.printed_for else ""
-    )
-    words = f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}"
+    printed_for = ""
+    if delta.passed.printed_for:
+        printed_for = f" (printed for {delta.passed.printed_for})"
+    text = f"after {delta.passed.name}{printed_for}: {delta.passed.words(_OPERATIONS)}"
     experiment = EXPERIMENT_WORDS.get(delta.passed.experiment, "")
-    return clean(f"{words}, {experiment}" if experiment else words, _NOTE)
+    if experiment:
+        text = f"{text}, {experiment}"
+    return clean(text, _NOTE)
 
 
 def diffs(
-    dispatches: Sequence[DispatchDelta], most: int, most_lines: int
+    dispatches: Sequence[DispatchDelta], limit: int, most_lines: int
 ) -> Iterator[tuple[str, str, int]]:
-    """The smallest differing pieces of dispatches, each text once: name, first lines, and how many more there are."""
+    """Yield the smallest differing piece of each dispatch, each text once.
+
+    A piece has the dispatch's name, its first lines, and the number of further lines.
+    """
+    if not most_lines:
+        return
     first: dict[tuple[str, ...], str] = {}
-    for delta in dispatches if most_lines else ():
-        first.setdefault(delta.diff, delta.name)
-    for diff, name in [(diff, name) for diff, name in first.items() if diff][:most]:
+    for delta in dispatches:
+        if delta.diff:
+            first.setdefault(delta.diff, delta.name)
+    for diff, name in [*first.items()][:limit]:
         lines = [
             clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]
         ]
@@ -219,43 +242,55 @@ def diffs(
 
 
 def component_row(delta: ComponentDelta) -> tuple[str, str, str, str]:
-    """The cells of a component's row: its name, and both sides of its dispatch sites, code and stack frame."""
-    amounts = (
-        ("dispatch_sites", "count"),
-        ("code_bytes", "bytes"),
-        ("stack_bytes", "bytes"),
+    """Return a component's row: its name, dispatch sites, code and stack frame.
+
+    Each number has both sides.
+    """
+
+    def both_sides(label: str, unit: str) -> str:
+        return sides(delta.base.get(label), delta.head.get(label), unit)
+
+    return (
+        clean(delta.name, _NAME),
+        both_sides("dispatch_sites", "count"),
+        both_sides("code_bytes", "bytes"),
+        both_sides("stack_bytes", "bytes"),
     )
-    sites, size, stack = (
-        sides(delta.base.get(what), delta.head.get(what), unit)
-        for what, unit in amounts
-    )
-    return clean(delta.name, _NAME), sites, size, stack
 
 
 def family_lines(
-    families: Sequence[Family], most: int | None = None, *, roomy: bool = False
+    families: Sequence[Family], limit: int | None = None, *, roomy: bool = False
 ) -> Listing[Phrase]:
-    """What deduplication left behind, a line each.
+    """Return what deduplication left behind, with a line for each family.
 
+    A line is like ``constants keep 6 executables apart (`a`, `b`, …): `arith.constant
+    i32: 3, 5` ``, or states that the executables are identical.
     `roomy`: with all that keeps the executables apart.
-
-    ``constants keep 6 executables apart (`a`, `b`, …): `arith.constant i32: 3, 5` ``;
-    or that they are identical.
     """
-    members, varying, characters = (12, 12, 400) if roomy else (2, 3, 120)
+    members, varying, characters = (2, 3, 120)
+    if roomy:
+        members, varying, characters = (12, 12, 400)
     lines = []
-    for family in families[:most]:
-        count, kind = (
-            plural(len(family.members), "executable"),
-            clean(family.kind, 24).replace("-", " "),
-        )
-        apart = f"{kind} {'keep' if kind.endswith('s') else 'keeps'} {count} apart"
+    for family in families[:limit]:
+        count = plural(len(family.members), "executable")
+        kind = clean(family.kind, 24).replace("-", " ")
         names = joined(
             [(code(clean(name, 48)),) for name in family.members[:members]], ", "
         )
-        texts = () if family.identical else family.varying[:varying]
-        what = joined([(code(clean(line, characters)),) for line in texts], "; ")
-        about = f"{count} have identical functions" if family.identical else apart
-        more = ", …" if len(family.members) > members else ""
-        lines.append(phrase(about, " (", names, more, ")", ": " if what else "", what))
+        if len(family.members) > members:
+            names = phrase(names, ", …")
+        if family.identical:
+            about = f"{count} have identical functions"
+            differences: Phrase = ()
+        else:
+            verb = "keep" if kind.endswith("s") else "keeps"
+            about = f"{kind} {verb} {count} apart"
+            texts = family.varying[:varying]
+            differences = joined(
+                [(code(clean(text, characters)),) for text in texts], "; "
+            )
+        line = phrase(about, " (", names, ")")
+        if differences:
+            line = phrase(line, ": ", differences)
+        lines.append(line)
     return listing(lines, len(families), "family")
