@@ -25,7 +25,6 @@ from bot.study.run import Resources, SidePlan
 from bot.study.trace_budget import work_for
 from bot.study.tracing import SideTracer, side_tracers
 
-TRACES_PER_IR_WORK = 2  # Storing IR may cost half as much as tracing
 _NO_IR = "no IR is stored for this phase"
 
 
@@ -44,8 +43,11 @@ class _Chosen(NamedTuple):
 
 
 def with_stored_ir(plan: SidePlan, snapshot: Snapshot, work: Work) -> WithIr:
-    """Return a side and the IR of its largest dispatches, as far as work and bytes allow."""
-    budget = work_for({plan.label: snapshot}) // TRACES_PER_IR_WORK
+    """Return a side and the IR of its largest dispatches, as far as work and bytes allow.
+
+    Storing IR may cost as much as tracing.
+    """
+    budget = work_for({plan.label: snapshot})
     chosen = _largest(snapshot, budget) if plan.compiler.is_traced else []
     if not chosen:
         return WithIr(snapshot, b"")
