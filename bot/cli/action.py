@@ -33,7 +33,7 @@ def run(arguments: Arguments) -> int:
         mode = arguments.command
     return act(
         os.environ,
-        wanted=mode,
+        command=mode,
         show=arguments.show,
         cancel=arguments.cancel,
         read_command=read_command,

@@ -46,7 +46,7 @@ class _Chosen(NamedTuple):
 
 def act(
     environ: Mapping[str, str],
-    wanted: str,
+    command: str,
     show: Show,
     cancel: Cancel,
     read_command: _ReadCommand,
@@ -83,7 +83,7 @@ def act(
             context, inputs = as_asked(context, inputs)
             chosen = _chosen(
                 context,
-                wanted=wanted if wanted != "auto" else inputs.command,
+                command=command if command != "auto" else inputs.command,
                 inputs=inputs,
                 read_command=read_command,
             )
@@ -110,39 +110,39 @@ def act(
 
 
 def _chosen(
-    context: RunContext, wanted: str, inputs: ActionInputs, read_command: _ReadCommand
+    context: RunContext, command: str, inputs: ActionInputs, read_command: _ReadCommand
 ) -> _Chosen:
     """Choose the run; raises UsageError where event and command do not go together."""
-    story, why = context.story, context.why
-    if context.event and wanted in _ANYWHERE:
-        return _Chosen(wanted, f"command {wanted}", _ANYWHERE[wanted])
-    asked = _ASKED[story]
-    if wanted not in ("auto", *asked) and (story != "nothing" or not context.event):
-        what = (
-            f"this event asks for {_any_of(asked) or story}, not for {wanted!r}: {why}"
-        )
+    story, reason = context.story, context.why
+    if context.event and command in _ANYWHERE:
+        return _Chosen(command, f"command {command}", _ANYWHERE[command])
+    possible_commands = _ASKED[story]
+    if command not in ("auto", *possible_commands) and (
+        story != "nothing" or not context.event
+    ):
+        problem = f"this event asks for {_any_of(possible_commands) or story}, not for {command!r}: {reason}"
         raise UsageError(
-            what,
+            problem,
             where="event",
             hint="set the command to auto" if context.event else _AT_HOME,
         )
     if story == "nothing":
-        return _Chosen("nothing", why, _say_nothing)
-    name = asked[0] if wanted == "auto" else wanted
+        return _Chosen("nothing", reason, _say_nothing)
+    name = possible_commands[0] if command == "auto" else command
     if name == "gate":
-        return _Chosen(name, why, partial(gate, read_command=read_command))
+        return _Chosen(name, reason, partial(gate, read_command=read_command))
     if context.asked and context.asked.typed.verb == "lab":
         run = measure_lab if name == "measure" else report_lab
-        return _Chosen(name, why, run, compiles=name == "measure")
+        return _Chosen(name, reason, run, compiles=name == "measure")
     if name == "measure" and inputs.shard:
-        return _Chosen("measure", f"{why}, one shard", part, compiles=True)
+        return _Chosen("measure", f"{reason}, one shard", part, compiles=True)
     if name == "measure":
         return _Chosen(
-            "measure", why, review if story == "review" else baseline, compiles=True
+            "measure", reason, review if story == "review" else baseline, compiles=True
         )
     if name == "report" and story == "baseline":
-        return _Chosen(name, why, after_merge)
-    return _Chosen(name, why, _AFTERWARDS[name])
+        return _Chosen(name, reason, after_merge)
+    return _Chosen(name, reason, _AFTERWARDS[name])
 
 
 def _any_of(commands: Sequence[str]) -> str:
@@ -153,9 +153,9 @@ def _any_of(commands: Sequence[str]) -> str:
 def _require_no_store_token(chosen: _Chosen, inputs: ActionInputs) -> None:
     """Raise UsageError where a command that neither fetches for others nor stores got the token of the store."""
     if inputs.store_token and chosen.name not in (*_WITH_STORE_TOKEN, "nothing"):
-        what = f"the command {chosen.name} takes no token of another repository"
+        problem = f"the command {chosen.name} takes no token of another repository"
         raise UsageError(
-            what, where="input store-token", hint="give it to prepare and store only"
+            problem, where="input store-token", hint="give it to prepare and store only"
         )
 
 

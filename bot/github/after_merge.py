@@ -187,15 +187,17 @@ def _keep_issue(
     """
     failing = judged.report.verdict.failing
     marker = issue_marker(config.report_id)
-    known = own_issues(hub, marker, "all" if failing else "open")
-    open_ones = [own for own in known if own.is_open]
+    issues = own_issues(hub, marker, "all" if failing else "open")
+    open_ones = [issue for issue in issues if issue.is_open]
     if open_ones:
         close_younger(open_ones)
-        _update(services, config=config, store=store, judged=judged, own=open_ones[0])
+        _update(
+            services, config=config, store=store, judged=judged, own_issue=open_ones[0]
+        )
         return
     if not failing:
         return
-    reason = _reason_for_no_issue(services, config=config, judged=judged, closed=known)
+    reason = _reason_for_no_issue(services, config=config, judged=judged, closed=issues)
     if reason:
         services.show.say(f"no issue: {reason}")
         return
@@ -215,19 +217,19 @@ def _reason_for_no_issue(
 
     A run of an older commit finds again what a later commit has repaired.
     """
-    sha, found = services.context.sha, seen(judged.report.verdict.failing)
-    for own in closed:
-        if own.state is None:
+    sha, findings = services.context.sha, seen(judged.report.verdict.failing)
+    for issue in closed:
+        if issue.state is None:
             continue
-        newest_sha = own.state.newest_sha
-        if own.was_closed_by_a_person and is_same_break(
-            own.state, found, judged.merges.commits
+        newest_sha = issue.state.newest_sha
+        if issue.was_closed_by_a_person and is_same_break(
+            issue.state, findings, judged.merges.commits
         ):
-            return f"a person closed #{own.number}, which has these findings"
+            return f"a person closed #{issue.number}, which has these findings"
         if sha == newest_sha or _is_older(
             services, config=config, sha=sha, newest_sha=newest_sha
         ):
-            return f"#{own.number} is closed, and is about this commit or a newer one"
+            return f"#{issue.number} is closed, and is about this commit or a newer one"
     return ""
 
 
@@ -269,18 +271,22 @@ def _issue(
 
 
 def _update(
-    services: Services, config: Config, store: Store, judged: Judged, own: OwnIssue
+    services: Services,
+    config: Config,
+    store: Store,
+    judged: Judged,
+    own_issue: OwnIssue,
 ) -> None:
     """Write what the newest commit is against the last good baseline, and close the issue if it is good again."""
-    say, sha, before = services.show.say, services.context.sha, own.state
+    say, sha, before = services.show.say, services.context.sha, own_issue.state
     if before is None:
-        say(f"issue #{own.number} stays as it is: its hidden line was changed")
+        say(f"issue #{own_issue.number} stays as it is: its hidden line was changed")
         return
     if sha != before.newest_sha and _is_older(
         services, config=config, sha=sha, newest_sha=before.newest_sha
     ):
         say(
-            f"issue #{own.number} stays as it is: it is about the newer commit"
+            f"issue #{own_issue.number} stays as it is: it is about the newer commit"
             f" {before.newest_sha[:10]}"
         )
         return
@@ -301,29 +307,29 @@ def _update(
     )
     if report is None:
         say(
-            f"issue #{own.number} stays as it is: the baseline of"
+            f"issue #{own_issue.number} stays as it is: the baseline of"
             f" {before.good_sha[:10]} is not stored any more"
         )
         return
     if report.verdict.status == "unknown":
         say(
-            f"issue #{own.number} stays as it is: nothing could be compared with"
+            f"issue #{own_issue.number} stays as it is: nothing could be compared with"
             f" {before.good_sha[:10]}"
         )
         return
     failing = report.verdict.failing
     if before.is_resolved and not failing:
-        say(f"issue #{own.number} stays as it is: a person opened it again")
+        say(f"issue #{own_issue.number} stays as it is: a person opened it again")
         return
     state = structs.replace(
         state, findings=seen(failing) or before.findings, is_resolved=not failing
     )
     issue = _issue(services, config=config, report=report, state=state, merges=merges)
     is_written = update_issue(
-        own, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
+        own_issue, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
     )
     done = "closed" if state.is_resolved else "updated" if is_written else "up to date"
-    say(f"issue #{own.number}: {done}")
+    say(f"issue #{own_issue.number}: {done}")
 
 
 def _is_older(services: Services, config: Config, sha: str, newest_sha: str) -> bool:

@@ -72,17 +72,21 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
             ):
                 raise InputError("unpacks to more bytes than allowed")
             for info in infos:
-                shown = repr(info.orig_filename[:80])
+                shown_name = repr(info.orig_filename[:80])
                 if info.filename.endswith("/") or stat.S_IFMT(
                     info.external_attr >> 16
                 ) not in (0, stat.S_IFREG):
-                    raise InputError(f"{shown} is not a plain file")
+                    raise InputError(f"{shown_name} is not a plain file")
                 if info.filename not in names or info.filename != info.orig_filename:
-                    raise InputError(f"has the unexpected file {shown}")
+                    raise InputError(f"has the unexpected file {shown_name}")
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise InputError(f"{shown} uses a compression that is not allowed")
+                    raise InputError(
+                        f"{shown_name} uses a compression that is not allowed"
+                    )
                 if info.file_size > MOST_BYTES_EACH:
-                    raise InputError(f"{shown} has more than {MOST_BYTES_EACH} bytes")
+                    raise InputError(
+                        f"{shown_name} has more than {MOST_BYTES_EACH} bytes"
+                    )
             files = {}
             # not a byte more is unpacked than a file says to have, which has to be true
             for info in infos:

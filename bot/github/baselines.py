@@ -76,7 +76,7 @@ def stored(
 
     Raises NetworkError where the store cannot be asked.
     """
-    at = by_commit(store, config.report_id, is_wanted)
+    entries_by_commit = by_commit(store, config.report_id, is_wanted)
 
     def readable(distance: int, entries: list[Entry]) -> Iterator[Standing]:
         for entry in reversed(store.in_order(entries) if len(entries) > 1 else entries):
@@ -89,10 +89,16 @@ def stored(
             else:
                 yield Standing(distance, entry, snapshot)
 
-    yield from islice(readable(0, at.pop(sha, [])), a_commit)
-    ancestors = services.git.ancestors(sha, config.baseline.ancestors) if at else ()
+    yield from islice(readable(0, entries_by_commit.pop(sha, [])), a_commit)
+    ancestors = (
+        services.git.ancestors(sha, config.baseline.ancestors)
+        if entries_by_commit
+        else ()
+    )
     for distance, commit in enumerate(ancestors, 1):
-        yield from islice(readable(distance, at.get(commit, [])), a_commit)
+        yield from islice(
+            readable(distance, entries_by_commit.get(commit, [])), a_commit
+        )
 
 
 def standing_for(
@@ -199,7 +205,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
     for distance, entry, snapshot in islice(ancestors, _MOST_LOADED):
         cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))
         planned = {cell.key: cell for cell in cells}
-        alike = (
+        comparable = (
             cell
             for cell in snapshot.cells
             if cell.key in planned and _is_alike(cell, snapshot, planned[cell.key])
@@ -207,7 +213,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
         models = {model.name: model.digest for model in chosen.models}
         targets = {target.name: target.backend for target in chosen.targets}
         snapshot = structs.replace(
-            snapshot, cells=tuple(alike), models=models, targets=targets
+            snapshot, cells=tuple(comparable), models=models, targets=targets
         )
         if any(cell.measured for cell in snapshot.cells):
             baseline = Baseline(
@@ -215,14 +221,17 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
                 side.wanted.sha,
                 distance,
             )
-            known, notes = {cell.key for cell in snapshot.cells}, [older_note(distance)]
+            present, notes = (
+                {cell.key for cell in snapshot.cells},
+                [older_note(distance)],
+            )
             supported = (cell for cell in chosen.cells if not cell.target.unsupported)
-            if missing := sum(one.key not in known for one in supported):
-                why = (
+            if missing := sum(cell.key not in present for cell in supported):
+                reason = (
                     "because the stored ancestor has no such build with the base's"
                     " model and flags"
                 )
-                notes.append(f"{plural(missing, 'build')} not compared, {why}")
+                notes.append(f"{plural(missing, 'build')} not compared, {reason}")
             return Base(baseline, snapshot, notes=tuple(notes), entry=entry)
     return None
 

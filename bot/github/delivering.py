@@ -187,7 +187,7 @@ _CHANGED_SINCE = (
 
 
 def recalled(
-    hub: Hub, number: int, to: Destination, asked: Asked | None = None
+    hub: Hub, number: int, to: Destination, command: Asked | None = None
 ) -> Memory:
     """What the comment's state has, with the approval label as it is set now; raises NetworkError.
 
@@ -205,13 +205,13 @@ def recalled(
     previous = (decode(report.body or "") or CommentState()) if report else None
     if not to.head_sha:
         return Memory(previous)
-    known = previous.acceptance if previous else None
+    acceptance = previous.acceptance if previous else None
     is_new = (
-        asked
-        and asked.typed.verb == "accept"
-        and not (known and known.event_id == asked.comment_id)
+        command
+        and command.typed.verb == "accept"
+        and not (acceptance and acceptance.event_id == command.comment_id)
     )
-    if not asked or not is_new:
+    if not command or not is_new:
         return _accepted_before(
             hub, number=number, to=to, previous=previous, report=report
         )
@@ -219,13 +219,13 @@ def recalled(
         report
         and previous
         and previous.findings
-        and f"{report.updated_at:{MOMENT}}" < asked.written_at
+        and f"{report.updated_at:{MOMENT}}" < command.written_at
     ):
         accepted = Acceptance(
-            who=asked.who,
-            event_id=asked.comment_id,
+            who=command.who,
+            event_id=command.comment_id,
             seen=previous.findings,
-            reason=asked.typed.reason,
+            reason=command.typed.reason,
         )
         return Memory(previous, accepted)
     return _accepted_before(
@@ -244,14 +244,14 @@ def _accepted_before(
 
     `report`: the comment that has the state.
     """
-    known = previous.acceptance if previous else None
+    acceptance = previous.acceptance if previous else None
     label = labelling(hub, number, *approval_labels(to.config.report_id))
-    if known and known.reason and _still_holds(hub, known, label):
-        return Memory(previous, known)
+    if acceptance and acceptance.reason and _still_holds(hub, acceptance, label):
+        return Memory(previous, acceptance)
     if label is None:
         return Memory(previous)
-    if known and known.event_id == label.id:
-        return Memory(previous, known, "" if known.seen else _SET_TOO_EARLY)
+    if acceptance and acceptance.event_id == label.id:
+        return Memory(previous, acceptance, "" if acceptance.seen else _SET_TOO_EARLY)
     who = label.actor.login if label.actor else ""  # the account may be gone
     if not who or not may_write(hub, who):
         return Memory(previous, ignored=_NOT_BY_A_WRITER)
@@ -278,7 +278,7 @@ def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
     Of a merge queue what was accepted on all that are queued.
     """
     if to.pull is not None:
-        return recalled(hub, number=to.pull, to=to, asked=services.context.asked)
+        return recalled(hub, number=to.pull, to=to, command=services.context.asked)
     queue = services.context.queue
     if queue is None:
         return Memory()
@@ -297,10 +297,10 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
         return None
     who = ", ".join(sorted({acceptance.who for acceptance in accepted}))
     last = max(acceptance.event_id for acceptance in accepted)
-    shown = {finding for acceptance in accepted for finding in acceptance.seen}
+    findings = {finding for acceptance in accepted for finding in acceptance.seen}
     reasons = sorted({acceptance.reason for acceptance in accepted} - {""})
     return Acceptance(
-        who=who, event_id=last, seen=tuple(sorted(shown)), reason="; ".join(reasons)
+        who=who, event_id=last, seen=tuple(sorted(findings)), reason="; ".join(reasons)
     )
 
 
@@ -315,12 +315,12 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
     problems: list[NetworkError] = []
     hub, number = None if services.context.read_only else services.hub, to.pull
     has_memory = hub and (number is not None or services.context.queue)
-    known = (
+    remembered = (
         _attempt(problems, lambda: _remembered(hub, services, to))
         if hub and has_memory
         else None
     )
-    memory = known or Memory()
+    memory = remembered or Memory()
     outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
         state = CommentState(True, acceptance=memory.acceptance)
@@ -383,7 +383,7 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
                 problems,
                 lambda: _publish(publication, number=number, body=body, create=is_new),
             )
-            if known
+            if remembered
             else None
         )
         if to.head_sha:
@@ -409,7 +409,7 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
 
 @contextmanager
 def failure_delivered(
-    services: Services, to: Callable[[], Sequence[Destination]], words: str = ""
+    services: Services, to: Callable[[], Sequence[Destination]], reason: str = ""
 ) -> Iterator[None]:
     """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
 
@@ -423,15 +423,18 @@ def failure_delivered(
         if isinstance(error, BotError):
             error.rename(
                 lambda text: _OPTION.sub(
-                    lambda one: f"input {one[1]}{'' if one[1] == 'out' else 's'}", text
+                    lambda match: f"input {match[1]}{'' if match[1] == 'out' else 's'}",
+                    text,
                 )
             )
         try:
-            shown = as_bot_error(error)
+            bot_error = as_bot_error(error)
             for destination in to():
                 try:
                     deliver(
-                        InputError(f"{words}: {shown.line}") if words else shown,
+                        InputError(f"{reason}: {bot_error.line}")
+                        if reason
+                        else bot_error,
                         services,
                         destination,
                     )
@@ -528,41 +531,45 @@ class _Publication:
         """
         ours = self.result
         try:
-            known = results(self.hub, self.to.head_sha, self.check_name).get(
+            published = results(self.hub, self.to.head_sha, self.check_name).get(
                 ours.pull_number
             )
         except NetworkError:
             return ""
-        if known is None or not known.merge_sha:
+        if published is None or not published.merge_sha:
             return ""
         merge_sha = ours.merge_sha or now.merge_commit_sha or ""
-        if known.merge_sha == merge_sha:
+        if published.merge_sha == merge_sha:
             if (
-                known.has_verdict
+                published.has_verdict
                 and not ours.has_verdict
-                and known.config == ours.config
+                and published.config == ours.config
             ):
                 return (
-                    f"run {known.run_id} has a verdict of the same merge commit, and"
+                    f"run {published.run_id} has a verdict of the same merge commit, and"
                     " this run has none"
                 )
             return ""
         if merge_sha == now.merge_commit_sha:
             return ""
-        if known.run_id > ours.run_id or self._is_onto_older(ours, known):
+        if published.run_id > ours.run_id or self._is_onto_older(ours, published):
             return (
-                f"run {known.run_id} reported a newer merge commit,"
-                f" {known.merge_sha[:10]}"
+                f"run {published.run_id} reported a newer merge commit,"
+                f" {published.merge_sha[:10]}"
             )
         return ""
 
-    def _is_onto_older(self, ours: Result, known: Result) -> bool:
+    def _is_onto_older(self, ours: Result, published: Result) -> bool:
         """True where our merge commit is onto an ancestor of the commit that the other one is onto."""
-        if not ours.base_sha or not known.base_sha or ours.base_sha == known.base_sha:
+        if (
+            not ours.base_sha
+            or not published.base_sha
+            or ours.base_sha == published.base_sha
+        ):
             return False
         try:
             line = self.services.git.ancestors(
-                known.base_sha, self.to.config.baseline.ancestors
+                published.base_sha, self.to.config.baseline.ancestors
             )
         except (InputError, NetworkError):
             return False
@@ -618,22 +625,22 @@ def _check(publication: _Publication, check: CheckRun) -> None:
         return
     written = None
     for _ in range(_LOOKS):
-        other = (
+        worst_pull = (
             None
             if check.conclusion == "failure"
             else _worst_other(hub, check=check, to=to, services=services)
         )
-        wished = overruled_check(check, *other) if other else check
-        if wished == written:
+        new_check = overruled_check(check, *worst_pull) if worst_pull else check
+        if new_check == written:
             break
         publish_check(
             hub,
             head_sha=to.head_sha,
-            check=wished,
+            check=new_check,
             details_url=services.context.run_url,
             result=publication.result,
         )
-        written = wished
+        written = new_check
 
 
 def _queue_check(publication: _Publication, check: CheckRun) -> None:
@@ -656,30 +663,36 @@ def _worst_other(
     What a fork measured does not stand for a pull request that has no result yet: that
     is worse than all.
     """
-    others = [
+    other_pulls = [
         number
         for number in open_pulls_at(hub, to.head_sha, to.base_ref)
         if number != to.pull
     ]
-    known = results(hub, to.head_sha, check.name) if others else {}
+    published_results = results(hub, to.head_sha, check.name) if other_pulls else {}
     is_ours = services.context.story == "review" and not services.context.is_foreign
     worst: list[Conclusion | None] = [
         "failure",
         *([] if is_ours else [None]),
         "neutral",
     ]
-    own = {
-        number: known[number].conclusion if number in known else None
-        for number in others
+    conclusions = {
+        number: published_results[number].conclusion
+        if number in published_results
+        else None
+        for number in other_pulls
     }
     ranked = [
         (number, conclusion)
         for conclusion in worst
-        for number in others
-        if own[number] == conclusion
+        for number in other_pulls
+        if conclusions[number] == conclusion
     ]
     return next(
-        (one for one in ranked if check.conclusion == "success" or one[1] != "neutral"),
+        (
+            candidate
+            for candidate in ranked
+            if check.conclusion == "success" or candidate[1] != "neutral"
+        ),
         None,
     )
 

@@ -74,13 +74,15 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
         if typed.verb == "help":
             _answer(hub, comment, help_answer(comment.id, list(load_experiments())))
             return
-        asked = _pinned(hub, comment, typed)
+        command = _pinned(hub, comment, typed)
         if typed.verb == "accept":
-            _require_findings(services, hub, asked)
-    set_outputs(services, {"asked": canonical(asked).decode(), "sha": asked.merge_sha})
-    commit = asked.merge_sha[:10]
+            _require_findings(services, hub, command)
+    set_outputs(
+        services, {"asked": canonical(command).decode(), "sha": command.merge_sha}
+    )
+    commit = command.merge_sha[:10]
     services.show.say(
-        f"{asked.who} asks for {typed.verb} of {commit} (#{asked.pull_number})"
+        f"{command.who} asks for {typed.verb} of {commit} (#{command.pull_number})"
     )
 
 
@@ -96,41 +98,41 @@ def as_asked(
         return context, inputs
     if context.comment is None:
         raise UsageError("is given, and this event has no command", where=_INPUT)
-    asked = decoded(
+    command = decoded(
         inputs.asked, Asked, _INPUT, hint="give the output asked of the job gate"
     )
-    if (asked.comment_id, asked.pull_number) != (
+    if (command.comment_id, command.pull_number) != (
         context.comment.id,
         context.comment.pull_number,
     ):
         hint = "give the output asked of this run's gate"
         raise InputError("is of another comment", where=_INPUT, hint=hint)
     about = Pull(
-        number=asked.pull_number,
-        head_sha=asked.head_sha,
-        base_ref=asked.base_ref,
-        head_repository=asked.head_repository,
+        number=command.pull_number,
+        head_sha=command.head_sha,
+        base_ref=command.base_ref,
+        head_repository=command.head_repository,
     )
-    typed = asked.typed
-    why = f"{asked.who} asks for {typed.verb}"
-    context = context.with_command(asked, about, why)
+    typed = command.typed
+    reason = f"{command.who} asks for {typed.verb}"
+    context = context.with_command(command, about, reason)
     if typed.verb not in ANSWERED_APART:
         return context, inputs
-    given = replace(
+    new_context = replace(
         inputs,
-        base=_side(typed.base, asked),
-        head=_side(typed.head, asked),
+        base=_side(typed.base, command),
+        head=_side(typed.head, command),
         models=typed.models,
         targets=typed.targets,
         flags=typed.flags,
-        pull_request=asked.pull_number,
+        pull_request=command.pull_number,
     )
-    return context, given
+    return context, new_context
 
 
-def _side(text: str, asked: Asked) -> str:
+def _side(text: str, command: Asked) -> str:
     """Return a side with the commit of the pull request that its word stands for."""
-    commits = dict(zip(SIDES, (asked.base_sha, asked.merge_sha), strict=True))
+    commits = dict(zip(SIDES, (command.base_sha, command.merge_sha), strict=True))
     return f"{COMMIT}{commits[text]}" if text in commits else text
 
 
@@ -172,7 +174,7 @@ def _answer(hub: Hub, comment: Comment, body: str) -> None:
 
 def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
     """Return the command with full commits in place of everything that may move."""
-    found, merge_sha, base_sha = _merged(hub, comment.pull_number)
+    pull_request, merge_sha, base_sha = _merged(hub, comment.pull_number)
     base = _pinned_side(hub, typed.base)
     head = _pinned_side(hub, typed.head)
     return Asked(
@@ -182,11 +184,11 @@ def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
         comment_id=comment.id,
         written_at=comment.written_at,
         pull_number=comment.pull_number,
-        head_sha=found.head.sha,
+        head_sha=pull_request.head.sha,
         merge_sha=merge_sha,
         base_sha=base_sha,
-        base_ref=found.base.ref,
-        head_repository=head_repository_of(found),
+        base_ref=pull_request.base.ref,
+        head_repository=head_repository_of(pull_request),
     )
 
 
@@ -194,17 +196,17 @@ def _merged(hub: Hub, number: int) -> tuple[PullRequest, str, str]:
     """Return an open pull request, GitHub's merge of its head, and the first parent of that."""
     where = f"#{number}"
     for pause in _PAUSES:
-        found = pull(hub, number)
-        if found.state != "open":
+        pull_request = pull(hub, number)
+        if pull_request.state != "open":
             raise UsageError(
                 "the pull request is closed",
                 where=where,
                 hint="reopen it, then write the command again",
             )
-        merge_sha = found.merge_commit_sha or ""
+        merge_sha = pull_request.merge_commit_sha or ""
         made_of = parents(hub, merge_sha) if _SHA.fullmatch(merge_sha) else ()
-        if len(made_of) == 2 and made_of[1] == found.head.sha:
-            return found, merge_sha, made_of[0]
+        if len(made_of) == 2 and made_of[1] == pull_request.head.sha:
+            return pull_request, merge_sha, made_of[0]
         time.sleep(hub.backoff_seconds * pause)
     hint = (
         "resolve conflicts with the base branch, or wait a minute; then write the"
@@ -224,8 +226,8 @@ def _pinned_side(hub: Hub, side: str) -> str:
         if sha:
             return f"{COMMIT}{sha}"
     hint = "name a branch, a tag or a full commit of 40 digits"
-    what = f"{name[:80]!r} is neither a branch nor a tag of {hub.repository}"
-    raise UsageError(what, where=COMMIT, hint=hint)
+    problem = f"{name[:80]!r} is neither a branch nor a tag of {hub.repository}"
+    raise UsageError(problem, where=COMMIT, hint=hint)
 
 
 def _commit_of(hub: Hub, ref: str) -> str:
@@ -242,25 +244,25 @@ def _commit_of(hub: Hub, ref: str) -> str:
             return ""
 
 
-def _require_findings(services: Services, hub: Hub, asked: Asked) -> None:
+def _require_findings(services: Services, hub: Hub, command: Asked) -> None:
     """Raise UsageError where the report shows nothing to accept, or changed after the command."""
-    services.git.ensure(asked.merge_sha)
+    services.git.ensure(command.merge_sha)
     about = Pull(
-        number=asked.pull_number,
-        head_sha=asked.head_sha,
-        base_ref=asked.base_ref,
-        head_repository=asked.head_repository,
+        number=command.pull_number,
+        head_sha=command.head_sha,
+        base_ref=command.base_ref,
+        head_repository=command.head_repository,
     )
-    context = services.context.with_command(asked, about, "accept")
+    context = services.context.with_command(command, about, "accept")
     report_id = judging_rules(replace(services, context=context))[0].report_id
-    reports = find(hub, asked.pull_number, marker(report_id))
+    reports = find(hub, command.pull_number, marker(report_id))
     state = decode(reports[0].body or "") if reports else None
     if not (state or CommentState()).findings:
         hint = "wait for a report with failing findings"
         raise UsageError(
-            "there is nothing to accept", where=f"#{asked.pull_number}", hint=hint
+            "there is nothing to accept", where=f"#{command.pull_number}", hint=hint
         )
-    if f"{reports[0].updated_at:{MOMENT}}" >= asked.written_at:
+    if f"{reports[0].updated_at:{MOMENT}}" >= command.written_at:
         hint = "read it, then write the command again"
-        what = "the report changed after this command"
-        raise UsageError(what, where=f"#{asked.pull_number}", hint=hint)
+        problem = "the report changed after this command"
+        raise UsageError(problem, where=f"#{command.pull_number}", hint=hint)

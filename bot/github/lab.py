@@ -50,12 +50,12 @@ from bot.system.hub import Hub
 
 def measure_lab(services: Services) -> int:
     """Measure the experiment with the head compiler, and hand it to the job that reports."""
-    asked, experiment = _experiment(services)
+    command, experiment = _experiment(services)
     require_writable(services.out)
     with (
         failure_handed(services),
         failure_delivered(services, lambda: [_destination(services)]),
-        _opened(services, asked) as (head, judge),
+        _opened(services, command) as (head, judge),
         named_from_top(head.tree),
     ):
         lab = experimented(experiment, _work(head, experiment))
@@ -78,22 +78,22 @@ def report_lab(services: Services) -> int:
     Raises Undelivered where GitHub refuses the comment: the job summary has the answer.
     """
     hub = require_token(services)
-    asked, experiment = _experiment(services)
+    command, experiment = _experiment(services)
     require_writable(services.out)
     with failure_delivered(services, lambda: [_destination(services)]):
-        require_open_conversation(hub, asked.pull_number)
-        lab = _checked(asked, handed_over(services), experiment)
-        with _opened(services, asked) as (_, judge):
-            _answer(services, hub=hub, asked=asked, lab=lab, judge=judge)
+        require_open_conversation(hub, command.pull_number)
+        lab = _checked(command, handed_over(services), experiment)
+        with _opened(services, command) as (_, judge):
+            _answer(services, hub=hub, command=command, lab=lab, judge=judge)
     return 0
 
 
 def _experiment(services: Services) -> tuple[Asked, Experiment]:
     """Return the command and its experiment; raises UsageError for another command."""
-    asked = services.context.asked
-    if asked is None:
+    command = services.context.asked
+    if command is None:
         raise UsageError("this event has no command", where="event")
-    return asked, chosen_experiment(asked.typed.experiment)
+    return command, chosen_experiment(command.typed.experiment)
 
 
 def _destination(services: Services) -> Destination:
@@ -101,11 +101,11 @@ def _destination(services: Services) -> Destination:
 
 
 @contextmanager
-def _opened(services: Services, asked: Asked) -> Iterator[tuple[Opened, Opened]]:
+def _opened(services: Services, command: Asked) -> Iterator[tuple[Opened, Opened]]:
     """Check out the merge commit, and the commit whose templates draw the answer."""
-    wanted = Wanted(f"merge commit of #{asked.pull_number}", asked.merge_sha)
+    merge_commit = Wanted(f"merge commit of #{command.pull_number}", command.merge_sha)
     with (
-        opened(services, wanted) as (_, head),
+        opened(services, merge_commit) as (_, head),
         judging(services, head, head) as judge,
     ):
         yield head, judge
@@ -126,7 +126,7 @@ def _work(head: Opened, experiment: Experiment) -> Work:
     )
 
 
-def _checked(asked: Asked, handed: Handed, experiment: Experiment) -> Lab:
+def _checked(command: Asked, handed: Handed, experiment: Experiment) -> Lab:
     """Return the experiment as it was measured.
 
     Raises InputError for files of another command or of another commit.
@@ -139,12 +139,12 @@ def _checked(asked: Asked, handed: Handed, experiment: Experiment) -> Lab:
             hint="run it again",
         )
     for file_name, snapshot in handed.sides.items():
-        require_commit(snapshot, asked.merge_sha, file_name)
+        require_commit(snapshot, command.merge_sha, file_name)
     return lab_of(measured, handed.sides, experiment)
 
 
 def _answer(
-    services: Services, hub: Hub, asked: Asked, lab: Lab, judge: Opened
+    services: Services, hub: Hub, command: Asked, lab: Lab, judge: Opened
 ) -> None:
     """Write the files and the job summary, and then the comment."""
     to = Destination.of(services, judge.config, judge.config_name)
@@ -166,7 +166,7 @@ def _answer(
     try:
         url = publish(
             hub,
-            number=asked.pull_number,
+            number=command.pull_number,
             marker=mark,
             body=body,
             create=True,

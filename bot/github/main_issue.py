@@ -53,17 +53,17 @@ class OwnIssue:
         )
 
 
-def own_issues(hub: Hub, marker: str, which: Which) -> list[OwnIssue]:
+def own_issues(hub: Hub, marker: str, state: Which) -> list[OwnIssue]:
     """Return the token's own issues whose first line is the marker, over all pages, the oldest first."""
     with _explained("read the issue about the main branch", "issues: read"):
-        mine = hub.token_login()
-        found = []
-        for issue in hub.repo.get_issues(state=which, creator=mine):  # type: ignore[arg-type]  # a login will do
+        login = hub.token_login()
+        issues = []
+        for issue in hub.repo.get_issues(state=state, creator=login):  # type: ignore[arg-type]  # a login will do
             body = issue.body or ""
-            is_mine = issue.user is not None and is_login(issue.user.login, mine)
+            is_mine = issue.user is not None and is_login(issue.user.login, login)
             if is_mine and first_line(body) == marker:
-                found.append(OwnIssue(issue, decode_issue(body, marker)))
-        return sorted(found, key=lambda own: own.number)
+                issues.append(OwnIssue(issue, decode_issue(body, marker)))
+        return sorted(issues, key=lambda issue: issue.number)
 
 
 def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
@@ -102,27 +102,27 @@ def _only_oldest(hub: Hub, marker: str) -> str:
 
 def close_younger(present: Sequence[OwnIssue]) -> None:
     """Close all open issues but the first: two runs created one at the same time."""
-    for own in present[1:]:
-        with _explained(f"close the issue #{own.number}", "issues: write"):
-            own.issue.edit(state="closed", state_reason="not_planned")
+    for issue in present[1:]:
+        with _explained(f"close the issue #{issue.number}", "issues: write"):
+            issue.issue.edit(state="closed", state_reason="not_planned")
 
 
 def update_issue(
-    own: OwnIssue, title: str, body: str, *, is_resolved: bool = False
+    issue: OwnIssue, title: str, body: str, *, is_resolved: bool = False
 ) -> bool:
     """Write title and body, and close the issue if it is resolved.
 
     Return False if nothing differed.
     """
-    with _explained(f"write the issue #{own.number}", "issues: write"):
+    with _explained(f"write the issue #{issue.number}", "issues: write"):
         if is_resolved:
-            own.issue.edit(
+            issue.issue.edit(
                 title=title, body=body, state="closed", state_reason="completed"
             )
             return True
-        if (own.issue.title, _plain(own.issue.body)) == (title, _plain(body)):
+        if (issue.issue.title, _plain(issue.issue.body)) == (title, _plain(body)):
             return False
-        own.issue.edit(title=title, body=body)
+        issue.issue.edit(title=title, body=body)
         return True
 
 

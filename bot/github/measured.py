@@ -108,8 +108,8 @@ def write_measured(
 ) -> None:
     """Write what goes along with the snapshots; raises OutputError."""
     if texts:
-        kept = dict(_within(texts, _MOST_TEXTS_BYTES))
-        write_atomically(directory / TEXTS, canonical(kept))
+        kept_texts = dict(_within(texts, _MOST_TEXTS_BYTES))
+        write_atomically(directory / TEXTS, canonical(kept_texts))
     write_atomically(directory / FILE, canonical(measured))
 
 
@@ -248,11 +248,11 @@ def _checked(measured: Measured) -> Measured:
     if baseline:
         baseline = msgspec.structs.replace(baseline, rule=_short(baseline.rule))
     if failure:
-        what, where, hint = (
+        problem, where, hint = (
             _short(text) for text in (failure.what, failure.where, failure.hint)
         )
         failure = Problem(
-            what=what, where=where, hint=hint, exit_code=failure.exit_code
+            what=problem, where=where, hint=hint, exit_code=failure.exit_code
         )
     return msgspec.structs.replace(
         measured,
@@ -264,9 +264,9 @@ def _checked(measured: Measured) -> Measured:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
+    line = " ".join(text.split())
     return (
-        words
-        if len(words) <= _MOST_NOTE_CHARACTERS
-        else f"{words[:_MOST_NOTE_CHARACTERS]}…"
+        line
+        if len(line) <= _MOST_NOTE_CHARACTERS
+        else f"{line[:_MOST_NOTE_CHARACTERS]}…"
     )

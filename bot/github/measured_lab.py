@@ -217,5 +217,5 @@ def _require_ratios(price: Price) -> None:
             raise _refused("has a ratio of times that no measurement gives")
 
 
-def _refused(what: str) -> InputError:
-    return InputError(what, where=_WHERE, hint=_HINT)
+def _refused(problem: str) -> InputError:
+    return InputError(problem, where=_WHERE, hint=_HINT)

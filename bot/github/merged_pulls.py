@@ -36,18 +36,18 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
     Raises:
         NetworkError: GitHub did not answer.
     """
-    found = dict[int, PullRequest]()
-    asked = commits[:MOST_COMMITS]
+    pulls = dict[int, PullRequest]()
+    asked_commits = commits[:MOST_COMMITS]
     with explain("read the merged pull requests", "pull-requests: read"):
-        for sha in asked:
+        for sha in asked_commits:
             for pull in hub.repo.get_commit(sha).get_pulls():
                 base_ref = required(pull.base.ref, "base.ref")
                 if pull.merged_at is not None and base_ref == branch:
-                    found.setdefault(required(pull.number, "number"), pull)
+                    pulls.setdefault(required(pull.number, "number"), pull)
         titled = tuple(
-            MergedPull(number, _title(pull)) for number, pull in found.items()
+            MergedPull(number, _title(pull)) for number, pull in pulls.items()
         )
-    return MergedPulls(titled, len(commits) - len(asked))
+    return MergedPulls(titled, len(commits) - len(asked_commits))
 
 
 class Merges(NamedTuple):
@@ -72,12 +72,12 @@ def merges_of(
     """
     context = services.context
     try:
-        asked = merged_pulls(hub, commits, context.default_branch)
+        merged = merged_pulls(hub, commits, context.default_branch)
         to = Destination(
             pull=None, head_sha=context.sha, run_id=context.run_id, config=config
         )
-        acceptance = accepted_on(hub, [pull.number for pull in asked.pulls], to)
-        return Merges(commits, asked, acceptance)
+        acceptance = accepted_on(hub, [pull.number for pull in merged.pulls], to)
+        return Merges(commits, merged, acceptance)
     except NetworkError as error:
         services.show.say(error.line)
         return Merges(commits, unknown=error.line)

@@ -101,10 +101,10 @@ def open_services(
 ) -> Iterator[Services]:
     """Connect what there is a token for."""
     token = inputs.github_token
-    known = token and context.repository
+    is_known = token and context.repository
     hub = (
         connect(context.api_url, token, context.repository, login=inputs.author)
-        if known
+        if is_known
         else None
     )
     auth = credentials(token, context.server_url) if token else None
@@ -140,12 +140,12 @@ def other_repository(services: Services, config: Config) -> str:
 def require_fitting_token(services: Services, config: Config) -> None:
     """Raise UsageError for a token of another repository where none stores the baselines."""
     if services.inputs.store_token and not other_repository(services, config):
-        what = "is given, and no other repository stores the baselines"
+        problem = "is given, and no other repository stores the baselines"
         hint = (
             "name the repository in the configuration: baseline: {repository:"
             " OWNER/NAME}"
         )
-        raise UsageError(what, where="input store-token", hint=hint)
+        raise UsageError(problem, where="input store-token", hint=hint)
 
 
 def store_of(services: Services, config: Config) -> Store:
@@ -257,7 +257,7 @@ class Opened:
             return structs.replace(
                 pin, notes=tuple(note.replace(f"{tree}/", "") for note in pin.notes)
             )
-        there = (
+        pin_hint = (
             "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or "
             if self.config_name
             else ""
@@ -266,7 +266,7 @@ class Opened:
         raise UsageError(
             "no compiler is named",
             where=where,
-            hint=f"{there}give the inputs base and head",
+            hint=f"{pin_hint}give the inputs base and head",
         )
 
     def plan(self, side: str) -> SidePlan:
@@ -296,9 +296,12 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     if context.queue is not None:
         return _queued_sides(services, context.queue)
     if context.pull is None:
-        here = Wanted("the commit of this run", context.sha)
-        head = _named(services, text=inputs.head, side="head", own=here) or here
-        base = _named(services, text=inputs.base, side="base", own=here)
+        this_commit = Wanted("the commit of this run", context.sha)
+        head = (
+            _named(services, text=inputs.head, side="head", event_side=this_commit)
+            or this_commit
+        )
+        base = _named(services, text=inputs.base, side="base", event_side=this_commit)
         if base is None:
             parents = services.git.parents(head.sha) if head.sha else ()
             if not parents:
@@ -317,11 +320,11 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
             hint="resolve conflicts with the base branch, or run it again",
         )
     head = Wanted(f"merge commit of #{context.pull.number}", context.sha)
-    head = _named(services, text=inputs.head, side="head", own=head) or head
+    head = _named(services, text=inputs.head, side="head", event_side=head) or head
     unknown = "the head compiler is an input of this run" if head.spec else ""
     base = Wanted("first parent of the merge commit", parents[0])
     return (
-        _named(services, text=inputs.base, side="base", own=base)
+        _named(services, text=inputs.base, side="base", event_side=base)
         or replace(base, unknown=unknown),
         head,
     )
@@ -331,16 +334,20 @@ def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
     """The base and the head of a merge queue's commit."""
     inputs = services.inputs
     own_head = Wanted("commit of the merge queue", services.context.sha)
-    head = _named(services, text=inputs.head, side="head", own=own_head) or own_head
+    head = (
+        _named(services, text=inputs.head, side="head", event_side=own_head) or own_head
+    )
     unknown = "the head compiler is an input of this run" if head.spec else ""
     own_base = Wanted("base of the merge queue", queue.base_sha)
-    base = _named(services, text=inputs.base, side="base", own=own_base) or replace(
-        own_base, unknown=unknown
-    )
+    base = _named(
+        services, text=inputs.base, side="base", event_side=own_base
+    ) or replace(own_base, unknown=unknown)
     return base, head
 
 
-def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | None:
+def _named(
+    services: Services, text: str, side: str, event_side: Wanted
+) -> Wanted | None:
     """A side that a person named: a snapshot, a release, a file or glob, else a git ref (`ref:` insists on that).
 
     `own`: the side as the event has it; a compiler that is named takes its models and
@@ -355,7 +362,7 @@ def _named(services: Services, text: str, side: str, own: Wanted) -> Wanted | No
     if is_snapshot(spec):
         return Wanted(rule, snapshot=Path(spec))
     if spec:
-        return replace(own, rule=f"{own.rule}, {rule}", spec=spec)
+        return replace(event_side, rule=f"{event_side.rule}, {rule}", spec=spec)
     try:
         sha = services.git.resolve(text.removeprefix("ref:"))
     except InputError as error:
@@ -396,52 +403,56 @@ def opened(
     planned. Raises ConfigError where one that a person named has none.
     """
     with ExitStack() as stack:
-        right = _open(services, stack, head)
-        if not right.config_name:
+        opened_head = _open(services, stack, head)
+        if not opened_head.config_name:
             require_configuration(
                 services.inputs.config, is_named=bool(head.spec or head.snapshot)
             )
         if base is None:
-            yield right, right
+            yield opened_head, opened_head
         elif base.sha == head.sha:
-            yield replace(right, wanted=base), right
+            yield replace(opened_head, wanted=base), opened_head
         else:
-            left = _open(services, stack, base)
-            adopts = bool(right.config_name and base.sha and not left.config_name)
+            opened_base = _open(services, stack, base)
+            adopts = bool(
+                opened_head.config_name and base.sha and not opened_base.config_name
+            )
             if adopts and not services.context.is_proposal:
-                what = (
-                    f"has no {right.config_name}, so the bot does not know what to"
+                problem = (
+                    f"has no {opened_head.config_name}, so the bot does not know what to"
                     " measure"
                 )
                 raise ConfigError(
-                    what,
+                    problem,
                     where=base.rule,
                     hint=(
                         "name a commit with a configuration, or a snapshot of this"
                         " commit"
                     ),
                 )
-            yield replace(left, adopts=adopts), right
+            yield replace(opened_base, adopts=adopts), opened_head
 
 
 @contextmanager
-def judging(services: Services, left: Opened, right: Opened) -> Iterator[Opened]:
+def judging(
+    services: Services, opened_base: Opened, opened_head: Opened
+) -> Iterator[Opened]:
     """The side whose configuration judges and draws: the base of a pull request or queue, else the head.
 
     What a comment compares may be commits of a stranger. The base of the pull request
     judges it, or else the head without its templates.
     """
-    asked = services.context.asked
+    command = services.context.asked
     if services.context.is_proposal:
-        yield right if left.adopts else left
-    elif asked is None:
-        yield right
+        yield opened_head if opened_base.adopts else opened_base
+    elif command is None:
+        yield opened_head
     else:
         with ExitStack() as stack:
             base = _open(
-                services, stack, Wanted("base of the pull request", asked.base_sha)
+                services, stack, Wanted("base of the pull request", command.base_sha)
             )
-            yield base if base.config_name else without_templates(right)
+            yield base if base.config_name else without_templates(opened_head)
 
 
 def without_templates(side: Opened) -> Opened:
@@ -452,9 +463,9 @@ def without_templates(side: Opened) -> Opened:
     )
 
 
-def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
+def _open(services: Services, stack: ExitStack, wanted_side: Wanted) -> Opened:
     tree = stack.enter_context(
-        services.git.worktree(wanted.sha or services.context.sha)
+        services.git.worktree(wanted_side.sha or services.context.sha)
     )
     stack.enter_context(named_from_top(tree))
     config, name = configuration_of(services, tree, models=True)
@@ -465,12 +476,12 @@ def _open(services: Services, stack: ExitStack, wanted: Wanted) -> Opened:
         wheels = [
             Path(link) for link in config.places.find_links if not is_address(link)
         ]
-        own = [model for model in config.models if not is_packaged(model)]
-        _require_inside(tree, [*own, *templates, *wheels])
+        own_models = [model for model in config.models if not is_packaged(model)]
+        _require_inside(tree, [*own_models, *templates, *wheels])
     repository = repository_of(tree, services.cancel)
     request = replace(services.request, config=tree / name if name else None)
     return Opened(
-        wanted=wanted,
+        wanted=wanted_side,
         work=Work(
             request=request,
             config=config,
@@ -525,9 +536,9 @@ def judging_rules(services: Services) -> tuple[Config, str]:
     Of a pull request or a merge queue that is its base's: a broken configuration must
     not report under another name. So it is of a command in a comment.
     """
-    asked = services.context.asked
+    command = services.context.asked
     try:
-        base = asked.base_sha if asked else ""
+        base = command.base_sha if command else ""
         if services.context.is_proposal:
             base = wanted_sides(services)[0].sha
         if base:

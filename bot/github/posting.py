@@ -124,18 +124,18 @@ def post(services: Services) -> int:
             or pull.number not in results(hub, pull.head.sha, names[pull.number])
         ]
 
-    words = (
+    reason = (
         f"the run ended with {run.conclusion.replace('_', ' ')}"
         if run.conclusion != "success"
         else ""
     )
-    with failure_delivered(services, without_result, words):
+    with failure_delivered(services, without_result, reason):
         sides, texts, changed_defaults = _snapshots(hub, run, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     measured = dataclasses.replace(
         to(about), merge_sha=sides[1].source.sha or "", base_sha=onto
     )
-    with failure_delivered(services, lambda: [measured], words):
+    with failure_delivered(services, lambda: [measured], reason):
         report = _checked(
             services,
             hub=hub,
@@ -226,8 +226,10 @@ def _no_compiler(services: Services, config: Config, sha: str) -> str:
         ):
             return ""
         with services.git.worktree(sha) as tree, named_from_top(tree):
-            own, name = configuration_of(services, tree)
-            return missing_pin(own, config_name=name, tree=tree, cancel=services.cancel)
+            own_config, name = configuration_of(services, tree)
+            return missing_pin(
+                own_config, config_name=name, tree=tree, cancel=services.cancel
+            )
     except Interrupted:
         raise
     except BotError as error:
@@ -245,8 +247,8 @@ def _merged_onto(
     then only GitHub's own merge of now says whose it is.
     """
     where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head.sha
-    known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
-    made_of = parents(hub, merge) if known else ()
+    is_known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
+    made_of = parents(hub, merge) if is_known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
         raise InputError(
             "does not belong to this pull request's head", where=where, hint=hint
@@ -260,7 +262,9 @@ def _merged_onto(
             "does not belong to a merge with the base", where=where, hint=hint
         )
     if len(fitting) > 1:
-        names = " or of ".join(f"#{one.number} with {one.base.ref}" for one in fitting)
+        names = " or of ".join(
+            f"#{pull.number} with {pull.base.ref}" for pull in fitting
+        )
         raise InputError(
             f"can belong to {names}, and the right one is unknown",
             where=where,
@@ -341,29 +345,29 @@ def trusted_base(
     artifact says. They are planned as its are: what it leaves out is not measured.
     """
 
-    def facts(one: Snapshot) -> tuple[object, ...]:
-        how = one.compiler.digest, one.flags
-        return how if partly else (*how, one.targets, one.models)
+    def facts(snapshot: Snapshot) -> tuple[object, ...]:
+        facts = snapshot.compiler.digest, snapshot.flags
+        return facts if partly else (*facts, snapshot.targets, snapshot.models)
 
-    rule, at, notes = (
+    rule, base_sha, notes = (
         "first parent of the merge commit",
         claimed.source.sha or "",
         tuple[str, ...](),
     )
-    known: Snapshot | None = None
-    if at == sha or (_SHA.fullmatch(at) and is_older(at)):
+    is_known: Snapshot | None = None
+    if base_sha == sha or (_SHA.fullmatch(base_sha) and is_older(base_sha)):
         try:
             of_commit = stored(
                 services,
                 store=store_of(services, config),
                 config=config,
-                sha=at,
+                sha=base_sha,
                 is_wanted=lambda entry: (
-                    entry.sha == at and digest in ("", entry.digest)
+                    entry.sha == base_sha and digest in ("", entry.digest)
                 ),
             )
             snapshots = (selected(standing.snapshot) for standing in of_commit)
-            known = next(
+            is_known = next(
                 (
                     snapshot
                     for snapshot in snapshots
@@ -375,23 +379,25 @@ def trusted_base(
             raise
         except BotError as error:
             notes = (f"stored baselines could not be read: {error.line}",)
-    if known is not None:
+    if is_known is not None:
         if partly:
             keys, texts = {cell.key for cell in claimed.cells}, claimed.models
-            alike = {
+            unchanged_models = {
                 model
-                for model, digest in known.models.items()
+                for model, digest in is_known.models.items()
                 if texts.get(model) == digest
             }
             cells = tuple(
                 cell
-                for cell in known.cells
-                if cell.key in keys and cell.key.model in alike
+                for cell in is_known.cells
+                if cell.key in keys and cell.key.model in unchanged_models
             )
-            known = replace(known, cells=cells, models=texts, targets=claimed.targets)
-        older = "" if at == sha else f" of its ancestor {at[:10]}"
-        return known, f"{rule}; stored snapshot{older}", ()
-    if at != sha:
+            is_known = replace(
+                is_known, cells=cells, models=texts, targets=claimed.targets
+            )
+        older = "" if base_sha == sha else f" of its ancestor {base_sha[:10]}"
+        return is_known, f"{rule}; stored snapshot{older}", ()
+    if base_sha != sha:
         raise InputError(
             "does not belong to the base of the merge commit",
             where="artifact base.json",

@@ -56,9 +56,9 @@ def _copy_baselines(services: Services, config: Config) -> None:
     """Copy what is stored of the base and of its ancestors: all that the jobs after this one look at."""
     require_writable(services.out)
     store = branch_of(services, config)
-    at = by_commit(store, config.report_id)
-    line = _line(services, config) if at else ()
-    entries = [entry for sha in line for entry in at.get(sha, [])]
+    entries_by_commit = by_commit(store, config.report_id)
+    line = _line(services, config) if entries_by_commit else ()
+    entries = [entry for sha in line for entry in entries_by_commit.get(sha, [])]
     store.copy(entries, services.out)
     services.show.say(f"copied {plural(len(entries), 'baseline')} to {services.out}")
 

@@ -34,15 +34,21 @@ _TRIES = 4
 def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
     """The token's own comments whose first line is the marker, over all pages, oldest first."""
     with explain(f"read the comments on #{number}", "pull-requests: write"):
-        mine = hub.token_login()
-        comments = sorted(hub.issue(number).get_comments(), key=lambda one: one.id)
+        login = hub.token_login()
+        comments = sorted(
+            hub.issue(number).get_comments(), key=lambda comment: comment.id
+        )
         # The account of a comment's author may be gone.
-        own = [
+        own_comments = [
             comment
             for comment in comments
-            if comment.user and is_login(comment.user.login, mine)
+            if comment.user and is_login(comment.user.login, login)
         ]
-        return [one for one in own if first_line(one.body or "") == marker]
+        return [
+            comment
+            for comment in own_comments
+            if first_line(comment.body or "") == marker
+        ]
 
 
 def publish(
@@ -108,12 +114,16 @@ def _settled(
             if not (create and still_current()):
                 return ""
             created = hub.issue(number).create_comment(body)
-            own, url = (
+            created_id, url = (
                 required(created.id, "id"),
                 required(created.html_url, "html_url"),
             )
             _require_author(hub, number, created)
-            present = [one for one in find(hub, number, marker) if one.id < own]
+            present = [
+                comment
+                for comment in find(hub, number, marker)
+                if comment.id < created_id
+            ]
             if not present:
                 return url
             _unless_gone(created.delete)  # another run was first
@@ -127,15 +137,15 @@ def _settled(
             if not _unless_gone(partial(oldest.edit, body)):
                 present = younger
                 continue
-        for one in younger:
+        for comment in younger:
             if still_current():
-                _unless_gone(one.delete)
+                _unless_gone(comment.delete)
         return oldest.html_url
 
 
-def is_login(login: str, other: str) -> bool:
+def is_login(login: str, other_login: str) -> bool:
     """True for one account: GitHub ignores the case of logins."""
-    return login.casefold() == other.casefold()
+    return login.casefold() == other_login.casefold()
 
 
 def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
@@ -148,11 +158,11 @@ def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
     if not actual or is_login(actual, expected):
         return
     _unless_gone(created.delete)
-    what = (
+    problem = (
         f"cannot keep the comment on #{number}: the token writes as {actual}, not as"
         f" {expected}"
     )
-    raise NetworkError(what, hint=f"set the input `author` to {actual}")
+    raise NetworkError(problem, hint=f"set the input `author` to {actual}")
 
 
 def _unless_gone(write: Callable[[], None]) -> bool:
@@ -225,14 +235,14 @@ class Result(NamedTuple):
             self.run_id,
             self.config,
         )
-        words = (
+        fields = (
             "code-size",
             self.pull_number,
             self.conclusion,
             *facts,
             secrets.token_hex(8),
         )
-        return ":".join(map(str, words))
+        return ":".join(map(str, fields))
 
 
 def publish_check(
@@ -269,11 +279,15 @@ def publish_check(
                 if failures == _CHECK_TRIES or not in_doubt(error):
                     raise
                 time.sleep(hub.backoff_seconds)
-                for one in _checks(hub, head_sha, check.name):
-                    if one.external_id == external_id and (
-                        written is None or one.output.annotations_count > sent
+                for posted_check in _checks(hub, head_sha, check.name):
+                    if posted_check.external_id == external_id and (
+                        written is None or posted_check.output.annotations_count > sent
                     ):
-                        written, sent, failures = one, one.output.annotations_count, 0
+                        written, sent, failures = (
+                            posted_check,
+                            posted_check.output.annotations_count,
+                            0,
+                        )
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
@@ -281,8 +295,8 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
         # Ids grow with time. What a job or another app calls by the same name has
         # another external id.
-        in_order = sorted(_checks(hub, head_sha, name), key=lambda one: one.id)
-        matches = [_OURS.fullmatch(one.external_id or "") for one in in_order]
+        in_order = sorted(_checks(hub, head_sha, name), key=lambda check: check.id)
+        matches = [_OURS.fullmatch(check.external_id or "") for check in in_order]
         return {int(match["pull"]): _result(match) for match in matches if match}
 
 

@@ -58,14 +58,14 @@ def handed_over(services: Services) -> Handed:
     )
 
 
-def require_commit(snapshot: Snapshot, wanted: str, side: str = "head") -> None:
+def require_commit(snapshot: Snapshot, sha: str, side: str = "head") -> None:
     """Raise InputError for a snapshot of another commit."""
-    if snapshot.source.sha != wanted:
-        what = (
-            f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, but {wanted[:10]}"
+    if snapshot.source.sha != sha:
+        problem = (
+            f"is of commit {(snapshot.source.sha or 'unknown')[:10]}, but {sha[:10]}"
             " is needed"
         )
-        raise InputError(what, where=f"artifact {side}.json", hint="run it again")
+        raise InputError(problem, where=f"artifact {side}.json", hint="run it again")
 
 
 @contextmanager

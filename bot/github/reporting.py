@@ -83,11 +83,11 @@ def report(services: Services) -> int:
                 hint="run it again",
             )
         base, head = wanted_sides(services)
-        with _judge(services, base, head) as (left, right, judge):
+        with _judge(services, base, head) as (opened_base, opened_head, judge):
             final = _judged(
                 services,
-                left=left,
-                right=right,
+                opened_base=opened_base,
+                opened_head=opened_head,
                 config=judge.config,
                 handed=handed,
                 has_compiler=has_compiler,
@@ -116,8 +116,8 @@ def store(services: Services) -> int:
     with opened_push(services) as head:
         config, say = head.config, services.show.say
         _require_store_token(services, config)
-        kept = store_of(services, config)
-        push = pushed_side(services, store=kept, config=config, handed=handed)
+        store = store_of(services, config)
+        push = pushed_side(services, store=store, config=config, handed=handed)
         if push is None:
             return 0
         compared = compared_with_before(
@@ -128,7 +128,7 @@ def store(services: Services) -> int:
         )
         write_snapshot(services.out / "head.json", snapshot)
         entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
-        is_new = kept.save(entry, snapshot, push.ir)
+        is_new = store.save(entry, snapshot, push.ir)
         say("stored" if is_new else "was stored already")
         if final is None:
             return 0
@@ -213,15 +213,15 @@ def _judge(
     packaged templates.
     """
     with (
-        opened(services, head, base) as (left, right),
-        judging(services, left, right) as judge,
+        opened(services, head, base) as (opened_base, opened_head),
+        judging(services, opened_base, opened_head) as judge,
     ):
         yield (
-            left,
-            right,
+            opened_base,
+            opened_head,
             (
                 without_templates(judge)
-                if services.context.is_proposal and left.adopts
+                if services.context.is_proposal and opened_base.adopts
                 else judge
             ),
         )
@@ -229,8 +229,8 @@ def _judge(
 
 def _judged(
     services: Services,
-    left: Opened,
-    right: Opened,
+    opened_base: Opened,
+    opened_head: Opened,
     config: Config,
     handed: Handed,
     has_compiler: bool,
@@ -240,15 +240,17 @@ def _judged(
     `has_compiler`: an input names the head's compiler, so that nobody knows the base's.
     """
     measured, head = handed.measured, handed.sides["head"]
-    if right.wanted.snapshot is None:
-        require_commit(head, right.wanted.sha)
+    if opened_head.wanted.snapshot is None:
+        require_commit(head, opened_head.wanted.sha)
     base, baseline, notes = _base(
-        services, left=left, handed=handed, has_compiler=has_compiler
+        services, opened_base=opened_base, handed=handed, has_compiler=has_compiler
     )
     final = reported(
         config, base=base, head=head, baseline=baseline, texts=handed.texts
     )
-    final = suspected(final, services, config, *_ends(services, left, right))
+    final = suspected(
+        final, services, config, *_ends(services, opened_base, opened_head)
+    )
     added = [note for note in measured.notes if note not in notes]
     if measured.unread and _has_baselines(services, config):
         added.append(
@@ -260,7 +262,7 @@ def _judged(
         *notes,
         *added,
         *final.notes,
-        *changed_thresholds(services, left, right),
+        *changed_thresholds(services, opened_base, opened_head),
     )
     final = structs.replace(
         final,
@@ -268,19 +270,19 @@ def _judged(
         changed_defaults=measured.changed_defaults,
         run_times=measured.run_times,
     )
-    if left.adopts:
-        return adopting(final, Adoption(right.config_name))
+    if opened_base.adopts:
+        return adopting(final, Adoption(opened_head.config_name))
     if base.compiler.digest:
         return structs.replace(final, broke=measured.broke)
     if not base.models and not measured.broke:
         no_compiler = missing_pin(
-            left.config,
-            config_name=left.config_name,
-            tree=left.tree,
+            opened_base.config,
+            config_name=opened_base.config_name,
+            tree=opened_base.tree,
             cancel=services.cancel,
         )
         if no_compiler:
-            return held_to_limits(final, Adoption(right.config_name, no_compiler))
+            return held_to_limits(final, Adoption(opened_head.config_name, no_compiler))
     return structs.replace(
         final, broke=measured.broke or "No baseline: the job that measures found none"
     )
@@ -288,11 +290,11 @@ def _judged(
 
 def asked_notes(services: Services) -> Iterator[str]:
     """Yield who asked for this report in a comment, and that a fork's numbers cannot be checked."""
-    asked = services.context.asked
-    if asked is None:
+    command = services.context.asked
+    if command is None:
         return
-    yield f"{asked.who} asked for this report: {asked.line}"
-    if asked.head_repository.casefold() != services.context.repository.casefold():
+    yield f"{command.who} asked for this report: {command.line}"
+    if command.head_repository.casefold() != services.context.repository.casefold():
         yield (
             "The compiler and the models of this fork ran here; this report cannot"
             " check its numbers."
@@ -312,55 +314,61 @@ def _has_baselines(services: Services, config: Config) -> bool:
         return False
 
 
-def _ends(services: Services, left: Opened, right: Opened) -> tuple[str, str]:
+def _ends(
+    services: Services, opened_base: Opened, opened_head: Opened
+) -> tuple[str, str]:
     return (
-        (left.wanted.sha, right.wanted.sha)
+        (opened_base.wanted.sha, opened_head.wanted.sha)
         if services.context.is_proposal
         else ("", "")
     )
 
 
 def _base(
-    services: Services, left: Opened, handed: Handed, has_compiler: bool
+    services: Services, opened_base: Opened, handed: Handed, has_compiler: bool
 ) -> tuple[Snapshot, Baseline, tuple[str, ...]]:
     """The base side, how it was found, and what a reader must not miss of it.
 
     A stored snapshot is loaded from the store again, where the measuring job says that
     there is one.
     """
-    claimed, wanted = handed.sides["base"], left.wanted
-    own = wanted.sha
-    if wanted.snapshot:
-        return claimed, Baseline(wanted.rule, claimed.source.sha), ()
-    if left.adopts or not claimed.compiler.digest:
-        return claimed, Baseline(wanted.rule, own), ()
-    rule = wanted.rule
-    if wanted.spec:
-        require_commit(claimed, own, "base")
-        return claimed, Baseline(f"{rule}; measured in this run", own), ()
-    keys = left.config.compiler
+    claimed, wanted_base = handed.sides["base"], opened_base.wanted
+    base_sha = wanted_base.sha
+    if wanted_base.snapshot:
+        return claimed, Baseline(wanted_base.rule, claimed.source.sha), ()
+    if opened_base.adopts or not claimed.compiler.digest:
+        return claimed, Baseline(wanted_base.rule, base_sha), ()
+    rule = wanted_base.rule
+    if wanted_base.spec:
+        require_commit(claimed, base_sha, "base")
+        return claimed, Baseline(f"{rule}; measured in this run", base_sha), ()
+    keys = opened_base.config.compiler
     is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
-    at = claimed.source.sha or ""
-    partly = at != own and not is_known
+    claimed_sha = claimed.source.sha or ""
+    partly = claimed_sha != base_sha and not is_known
     line = (
-        services.git.ancestors(own, left.config.baseline.ancestors) if at != own else ()
+        services.git.ancestors(base_sha, opened_base.config.baseline.ancestors)
+        if claimed_sha != base_sha
+        else ()
     )
-    base, words, notes = trusted_base(
+    base, rule_of_base, notes = trusted_base(
         services,
-        config=left.config,
-        sha=own,
+        config=opened_base.config,
+        sha=base_sha,
         claimed=claimed,
         partly=partly,
         is_older=lambda older: older in line,
-        selected=lambda snapshot: left.work.selected(
+        selected=lambda snapshot: opened_base.work.selected(
             {"base": snapshot}, must_match=False
         )["base"],
         digest=handed.measured.digest,
     )
-    if "stored snapshot" not in words:
-        return base, Baseline(f"{rule}; measured in this run", own), notes
-    distance = line.index(at) + 1 if at in line else 0
+    if "stored snapshot" not in rule_of_base:
+        return base, Baseline(f"{rule}; measured in this run", base_sha), notes
+    distance = line.index(claimed_sha) + 1 if claimed_sha in line else 0
     if partly:
-        found = Baseline(f"{rule}; snapshot stored for an ancestor", own, distance)
-        return base, found, (older_note(distance), *notes)
-    return base, Baseline(f"{rule}; stored snapshot", own, distance), notes
+        baseline = Baseline(
+            f"{rule}; snapshot stored for an ancestor", base_sha, distance
+        )
+        return base, baseline, (older_note(distance), *notes)
+    return base, Baseline(f"{rule}; stored snapshot", base_sha, distance), notes

@@ -42,11 +42,11 @@ def missing_pull(
 
     `is_seen`: False if a token may not see it either.
     """
-    what = f"there is no pull request #{pull_number} in {repository}"
+    problem = f"there is no pull request #{pull_number} in {repository}"
     if is_seen:
-        return NetworkError(what, hint="check the number")
+        return NetworkError(problem, hint="check the number")
     hint = "check the number, or give the job `permissions: pull-requests: read`"
-    return NetworkError(f"{what}, or the token may not see it", hint=hint)
+    return NetworkError(f"{problem}, or the token may not see it", hint=hint)
 
 
 def require_open_conversation(hub: Hub, pull_number: int) -> None:
@@ -57,11 +57,11 @@ def require_open_conversation(hub: Hub, pull_number: int) -> None:
 
 def locked(pull_number: int) -> NetworkError:
     """Return the error of a conversation in which nobody may comment."""
-    what = (
+    problem = (
         f"the conversation of #{pull_number} is locked, and the report could not be"
         " written there"
     )
-    return NetworkError(what, hint="unlock it and run the workflow again")
+    return NetworkError(problem, hint="unlock it and run the workflow again")
 
 
 def open_pulls_with_head(
@@ -80,13 +80,13 @@ def open_pulls_with_head(
             for pull in hub.repo.get_pulls(state="open", head=f"{owner}:{head_branch}")
         ]
         # GitHub ignores a `head` that it cannot read, and the branch may have moved on.
-        mine = [pull for pull in pulls if pull.head.sha == head_sha]
+        pulls_of_head = [pull for pull in pulls if pull.head.sha == head_sha]
         of_branch = [
-            one
-            for one in mine
-            if head_repository_of(one).lower() == head_repository.lower()
+            pull
+            for pull in pulls_of_head
+            if head_repository_of(pull).lower() == head_repository.lower()
         ]
-        return sorted(of_branch, key=lambda one: one.number)
+        return sorted(of_branch, key=lambda pull: pull.number)
 
 
 def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
@@ -113,28 +113,28 @@ def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
         ]
 
 
-def _whole(one: PullRequest) -> PullRequest:
+def _whole(pull: PullRequest) -> PullRequest:
     """The pull request, of which nothing that the program reads is missing or of another type."""
-    head_repository_of(one)
+    head_repository_of(pull)
     promised = {
-        "number": one.number,
-        "head.sha": one.head.sha,
-        "base.ref": one.base.ref,
-        "created_at": one.created_at,
+        "number": pull.number,
+        "head.sha": pull.head.sha,
+        "base.ref": pull.base.ref,
+        "created_at": pull.created_at,
     }
     for name, value in promised.items():
         required(value, name)
-    return one
+    return pull
 
 
-def head_repository_of(one: PullRequest) -> str:
+def head_repository_of(pull: PullRequest) -> str:
     """`owner/name` of the repository that a pull request comes from.
 
     Empty where the fork was deleted.
     """
     return (
-        required(one.head.repo.full_name, "head.repo.full_name")
-        if one.head.repo
+        required(pull.head.repo.full_name, "head.repo.full_name")
+        if pull.head.repo
         else ""
     )
 
@@ -169,29 +169,29 @@ def may_write(hub: Hub, login: str) -> bool:
 
 def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
     """The first line of a comment on an issue or a pull request; None where it was deleted."""
-    found = _comment(hub, comment_id)
+    comment = _comment(hub, comment_id)
     return (
         None
-        if found is None
-        else next(iter((found.get("body") or "").splitlines()), "")
+        if comment is None
+        else next(iter((comment.get("body") or "").splitlines()), "")
     )
 
 
 def comment_written_at(hub: Hub, comment_id: int) -> str:
     """When a comment was written, as GitHub writes moments; empty where it was deleted."""
-    found = _comment(hub, comment_id)
-    return "" if found is None else str(found["created_at"])
+    comment = _comment(hub, comment_id)
+    return "" if comment is None else str(comment["created_at"])
 
 
 def _comment(hub: Hub, comment_id: int) -> dict[str, Any] | None:
     with explain("read the comment with the command", "pull-requests: read"):
         try:
-            found: dict[str, Any] = hub.call("GET", f"issues/comments/{comment_id}")
+            comment: dict[str, Any] = hub.call("GET", f"issues/comments/{comment_id}")
         except GithubException as refused:
             if refused.status not in (404, 410):
                 raise
             return None
-        return found
+        return comment
 
 
 def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
@@ -211,9 +211,11 @@ def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
             if required(event.event, "event") == "labeled"
         ]
         settings = [
-            one for one in labelled if one.label and one.label.name.casefold() in names
+            event
+            for event in labelled
+            if event.label and event.label.name.casefold() in names
         ]
-        return max(settings, key=lambda one: one.id, default=None)
+        return max(settings, key=lambda event: event.id, default=None)
 
 
 def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
@@ -224,16 +226,16 @@ def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
         listed = list(
             PaginatedList(Artifact, hub.requester, path, list_item="artifacts")
         )
-        for one in listed:
+        for artifact in listed:
             promised = {
-                "id": one.id,
-                "name": one.name,
-                "size_in_bytes": one.size_in_bytes,
-                "expired": one.expired,
+                "id": artifact.id,
+                "name": artifact.name,
+                "size_in_bytes": artifact.size_in_bytes,
+                "expired": artifact.expired,
             }
             for name, value in promised.items():
                 required(value, name)
-        return sorted(listed, key=lambda one: one.id)
+        return sorted(listed, key=lambda artifact: artifact.id)
 
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:

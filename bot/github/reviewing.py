@@ -82,19 +82,19 @@ def review(services: Services) -> int:
         _require_open(services)
         base, head = wanted_sides(services)
         with (  # until the report is drawn: its templates may be theirs
-            opened(services, head, base) as (left, right),
-            judging(services, left, right) as judge,
+            opened(services, head, base) as (opened_base, opened_head),
+            judging(services, opened_base, opened_head) as judge,
         ):
             report, measured, texts = _compared(
-                services, base=left, head=right, judge=judge
+                services, base=opened_base, head=opened_head, judge=judge
             )
-            shown = (
+            lines = (
                 services
                 if services.context.read_only
                 else replace(services, summary=None)
             )
             code = deliver(
-                report, shown, Destination.of(services, judge.config, judge.config_name)
+                report, lines, Destination.of(services, judge.config, judge.config_name)
             )
             write_measured(services.out, measured, texts)
             return code if services.context.read_only else 0
@@ -149,12 +149,12 @@ def baseline(services: Services) -> int:
                 if standing.distance
                 else "of the same commit"
             )
-            words = (
+            line = (
                 f"nothing to measure: the baseline of {standing.entry.sha[:10]}"
                 f" ({older}) has the same result"
             )
-            services.show.say(words)
-            write_measured(services.out, Measured(digest=digest, standing=words))
+            services.show.say(line)
+            write_measured(services.out, Measured(digest=digest, standing=line))
             return 0
         snapshot, before = _whole(services, head, plan), None
         if services.context.event == "push":
@@ -265,17 +265,17 @@ def _compared(
     )
     plans = [] if with_head else [head.plan("head")]
     base_side = _base(services, base)
-    known = {
-        side: one
-        for side, one in (("base", base_side.snapshot), ("head", with_head))
-        if one is not None
+    stored_snapshots = {
+        side: snapshot
+        for side, snapshot in (("base", base_side.snapshot), ("head", with_head))
+        if snapshot is not None
     }
     plans += [base_side.plan] if base_side.plan and base_side.snapshot is None else []
     work = replace(
         judge.work,
         config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds),
     )
-    sides = work.measured(plans, known)
+    sides = work.measured(plans, stored_snapshots)
     sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
     defaults: tuple[TriedDefault, ...] = ()
     plans_here = list[SidePlan]()
@@ -412,9 +412,9 @@ def _asked_twice(
     """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
     if "base" not in sides or not doubtful(sides["base"], sides["head"], work.config):
         return sides
-    plan, why = _plan_or_reason("head", head)
+    plan, reason = _plan_or_reason("head", head)
     if plan is None:
-        work.show.say(f"changed builds are not compiled twice: {why}")
+        work.show.say(f"changed builds are not compiled twice: {reason}")
         return sides
     _require_compiler(plan, sides["head"])
     return work.measured([plan], sides)
@@ -426,16 +426,16 @@ def _base(services: Services, base: Opened) -> Base:
     Where nobody knows the base's compiler: of the base itself, or of its nearest
     ancestor whose models and flags are the same, and then with a note.
     """
-    wanted = base.wanted
-    if wanted.snapshot:
-        snapshot = load_snapshot(wanted.snapshot)
-        return Base(Baseline(wanted.rule, snapshot.source.sha), snapshot)
-    baseline, notes = Baseline(wanted.rule, wanted.sha), tuple[str, ...]()
+    wanted_base = base.wanted
+    if wanted_base.snapshot:
+        snapshot = load_snapshot(wanted_base.snapshot)
+        return Base(Baseline(wanted_base.rule, snapshot.source.sha), snapshot)
+    baseline, notes = Baseline(wanted_base.rule, wanted_base.sha), tuple[str, ...]()
     refusal = ""
     if base.adopts:
         return Base(baseline)
-    plan, why = _plan_or_reason("base", base)
-    if wanted.spec is None:
+    plan, reason = _plan_or_reason("base", base)
+    if wanted_base.spec is None:
         try:
             store, digest = (
                 store_of(services, base.config),
@@ -445,7 +445,9 @@ def _base(services: Services, base: Opened) -> Base:
                 services, store=store, side=base, digest=digest, plan=plan
             ):
                 baseline = Baseline(
-                    f"{wanted.rule}; stored snapshot", wanted.sha, standing.distance
+                    f"{wanted_base.rule}; stored snapshot",
+                    wanted_base.sha,
+                    standing.distance,
                 )
                 return Base(
                     baseline,
@@ -456,7 +458,7 @@ def _base(services: Services, base: Opened) -> Base:
             keys = base.config.compiler
             # where neither the event nor the commit says which compiler it is, another
             # run has built it
-            is_named = not wanted.unknown and (
+            is_named = not wanted_base.unknown and (
                 keys.requirements or keys.head or keys.base
             )
             if not is_named and (near := nearest(services, store, base)):
@@ -472,14 +474,19 @@ def _base(services: Services, base: Opened) -> Base:
             notes = (f"stored baselines could not be read: {error.line}",)
             services.show.say(notes[0])
     if plan:
-        rule = f"{wanted.rule}; measured in this run"
+        rule = f"{wanted_base.rule}; measured in this run"
         return Base(
-            Baseline(rule, wanted.sha), plan=plan, notes=notes, unread=bool(refusal)
+            Baseline(rule, wanted_base.sha),
+            plan=plan,
+            notes=notes,
+            unread=bool(refusal),
         )
     if refusal:
         notes = (f"stored baselines could not be read: {refusal}",)
     is_pinned = (
-        services.context.is_proposal and wanted.spec is None and not wanted.unknown
+        services.context.is_proposal
+        and wanted_base.spec is None
+        and not wanted_base.unknown
     )
     if is_pinned and not notes:  # a store that cannot be read may have a baseline
         no_compiler = missing_pin(
@@ -490,7 +497,7 @@ def _base(services: Services, base: Opened) -> Base:
         )
         if no_compiler:
             return Base(baseline, no_compiler=no_compiler)
-    return Base(baseline, notes=notes, broke=f"No baseline: {why}")
+    return Base(baseline, notes=notes, broke=f"No baseline: {reason}")
 
 
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
@@ -514,9 +521,9 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
         return head.work.measured([plan])["head"]
     _require_compiler(plan, joined)
     if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
-        what = f"lack {len(lost)} of {len(plan.cells)} builds, such as {min(lost)}"
+        problem = f"lack {len(lost)} of {len(plan.cells)} builds, such as {min(lost)}"
         raise InputError(
-            what,
+            problem,
             where="input parts",
             hint="run the lost shards again: the bot stores only complete baselines",
         )
@@ -525,11 +532,11 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
 
 def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
     """Raise InputError where parts are of another compiler than the plan: `nightly` may have become another one."""
-    theirs, here = parts.compiler, plan.compiler.info
-    if theirs.digest != here.digest:
+    theirs, compiler_here = parts.compiler, plan.compiler.info
+    if theirs.digest != compiler_here.digest:
         names = (
-            f"{theirs.version} ({theirs.digest[:10]}), and here it is {here.version}"
-            f" ({here.digest[:10]})"
+            f"{theirs.version} ({theirs.digest[:10]}), and here it is {compiler_here.version}"
+            f" ({compiler_here.digest[:10]})"
         )
         hint = "give the input plan that the shards had, or run all of them again"
         raise InputError(f"are of compiler {names}", where="input parts", hint=hint)
@@ -552,12 +559,14 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
             hint="every shard is lost: see the jobs of the matrix",
         )
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
-    if merged.source.sha != (wanted := head.wanted.sha):
-        what = (
-            f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted[:10]}"
+    if merged.source.sha != (wanted_sha := head.wanted.sha):
+        problem = (
+            f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted_sha[:10]}"
             " is needed"
         )
-        raise InputError(what, where="input parts", hint="give the parts of this run")
+        raise InputError(
+            problem, where="input parts", hint="give the parts of this run"
+        )
     text, where = services.inputs.plan, "input plan"
     if not text:
         return merged

@@ -70,9 +70,9 @@ def log_safe(text: str) -> str:
     colons.
     """
     parts = _LINE_END.split(text)
-    for at, unseen in enumerate(map(_UNSEEN.match, parts)):
+    for index, unseen in enumerate(map(_UNSEEN.match, parts)):
         if unseen:
-            parts[at] = f"{unseen.group()}: :{parts[at][unseen.end() + 2 :]}"
+            parts[index] = f"{unseen.group()}: :{parts[index][unseen.end() + 2 :]}"
     return "".join(parts).replace("##[", "## [")
 
 

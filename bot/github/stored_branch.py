@@ -30,7 +30,7 @@ class StoredBranch(NamedTuple):
     growths: tuple[Growth, ...]
 
 
-def require_default_branch(services: Services, what: str) -> None:
+def require_default_branch(services: Services, subject: str) -> None:
     """Raise UsageError for a pull request and for another branch than the default one.
 
     `what`: the beginning of the sentence, such as `pages are`. The token may read only,
@@ -43,7 +43,7 @@ def require_default_branch(services: Services, what: str) -> None:
     )
     if context.pull or not is_default:
         raise UsageError(
-            f"{what} made only for the default branch, not for"
+            f"{subject} made only for the default branch, not for"
             f" {context.ref or context.event}",
             where="event",
             hint=(
@@ -53,7 +53,7 @@ def require_default_branch(services: Services, what: str) -> None:
         )
 
 
-def stored_branch(services: Services, config: Config, most: int) -> StoredBranch:
+def stored_branch(services: Services, config: Config, most_points: int) -> StoredBranch:
     """Read the newest baselines of the default branch, and those that growth is counted from.
 
     Raises:
@@ -65,7 +65,8 @@ def stored_branch(services: Services, config: Config, most: int) -> StoredBranch
         services, store=store, config=config, sha=context.sha, a_commit=1
     )
     sides = [
-        (standing.entry.sha, standing.snapshot) for standing in islice(standings, most)
+        (standing.entry.sha, standing.snapshot)
+        for standing in islice(standings, most_points)
     ]
     if not sides:
         hint = (

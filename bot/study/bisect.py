@@ -40,19 +40,19 @@ _MOST_CHANGES = (
 )
 
 
-def metric_of(name: str, own: Mapping[str, Metric]) -> Metric:
+def metric_of(name: str, metrics_of_command: Mapping[str, Metric]) -> Metric:
     """The metric of that id; `own`: those that the configuration declares. Raises UsageError."""
-    known = {**METRIC_BY_ID, **own}
-    if name not in known:
+    metrics = {**METRIC_BY_ID, **metrics_of_command}
+    if name not in metrics:
         raise UsageError(
             f"no metric is called {name!r}",
             where="--metric",
-            hint=near_or_known(name, tuple(known)),
+            hint=near_or_known(name, tuple(metrics)),
         )
-    if not known[name].exact:
-        what = f"{name} varies from run to run: it cannot separate good from bad"
-        raise UsageError(what, where="--metric", hint="name another metric")
-    return known[name]
+    if not metrics[name].exact:
+        problem = f"{name} varies from run to run: it cannot separate good from bad"
+        raise UsageError(problem, where="--metric", hint="name another metric")
+    return metrics[name]
 
 
 def limit_of(metric: Metric, text: str | None) -> int | None:
@@ -75,9 +75,9 @@ def _rule(
     `limit`: None is half way. Raises UsageError where GOOD is not good by it, or BAD
     not bad.
     """
-    how = "" if limit is not None else ", halfway from GOOD to BAD"
+    position = "" if limit is not None else ", halfway from GOOD to BAD"
     limit = (max(good) + min(bad)) // 2 if limit is None else limit
-    rule = f"more than {amount(limit, metric.unit)}{how}"
+    rule = f"more than {amount(limit, metric.unit)}{position}"
     ends = judged(good, limit), judged(bad, limit)
     texts = (
         " or ".join(amount(value, metric.unit) for value in values)
@@ -94,12 +94,12 @@ def _rule(
             f"{metric.id} is the same at both ends: {figures}",
             hint="name two ends with different values",
         )
-    for place, result, wanted in zip(
+    for place, result, expected in zip(
         ("GOOD", "BAD"), ends, ("good", "bad"), strict=True
     ):
-        if result != wanted:
+        if result != expected:
             raise UsageError(
-                f"{place} is not {wanted}: {figures}, and bad means {rule}",
+                f"{place} is not {expected}: {figures}, and bad means {rule}",
                 hint="name another end or limit",
             )
     return limit, rule
@@ -155,9 +155,10 @@ class _Search:
         """All values at a place, and why there are none."""
         good, cell = (
             next(
-                (cell for cell in self.snapshot(at).cells if cell.key == self.key), None
+                (cell for cell in self.snapshot(index).cells if cell.key == self.key),
+                None,
             )
-            for at in (0, place)
+            for index in (0, place)
         )
         return values_of(cell, good, self.metric.id)
 
@@ -218,13 +219,13 @@ def bisect(
         snapshots={0: sides["base"], last: sides["head"]},
     )
     (good, why_good), (bad, why_bad) = search.values(0), search.values(last)
-    for word, values, why, place in (
+    for word, values, reason, place in (
         ("GOOD", good, why_good, 0),
         ("BAD", bad, why_bad, last),
     ):
         if not values:
             raise NoVerdict(
-                f"{word} has no value: {why[:200]}",
+                f"{word} has no value: {reason[:200]}",
                 where=search.name(place),
                 hint="name another one",
             )
@@ -233,16 +234,18 @@ def bisect(
         search.judge(place)
     step = bracket(len(specs), search.judge)
     plans = [
-        work.prepare(side, specs[at])
-        for side, at in zip(SIDES, step, strict=True)
-        if not is_snapshot(specs[at])
+        work.prepare(side, specs[index])
+        for side, index in zip(SIDES, step, strict=True)
+        if not is_snapshot(specs[index])
     ]
     sides = traced(
         plans,
-        {side: search.snapshot(at) for side, at in zip(SIDES, step, strict=True)},
+        {side: search.snapshot(index) for side, index in zip(SIDES, step, strict=True)},
         work,
     )
-    search.snapshots |= {at: sides[side] for side, at in zip(SIDES, step, strict=True)}
+    search.snapshots |= {
+        index: sides[side] for side, index in zip(SIDES, step, strict=True)
+    }
     return _result(search, step, rule)
 
 
@@ -250,9 +253,15 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     """The last good candidate compared with the first bad one."""
     key, work, (good, bad) = search.key, search.work, step
     older, newer = reversed(step) if search.backward else step
-    both = {"base": search.snapshot(older), "head": search.snapshot(newer)}
+    snapshots_of_sides = {
+        "base": search.snapshot(older),
+        "head": search.snapshot(newer),
+    }
     sides = narrowed(
-        both, model_globs=(key.model,), target_globs=(key.target,), must_match=False
+        snapshots_of_sides,
+        model_globs=(key.model,),
+        target_globs=(key.target,),
+        must_match=False,
     )
     report = reported(
         work.config,
@@ -264,7 +273,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     if source := source_of(work):
         report = with_suspects(report, source)
     delta = next(delta for delta in report.deltas if delta.key == key)
-    cause, why = _cause(search.metric, delta, report.explanations.get(key))
+    cause, reason = _cause(search.metric, delta, report.explanations.get(key))
     # what makes the report of the step again, and what tells all of it
     base, head, out = search.specs[older], search.specs[newer], work.request.out
     cell = ["--model", key.model, "--target", key.target]
@@ -293,7 +302,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         ),
         state=delta.state,
         cause=cause,
-        why=why,
+        why=reason,
         notes=(*_notes(search, step), *report.notes),
         commands=tuple(shlex.join(["code-size-bot", *command]) for command in commands),
     )
@@ -313,15 +322,15 @@ def _cause(
     if metric.id == "artifact_bytes":
         return (explanation.cause, explanation.why) if explanation else (None, "")
     changes = []
-    for other, values in delta.metrics.items():
+    for metric_id, values in delta.metrics.items():
         quantity = values.quantity
         if (
-            other != metric.id
+            metric_id != metric.id
             and quantity.exact
             and quantity.unit == metric.unit
             and values.change
         ):
-            changes.append(f"{other} {sides_in_words(*values.sides, metric.unit)}")
+            changes.append(f"{metric_id} {sides_in_words(*values.sides, metric.unit)}")
     changed = (
         f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}" if changes else ""
     )
@@ -337,12 +346,12 @@ def _cause(
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
-    known = (
+    stored_snapshot = (
         sum(candidate.judged != "skipped" for candidate in search.candidates.values())
         + step.bad
         - step.good
         - 1
     )
-    if unknown := len(search.specs) - known:
+    if unknown := len(search.specs) - stored_snapshot:
         of = f"{unknown} of {plural(len(search.specs), 'candidate')}"
         yield f"{of} have no known value: good may also turn to bad at another place"

@@ -38,9 +38,9 @@ def limited(
     try:
         yield
     finally:
-        if why := without_room(cache):
+        if reason := without_room(cache):
             say(
-                f"the cache {cache} has no space left ({why}): the run continued"
+                f"the cache {cache} has no space left ({reason}): the run continued"
                 " without it"
             )
     try:
@@ -53,8 +53,8 @@ def limited(
         return
     if gone:
         size = human(sum(entry.size_bytes for entry in gone))
-        what = f"{plural(len(gone), 'entry')} of {size}, unused for the longest time"
-        say(f"the cache was above its limit of {human(limit_bytes)}: removed {what}")
+        removed = f"{plural(len(gone), 'entry')} of {size}, unused for the longest time"
+        say(f"the cache was above its limit of {human(limit_bytes)}: removed {removed}")
     if held_bytes > limit_bytes:
         above = f"above its limit of {human(limit_bytes)}"
         say(

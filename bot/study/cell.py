@@ -222,11 +222,9 @@ def _incomplete_library(products: Products, measurement: Measurement) -> Failure
     missing = [row.name for row in measurement.dispatches if row.code_bytes is None]
     if not missing:
         return None
-    there = len(measurement.dispatches) - len(missing)
-    what = (
-        f"the static library has {there} of {len(measurement.dispatches)} entry points"
-    )
-    return Failure(NOT_SHIPPED, f"{what}: {missing[0]} is not in it")
+    found_count = len(measurement.dispatches) - len(missing)
+    problem = f"the static library has {found_count} of {len(measurement.dispatches)} entry points"
+    return Failure(NOT_SHIPPED, f"{problem}: {missing[0]} is not in it")
 
 
 def _digest(products: Products) -> str:
@@ -265,7 +263,7 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
         for name in compiled.artifacts
     }
     trace = stages_of(compiled.files, compiled.stages)
-    one = (
+    entry = (
         files.values()
         if len(files) == 1
         else [hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()]
@@ -276,7 +274,7 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
         metrics=measurement.metrics,
         dispatches=measurement.dispatches,
         command=planned.command(),
-        artifact_digest=next(iter(one)),
+        artifact_digest=next(iter(entry)),
         reasons=measurement.reasons,
         program=Program(_phases(planned, compiled)),
         parts=measurement.parts,

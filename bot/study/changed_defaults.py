@@ -67,7 +67,7 @@ def changed_defaults(
         return ()
     with work.resources() as resources:
         cache = resources.cache
-        found = {}
+        found_changes = {}
         for name, compiler in (("base", base), ("head", head)):
             options = kept_defaults(
                 compiler.toolchain, cache.root, work.cancel, keeps=cache.keeps
@@ -77,8 +77,8 @@ def changed_defaults(
                     f"defaults of compiler options: n/a: {name}: {options.first_line}"
                 )
                 return ()
-            found[name] = options
-        defaults = compare_defaults(found["base"], found["head"])
+            found_changes[name] = options
+        defaults = compare_defaults(found_changes["base"], found_changes["head"])
         changes = (*defaults.changed, *defaults.unreported)[:MOST_CHANGED]
         if not changes:
             return ()
@@ -150,18 +150,18 @@ class _Trials:
         head = self._build("head", key, delta.head)
         if isinstance(base, str) or isinstance(head, str):
             return untried(base if isinstance(base, str) else str(head))
-        known = self._with_base(base, change)
-        if isinstance(known, str):
-            return untried(known)
-        proof = prove_default(base, head, known)
+        proofs = self._with_base(base, change)
+        if isinstance(proofs, str):
+            return untried(proofs)
+        proof = prove_default(base, head, proofs)
         self.compiles += proof.compiles
         trial = _trial(proof, key, delta)
         return (
-            trial if change.base is not None else replace(trial, base=known.base or "")
+            trial if change.base is not None else replace(trial, base=proofs.base or "")
         )
 
     def _chosen(self, option: str) -> Moved | None:
-        wanted = next(
+        changed_dispatch = next(
             (
                 backend
                 for prefix, backend in _BACKENDS.items()
@@ -173,7 +173,7 @@ class _Trials:
         fitting = (
             (key, delta)
             for key, delta in self.moved
-            if wanted is None or backends.get(key.target) == wanted
+            if changed_dispatch is None or backends.get(key.target) == changed_dispatch
         )
         return next(fitting, None)
 
@@ -196,8 +196,8 @@ class _Trials:
             return change
         if change.head not in _BOOLEANS:
             return "base does not report its default"
-        other = _BOOLEANS[1 - _BOOLEANS.index(change.head)]
-        for value in (change.head, other):
+        opposite = _BOOLEANS[1 - _BOOLEANS.index(change.head)]
+        for value in (change.head, opposite):
             self.compiles += 1
             code = base.code_with(f"{change.option}={value}")
             if isinstance(code, Failure):

@@ -82,12 +82,12 @@ def instructions_after(
         text = read_bounded(out, "the machine code", MOST_READ_BYTES).decode(
             "utf-8", "replace"
         )
-        found = machine_instructions(text, entry_point)
-        if found is None:
+        instructions = machine_instructions(text, entry_point)
+        if instructions is None:
             return Failure(
                 "read", f"the machine code has no single function {entry_point}"
             )
-        return found
+        return instructions
 
 
 def _linked(
@@ -106,9 +106,9 @@ def _linked(
     out = directory / _OBJECT
     if out.is_file():  # what the linker says of symbols afterwards does not matter
         return out
-    why = (
+    reason = (
         failed.first_line.removeprefix(_COMPLAINT)
         if failed
         else "it wrote no object file"
     )
-    return Failure("read", f"iree-lld cannot compile this bitcode: {why}")
+    return Failure("read", f"iree-lld cannot compile this bitcode: {reason}")

@@ -37,7 +37,7 @@ class Commit:
         with _named(self.tree, self.spec):
             yield
 
-    def compiler(self, given: str = "") -> Sought:
+    def compiler(self, given_compiler: str = "") -> Sought:
         """Return the compiler of this side; raises ConfigError or UsageError where none is named.
 
         A command without a package is the commit itself. `given`: the compiler for every side
@@ -46,8 +46,8 @@ class Commit:
         command = self.config.command
         if command and not command.package:
             return Sought(self.spec)
-        if given:
-            return Sought(given)
+        if given_compiler:
+            return Sought(given_compiler)
         side = "head" if self.config.compiler.head else "base"
         with self.named():
             sought = pinned_compiler(
@@ -58,12 +58,12 @@ class Commit:
                 within=self.tree,
             )
         if not sought.spec or names_commit(sought.spec):
-            what = "this commit pins no compiler"
+            problem = "this commit pins no compiler"
             hint = (
                 "give --compiler SPEC, or commit compiler.requirements in the"
                 " configuration"
             )
-            raise UsageError(what, where=self.spec, hint=hint)
+            raise UsageError(problem, where=self.spec, hint=hint)
         return sought
 
 
@@ -100,9 +100,9 @@ def open_commit(
     """
     name = spec.removeprefix(COMMIT)
     if config_path is None:
-        what = "the packaged suite is the same at every commit"
+        problem = "the packaged suite is the same at every commit"
         raise UsageError(
-            what, where=spec, hint="name a configuration of the repository: --config"
+            problem, where=spec, hint="name a configuration of the repository: --config"
         )
     path = config_path.absolute()
     git = Git(path.parent, cancel)

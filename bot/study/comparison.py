@@ -130,7 +130,7 @@ def require_verdict(report: Report, out: Path) -> None:
 
 def no_verdict(report: Report, out: Path) -> NoVerdict:
     """Why a report has no verdict, in one line."""
-    where, what = (
+    where, problem = (
         str(out / "report.json"),
         f"no verdict: {report.broke or 'nothing could be compared'}",
     )
@@ -139,22 +139,25 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
         for snapshot in (report.base, report.head)
         for cell in snapshot.cells
     ):
-        why = nothing_in_common(report.base, report.head)
-        why = why or next((delta.reason for delta in report.deltas if delta.reason), "")
+        reason = nothing_in_common(report.base, report.head)
+        reason = reason or next(
+            (delta.reason for delta in report.deltas if delta.reason), ""
+        )
         lacking = [
             side
-            for side, one in (("base", report.base), ("head", report.head))
-            if not one.cells
+            for side, snapshot in (("base", report.base), ("head", report.head))
+            if not snapshot.cells
         ]
         return NoVerdict(
-            what,
+            problem,
             where=where,
-            hint=why or (f"{lacking[0]} has none of these builds" if lacking else ""),
+            hint=reason
+            or (f"{lacking[0]} has none of these builds" if lacking else ""),
         )
     failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
     hint = failure.first_line if failure else "no builds were planned"
     return NoVerdict(
-        f"{what}, no build could be measured on either side", where=where, hint=hint
+        f"{problem}, no build could be measured on either side", where=where, hint=hint
     )
 
 
@@ -228,8 +231,10 @@ def both_sides(
             request.configs.get(side, request.config),
             (request.tried if side == "head" else ()),
         )
-        own = replace(request, config=path, flags=(*request.flags, *tried))
-        works[side] = Work(request=own, config=read(path), show=show, cancel=cancel)
+        request_of_side = replace(request, config=path, flags=(*request.flags, *tried))
+        works[side] = Work(
+            request=request_of_side, config=read(path), show=show, cancel=cancel
+        )
     named = {side: _named(side, work) for side, work in works.items()}
     rules_of_base = works["base"].config
     require_writable(request.out)
@@ -238,9 +243,9 @@ def both_sides(
         options = (
             ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
         )
-        words = " and ".join(f"{option} SPEC" for option in options)
+        option_words = " and ".join(f"{option} SPEC" for option in options)
         hint = (
-            f"give {words}, such as {options[0]} 3.13.0, or a --config that names"
+            f"give {option_words}, such as {options[0]} 3.13.0, or a --config that names"
             f" compiler.{missing[0]}"
         )
         where = str(works[missing[0]].request.config or "")
@@ -249,16 +254,16 @@ def both_sides(
         )
     head = named["head"][0].spec
     if is_snapshot(head) and (request.tried or "head" in request.configs):
-        what = (
+        problem = (
             "is a finished snapshot, so flags and configuration cannot be changed on it"
         )
-        raise UsageError(what, where=head, hint="name a compiler for the head side")
-    known = {
-        side: load_snapshot(Path(one.spec))
-        for side, (one, _) in named.items()
-        if is_snapshot(one.spec)
+        raise UsageError(problem, where=head, hint="name a compiler for the head side")
+    snapshots = {
+        side: load_snapshot(Path(snapshot.spec))
+        for side, (snapshot, _) in named.items()
+        if is_snapshot(snapshot.spec)
     }
-    new = [side for side in SIDES if side not in known]
+    new = [side for side in SIDES if side not in snapshots]
     for side in new:
         sought, rule = named[side]
         works[side], compiler = works[side].at_commit(
@@ -284,7 +289,7 @@ def both_sides(
         rules_of_base, timeout_seconds=works["head"].config.timeout_seconds
     )
     work = Work(request=request, config=rules, show=show, cancel=cancel)
-    measured = work.measured(plans, known)
+    measured = work.measured(plans, snapshots)
     return BothSides(
         work=work,
         sides=measured,
@@ -308,17 +313,17 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
         work.config.compiler,
         _tries(work.request),
     )
-    other = specs.get("head" if side == "base" else "base", "")
-    lends = ("head", "base") if tries and not is_snapshot(other) else ()
+    other_spec = specs.get("head" if side == "base" else "base", "")
+    lends = ("head", "base") if tries and not is_snapshot(other_spec) else ()
     for name in (side, "both", *lends):
         if spec := specs.get(name):
             option = "--compiler" if name == "both" else f"--{name}"
             if is_snapshot(spec):
                 option = "snapshot"
-            shown = Path(spec).name
+            shown_spec = Path(spec).name
             if "==" not in spec and not exists(spec):
-                shown = work.release(spec) or shown
-            return Sought(spec), f"{option} {shown}"
+                shown_spec = work.release(spec) or shown_spec
+            return Sought(spec), f"{option} {shown_spec}"
     key = side if not tries else "head" if compiler.head else "base"
     where = f"{compiler.requirements}, which the configuration names"
     return _pinned(work, key), (

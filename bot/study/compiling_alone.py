@@ -246,8 +246,8 @@ def point_named(points: Sequence[EntryPoint], entry_point: str) -> EntryPoint | 
 
     None where there is none, or several.
     """
-    wanted = UNSPEAKABLE.sub("_", entry_point)
-    fitting = [point for point in points if UNSPEAKABLE.sub("_", point.name) == wanted]
+    symbol = UNSPEAKABLE.sub("_", entry_point)
+    fitting = [point for point in points if UNSPEAKABLE.sub("_", point.name) == symbol]
     return fitting[0] if len(fitting) == 1 else None
 
 

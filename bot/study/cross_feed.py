@@ -72,9 +72,11 @@ class CrossFeed:
     @property
     def measured(self) -> dict[int, int]:
         """The code bytes of all usable cuts that were measured, by place."""
-        known = sorted(self._bytes_by_place.items())
+        measured_places = sorted(self._bytes_by_place.items())
         return {
-            place: code_bytes for place, code_bytes in known if code_bytes is not None
+            place: code_bytes
+            for place, code_bytes in measured_places
+            if code_bytes is not None
         }
 
     def bytes_at(self, place: int) -> int | None:
@@ -94,15 +96,15 @@ class CrossFeed:
         return None if before is None or behind is None else before - behind
 
     def _code_at(self, cut: Cut) -> AloneCode | Failure:
-        alone = self._alone_code()
-        if isinstance(alone, Failure):
-            return alone
-        if alone.code is None:
+        alone_code = self._alone_code()
+        if isinstance(alone_code, Failure):
+            return alone_code
+        if alone_code.code is None:
             return Failure("read", "the digest of its code is not known")
         control = self._second.own_code(cut.head)
         if isinstance(control, Failure):
             return control
-        if control != alone:
+        if control != alone_code:
             return Failure(
                 "read", "the control failed: its own IR gives other code there"
             )

@@ -120,11 +120,11 @@ class Attempts:
 
     def _resumed(self, program: Path) -> PlannedCell:
         data, model = program.read_bytes(), self.planned.model
-        shown = f"{model.name}.{self.planned.target.name}.mlir"
+        shown_name = f"{model.name}.{self.planned.target.name}.mlir"
         resumed = Model(
             name=model.name,
             path=str(program),
-            shown=shown,
+            shown=shown_name,
             digest=hashlib.sha256(data).hexdigest(),
             size_bytes=len(data),
         )

@@ -42,15 +42,17 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
     tried, whys = [attempt(NOTHING)], dict[Group, str]()
     levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
     for level in levels:
-        if level and not any(sorted(level) == sorted(one.groups) for one in tried):
+        if level and not any(
+            sorted(level) == sorted(attempt.groups) for attempt in tried
+        ):
             working, failed = compiling(level, attempt)
             whys = {**failed, **whys}
             tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
     folded = {name for group in best.groups for name in group}
     whys = {
-        group: why
-        for group, why in {**without, **whys}.items()
+        group: reason
+        for group, reason in {**without, **whys}.items()
         if not folded.issuperset(group)
     }
     spoken = folded.union(*whys)
@@ -58,7 +60,7 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
         if spoken.isdisjoint(group):
             whys[group] = "another way to fold the same executables saves more"
     return Searched(
-        best, tuple(left(groups, group, why) for group, why in whys.items())
+        best, tuple(left(groups, group, reason) for group, reason in whys.items())
     )
 
 
@@ -73,19 +75,24 @@ def kind_of(groups: Groups, group: Group) -> str | None:
     return None
 
 
-def left(groups: Groups, group: Group, why: str) -> LeftFamily:
+def left(groups: Groups, group: Group, reason: str) -> LeftFamily:
     """A group that is not folded, with the reason and the strictest level at which it could be."""
-    return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, why)
+    return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, reason)
 
 
 def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
     """The groups without the executables of banned ones that they hold, as far as two and more are left."""
     result = []
     for group in groups:
-        bad = {name for one in banned if set(one) <= set(group) for name in one}
-        rest = tuple(name for name in group if name not in bad)
-        if len(rest) > 1:
-            result.append(rest)
+        bad = {
+            name
+            for banned_group in banned
+            if set(banned_group) <= set(group)
+            for name in banned_group
+        }
+        fitting = tuple(name for name in group if name not in bad)
+        if len(fitting) > 1:
+            result.append(fitting)
     return result
 
 
@@ -95,26 +102,26 @@ def compiling(
     """The attempt with as many of the groups as compile together, and why the others do not."""
     tried = attempt(groups)
     if tried.cell.measured:
-        refused = {one.members: one.why for one in tried.left}
+        refused = {attempt.members: attempt.why for attempt in tried.left}
         return (
             attempt([group for group in groups if group not in refused])
             if refused
             else tried
         ), refused
-    why = reason_of(tried)
+    reason = reason_of(tried)
     if len(groups) == 1:
         # the two halves of a group that fails; none of it where they are too small, or
         # fail as well
         group = groups[0]
         if len(group) < _MOST_HALVES:
-            return attempt(NOTHING), {group: why}
+            return attempt(NOTHING), {group: reason}
         halves = [group[: len(group) // 2], group[len(group) // 2 :]]
         working, failed = (
             compiling(halves, attempt)
             if attempt(halves[:1]).cell.measured
             else (attempt(NOTHING), {})
         )
-        return working, failed or ({} if working.groups else {group: why})
+        return working, failed or ({} if working.groups else {group: reason})
     middle = len(groups) // 2
     parts = [compiling(part, attempt) for part in (groups[:middle], groups[middle:])]
     failed = {
@@ -158,12 +165,12 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
             UNSPEAKABLE.sub("_", row.name): (
                 row.code_bytes if row.executable_bytes is None else row.executable_bytes
             )
-            for row in one.cell.dispatches
+            for row in attempt.cell.dispatches
         }
-        for one in tried
+        for attempt in tried
     ]
     joined: list[set[str]] = []  # levels are one inside of the other, halves are not
-    for group in (group for one in tried for group in one.groups):
+    for group in (group for attempt in tried for group in attempt.groups):
         touching = [names for names in joined if not names.isdisjoint(group)]
         joined = [names for names in joined if names not in touching] + [
             set(group).union(*touching)
@@ -173,23 +180,32 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
         members = tuple(name for name in groups.entries if name in names)
         entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
         ways = dict[tuple[Group, ...], int | None]()
-        for size, one in zip(sizes, tried, strict=True):
+        for size, attempt in zip(sizes, tried, strict=True):
             # of those entry points that are left; None where one is not known, or none
             # is found
-            there = [size[name] for name in entries if name in size]
-            known = [each for each in there if each is not None]
-            inside = tuple(group for group in one.groups if set(group) <= set(members))
-            ways.setdefault(
-                inside, sum(known) if there and len(known) == len(there) else None
+            sizes_of_entries = [size[name] for name in entries if name in size]
+            known_sizes = [size for size in sizes_of_entries if size is not None]
+            inside = tuple(
+                group for group in attempt.groups if set(group) <= set(members)
             )
-        apart = ways.pop(())
+            ways.setdefault(
+                inside,
+                sum(known_sizes)
+                if sizes_of_entries and len(known_sizes) == len(sizes_of_entries)
+                else None,
+            )
+        apart_bytes = ways.pop(())
         ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
-        least = ways[ordered[0]]
-        share = None if least is None or not apart else least / apart
+        least_bytes = ways[ordered[0]]
+        share = (
+            None
+            if least_bytes is None or not apart_bytes
+            else least_bytes / apart_bytes
+        )
         result.append(
             Choice(
                 members=members,
-                apart_bytes=apart,
+                apart_bytes=apart_bytes,
                 left_share=share,
                 ways=tuple(ordered),
             )
@@ -213,47 +229,51 @@ def gaining(
         for choice in choices
         if choice.left_share is not None and choice.left_share < 0.5
     ]
-    best, without = attempt([group for one in clear for group in one.ways[0]]), {}
+    best, without = attempt([group for family in clear for group in family.ways[0]]), {}
     doubtful = [choice for choice in choices if choice not in clear]
     if not is_smaller(best, plain := attempt(NOTHING)):
         best, doubtful = plain, list(choices)
-    for one in sorted(
+    for audit in sorted(
         doubtful,
-        key=lambda one: (one.apart_bytes is None, -(one.apart_bytes or 0), one.members),
+        key=lambda family: (
+            family.apart_bytes is None,
+            -(family.apart_bytes or 0),
+            family.members,
+        ),
     ):
-        before, why = best, "folding this group saves no code"
-        if one.left_share is None or one.left_share < 1:
-            tried = [attempt([*best.groups, *groups]) for groups in one.ways]
+        before, reason = best, "folding this group saves no code"
+        if audit.left_share is None or audit.left_share < 1:
+            tried = [attempt([*best.groups, *groups]) for groups in audit.ways]
             sizes = [
                 size
                 for with_it in tried
                 if (size := with_it.artifact_bytes) is not None
             ]
-            why = (
+            reason = (
                 "this group does not make the artifact smaller"
                 if sizes
                 else "this group does not compile together with the others"
             )
             best = next(
                 (
-                    each
-                    for each in tried
-                    if is_smaller(each, best) and each.artifact_bytes == min(sizes)
+                    size
+                    for size in tried
+                    if is_smaller(size, best) and size.artifact_bytes == min(sizes)
                 ),
                 best,
             )
         if best is before:
-            for half in halves(one.members, elements):
+            for half in halves(audit.members, elements):
                 with_it = attempt([*best.groups, half])
                 best = with_it if is_smaller(with_it, best) else best
         if best is before:
-            without[one.members] = why
+            without[audit.members] = reason
     return best, without
 
 
-def is_smaller(one: Attempt, other: Attempt) -> bool:
+def is_smaller(attempt: Attempt, other_attempt: Attempt) -> bool:
     """Whether its artifact is; not where one of both has none."""
-    sizes = one.artifact_bytes, other.artifact_bytes
+    sizes = attempt.artifact_bytes, other_attempt.artifact_bytes
     return sizes[0] is not None and sizes[1] is not None and sizes[0] < sizes[1]
 
 
@@ -282,17 +302,20 @@ def affordable(
 
     What is dearest alone is dropped first. Where no price is known of all of them, all are kept.
     """
-    whole, alone, whys = price(best), dict[Group, Price | str](), dict[Group, str]()
+    whole, alone_prices, whys = (
+        price(best),
+        dict[Group, Price | str](),
+        dict[Group, str](),
+    )
     if isinstance(whole, str):
         return best, {}, whole
     while isinstance(whole, str) or not within(whole, max_slowdown):
-        alone = alone or {group: price(attempt([group])) for group in best.groups}
-        ratios = {
-            group: one.ratio if isinstance(one := alone[group], Price) else math.inf
-            for group in best.groups
+        alone_prices = alone_prices or {
+            group: price(attempt([group])) for group in best.groups
         }
+        ratios = {group: _ratio_of(alone_prices[group]) for group in best.groups}
         dearest = max(best.groups, key=lambda group: (ratios[group], group))
-        whys[dearest] = _dear(alone[dearest], max_slowdown)
+        whys[dearest] = _dear(alone_prices[dearest], max_slowdown)
         best = attempt([group for group in best.groups if group != dearest])
         if not best.groups:
             return best, whys, "no remaining group is worth its slowdown"
@@ -300,10 +323,17 @@ def affordable(
     return best, whys, whole
 
 
-def _dear(alone: Price | str, max_slowdown: float) -> str:
-    if isinstance(alone, str):
-        return f"its slowdown is unknown: {alone}"
-    is_within = within(alone, max_slowdown)
+def _ratio_of(price: Price | str) -> float:
+    """Return how much slower a group makes its program; infinite where that is unknown."""
+    if isinstance(price, Price):
+        return price.ratio
+    return math.inf
+
+
+def _dear(alone_prices: Price | str, max_slowdown: float) -> str:
+    if isinstance(alone_prices, str):
+        return f"its slowdown is unknown: {alone_prices}"
+    is_within = within(alone_prices, max_slowdown)
     if is_within:
         return "alone it is worth its slowdown, but not together with the other groups"
     return (

@@ -116,17 +116,17 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
         )
     except MalformedBinary as error:
         return Audited(cell, planned, str(error))
-    one = Audited(cell, planned, attempts=attempts)
-    fold_best(one, attempts, ())
-    return one
+    audited = Audited(cell, planned, attempts=attempts)
+    fold_best(audited, attempts, ())
+    return audited
 
 
-def fold_best(one: Audited, attempts: Attempts, banned: Collection[Group]) -> None:
+def fold_best(audited: Audited, attempts: Attempts, banned: Collection[Group]) -> None:
     """What is worth folding of a cell without some groups."""
     groups = attempts.groups
     result = search(groups, attempts.at, banned)
     if not result.attempt.cell.measured:
-        one.best, one.failure = (
+        audited.best, audited.failure = (
             None,
             f"resumed with nothing folded: {reason_of(result.attempt)}",
         )
@@ -138,10 +138,10 @@ def fold_best(one: Audited, attempts: Attempts, banned: Collection[Group]) -> No
         LeftFamily(
             family.kind, family.members, _why(family.kind, family.members, groups)
         )
-        for family in one.cell.families
+        for family in audited.cell.families
         if grouped.isdisjoint(family.members)
     ]
-    one.best, one.left = result.attempt, (*result.left, *families)
+    audited.best, audited.left = result.attempt, (*result.left, *families)
 
 
 def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
@@ -150,11 +150,11 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
         return groups.unfit[unfit]
     if not all(name in groups.entries for name in members):
         return "its executables have other names in the program before folding"
-    more = (
+    extra_flags = (
         "they differ in more than constants, offsets and static dimensions, such as an"
         " attribute"
     )
-    return NOT_FOLDED.get(kind, more)
+    return NOT_FOLDED.get(kind, extra_flags)
 
 
 class Bench(NamedTuple):
@@ -238,25 +238,30 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
         by_model = [
-            list(of) for _, of in groupby(audits, lambda one: one.cell.key.model)
+            list(of)
+            for _, of in groupby(audits, lambda audited: audited.cell.key.model)
         ]
         if runtime is None:
-            why = MISSING if runs else NOT_ASKED
+            reason = MISSING if runs else NOT_ASKED
             for audit in audits:
-                audit.run = Run(equal=None, equal_note=why, price=None, price_note=why)
+                audit.run = Run(
+                    equal=None, equal_note=reason, price=None, price_note=reason
+                )
         else:  # nothing else runs beside it, as it takes times
             with temporary_directory("fold-data-") as data:
-                for mine in by_model:
+                for audits_of_model in by_model:
                     _check(
-                        mine,
+                        audits_of_model,
                         runtime=runtime,
                         data=data,
                         max_slowdown=max_slowdown,
                         work=work,
                     )
-                    shutil.rmtree(data / mine[0].cell.key.model, ignore_errors=True)
+                    shutil.rmtree(
+                        data / audits_of_model[0].cell.key.model, ignore_errors=True
+                    )
         rows = [fold_cell(audit, work.request.out) for audit in audits]
-        models = [model_of(mine, rows) for mine in by_model]
+        models = [model_of(audits_of_model, rows) for audits_of_model in by_model]
     ran = any(audit.run.equal is not None for audit in audits)
     return FoldAudit(
         fold.FOLD_SCHEMA,
@@ -275,10 +280,10 @@ def _all(
     audits: dict[CellKey, Audited] = {}
 
     def run(planned: PlannedCell, cell: Cell) -> None:
-        one = audits[cell.key] = audit(tools, planned, cell)
-        news = f"not folded: {one.failure}"
-        if one.best:
-            news = f"{plural(len(one.groups), 'group')} folded"
+        audited = audits[cell.key] = audit(tools, planned, cell)
+        news = f"not folded: {audited.failure}"
+        if audited.best:
+            news = f"{plural(len(audited.groups), 'group')} folded"
         work.show.say(f"{cell.key}: {news}")
 
     tasks = [
@@ -345,20 +350,21 @@ def _check(
                 max_slowdown=max_slowdown,
             )
             audit.left += tuple(
-                left(bench.attempts.groups, group, why) for group, why in dear.items()
+                left(bench.attempts.groups, group, reason)
+                for group, reason in dear.items()
             )
             if audit.best is not best:
                 _compared(audit, work)
-        known = price if isinstance(price, Price) else None
+        known_price = price if isinstance(price, Price) else None
         audit.run = structs.replace(
-            audit.run, price=known, price_note="" if known else str(price)
+            audit.run, price=known_price, price_note="" if known_price else str(price)
         )
 
 
-def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
-    if one.attempts is None or not one.groups:
-        return one.failure or NOTHING_FOLDED
-    attempts = one.attempts
+def _bench(audited: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
+    if audited.attempts is None or not audited.groups:
+        return audited.failure or NOTHING_FOLDED
+    attempts = audited.attempts
     signature = interface_of(attempts.tools.folding, attempts.flow)
     if isinstance(signature, str):
         return signature
@@ -368,41 +374,43 @@ def _bench(one: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | st
     if runner.reason is not None:
         return runner.reason
     before = attempts.artifact(
-        one.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb")
+        audited.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb")
     )
     return before if isinstance(before, str) else Bench(attempts, runner, before)
 
 
-def _compared(one: Audited, work: Work) -> Mapping[Group, str]:
+def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
     """Compare outputs before and after folding.
 
     Which groups, each folded alone, change them, and how.
 
     All of them where only together they do.
     """
-    bench = one.bench
-    if isinstance(bench, str) or one.best is None or not one.groups:
-        why = bench if isinstance(bench, str) else NOTHING_FOLDED
-        one.run = Run(equal=None, equal_note=why, price=None, price_note=why)
+    bench = audited.bench
+    if isinstance(bench, str) or audited.best is None or not audited.groups:
+        reason = bench if isinstance(bench, str) else NOTHING_FOLDED
+        audited.run = Run(equal=None, equal_note=reason, price=None, price_note=reason)
         return {}
-    work.show.say(f"{one.cell.key}: comparing outputs before and after folding")
-    equality, bad = bench.equal(one.best), dict[Group, str]()
+    work.show.say(f"{audited.cell.key}: comparing outputs before and after folding")
+    equality, bad = bench.equal(audited.best), dict[Group, str]()
     if equality.equal is False:
-        alone = {group: bench.equal(bench.attempts.at([group])) for group in one.groups}
+        is_equal_alone = {
+            group: bench.equal(bench.attempts.at([group])) for group in audited.groups
+        }
         bad = {
-            group: each.equal_note
-            for group, each in alone.items()
-            if each.equal is False
+            group: is_equal.equal_note
+            for group, is_equal in is_equal_alone.items()
+            if is_equal.equal is False
         }
         bad = bad or dict.fromkeys(
-            one.groups, "its outputs differ only together with the other groups"
+            audited.groups, "its outputs differ only together with the other groups"
         )
-    for group, why in bad.items():
+    for group, reason in bad.items():
         work.show.say(
-            f"{one.cell.key}: {group[0]} and {len(group) - 1} more have other outputs"
-            f" after merging: {why}"
+            f"{audited.cell.key}: {group[0]} and {len(group) - 1} more have other outputs"
+            f" after merging: {reason}"
         )
-    one.run = Run(
+    audited.run = Run(
         equal=equality.equal,
         equal_note=equality.equal_note,
         price=None,
@@ -417,9 +425,9 @@ def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
         (audit for audit in audits if audit.attempts is not None), audits[0]
     ).cell
     folded = [
-        one.executables.after
-        for one in cells
-        if one.model == cell.key.model and one.equal is not False
+        audited.executables.after
+        for audited in cells
+        if audited.model == cell.key.model and audited.equal is not False
     ]
     return FoldModel(
         model=cell.key.model,
@@ -429,53 +437,55 @@ def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     )
 
 
-def fold_cell(one: Audited, out: Path) -> FoldCell:
+def fold_cell(audited: Audited, out: Path) -> FoldCell:
     """The audit of one cell as `fold.json` has it.
 
     Its folded program goes to the output directory.
     """
-    cell, run, command, module = one.cell, one.run, "", ""
+    cell, run, command, module = audited.cell, audited.run, "", ""
     folded = list[fold.FoldedFamily]()
     if cell.status == "unsupported":
         state = "unsupported"
-    elif one.best is None or not one.best.cell.measured:
+    elif audited.best is None or not audited.best.cell.measured:
         state = FAILED
     else:
-        state = "folded" if one.groups else "nothing-to-fold"
-    if one.attempts is not None and one.best is not None and one.groups:
-        groups, best = one.attempts.groups, one.best
-        for each in best.folded:
-            kind = kind_of(groups, each.members) or FOLD_KINDS[-1]
-            folded.append(fold.FoldedFamily(kind, each.members, each.operands))
+        state = "folded" if audited.groups else "nothing-to-fold"
+    if audited.attempts is not None and audited.best is not None and audited.groups:
+        groups, best = audited.attempts.groups, audited.best
+        for group in best.folded:
+            kind = kind_of(groups, group.members) or FOLD_KINDS[-1]
+            folded.append(fold.FoldedFamily(kind, group.members, group.operands))
         module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
         make_directory(out / FOLDER)
-        shutil.copyfile(one.attempts.program(best), out / module)
-        shown = structs.replace(best.planned.model, shown=module)
-        command = structs.replace(best.planned, model=shown).command()
+        shutil.copyfile(audited.attempts.program(best), out / module)
+        shown_model = structs.replace(best.planned.model, shown=module)
+        command = structs.replace(best.planned, model=shown_model).command()
     return FoldCell(
         model=cell.key.model,
         target=cell.key.target,
         state=state,
-        executables=_both(one, "executables"),
-        artifact_bytes=_both(one, "artifact_bytes"),
+        executables=_both(audited, "executables"),
+        artifact_bytes=_both(audited, "artifact_bytes"),
         equal=run.equal,
         folded=tuple(folded),
-        left=one.left,
+        left=audited.left,
         resumed_bytes=(
-            one.attempts.at(()).artifact_bytes if one.attempts is not None else None
+            audited.attempts.at(()).artifact_bytes
+            if audited.attempts is not None
+            else None
         ),
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,
         command=command,
         module=module,
-        note=one.failure,
+        note=audited.failure,
     )
 
 
-def _both(one: Audited, metric: str) -> fold.BeforeAfter:
+def _both(audited: Audited, metric: str) -> fold.BeforeAfter:
     """A metric before and after; what is not folded stays what it was."""
-    before = one.cell.value(metric) if one.cell.measured else None
-    if one.best is None or not one.groups:
-        return fold.BeforeAfter(before, before if one.best is not None else None)
-    return fold.BeforeAfter(before, one.best.cell.value(metric))
+    before = audited.cell.value(metric) if audited.cell.measured else None
+    if audited.best is None or not audited.groups:
+        return fold.BeforeAfter(before, before if audited.best is not None else None)
+    return fold.BeforeAfter(before, audited.best.cell.value(metric))

@@ -128,7 +128,7 @@ def printed(
 def compile_foreign(
     setup: CompileSetup,
     argv: Sequence[str],
-    own: NamedText,
+    own_text: NamedText,
     foreign: NamedText,
     phase: str,
 ) -> AloneCode | Failure:
@@ -143,8 +143,8 @@ def compile_foreign(
     Args:
         foreign: with its text in the generic form and as it is.
     """
-    generic = transplanted(own, foreign, is_generic=True)
-    plain = transplanted(own, foreign, is_generic=False)
+    generic = transplanted(own_text, foreign, is_generic=True)
+    plain = transplanted(own_text, foreign, is_generic=False)
     if generic is None or plain is None:
         return Failure("read", "the executable has no module of functions")
     code = with_fixes(
@@ -187,10 +187,10 @@ def without_pipeline(text: str) -> str:
 
 def _with_pipelines_as(text: str, own_text: str) -> str:
     """Spell the names of pipelines as the own text does: up to 3.11.0 they are words, later attributes."""
-    shown = _PIPELINE.search(own_text)
-    if shown is None:
+    printed_pipeline = _PIPELINE.search(own_text)
+    if printed_pipeline is None:
         return text
-    spelled = _as_attribute if shown[2].startswith("#") else _as_word
+    spelled = _as_attribute if printed_pipeline[2].startswith("#") else _as_word
     return _PIPELINE.sub(lambda match: match[1] + spelled(match[2]), text)
 
 
@@ -286,7 +286,9 @@ _FIXES = (
 )
 
 
-def transplanted(own: NamedText, foreign: NamedText, *, is_generic: bool) -> str | None:
+def transplanted(
+    own_ir: NamedText, foreign: NamedText, *, is_generic: bool
+) -> str | None:
     """Return the own executable with the body of the foreign one; None where either has no body.
 
     The target, the exports and the operation that counts workgroups stay the own ones.
@@ -298,7 +300,9 @@ def transplanted(own: NamedText, foreign: NamedText, *, is_generic: bool) -> str
         is_generic: whether the foreign body is taken in the generic form.
     """
     own_text, own_form = (
-        (own.generic, _GENERIC_FORM) if own.generic else (own.text, _PLAIN_FORM)
+        (own_ir.generic, _GENERIC_FORM)
+        if own_ir.generic
+        else (own_ir.text, _PLAIN_FORM)
     )
     foreign_text, foreign_form = (
         (foreign.generic, _GENERIC_FORM) if is_generic else (foreign.text, _PLAIN_FORM)
@@ -313,8 +317,8 @@ def transplanted(own: NamedText, foreign: NamedText, *, is_generic: bool) -> str
         body = body.replace(text, "")
     body = _with_pipelines_as(body, own_text)
     resources = "".join(_RESOURCES.findall(foreign_text))
-    before = _renamed(own_text[: own_place.start], own.name, foreign.name)
-    counting = _renamed(counting, own.name, foreign.name)
+    before = _renamed(own_text[: own_place.start], own_ir.name, foreign.name)
+    counting = _renamed(counting, own_ir.name, foreign.name)
     after = _RESOURCES.sub("", own_text[own_place.stop :])
     return f"{before}\n{body}{counting}{after}{resources}"
 
@@ -362,10 +366,10 @@ def _closing(text: str, start: int) -> int | None:
 
 def _workgroup_counts(body: str, opening: re.Pattern[str]) -> list[str]:
     """Return the operations that count workgroups; newer releases have them beside the function."""
-    found = []
+    matches = []
     for match in opening.finditer(body):
         end = _closing(body, match.end() - 2)
         if end is not None:
             line_end = body.find("\n", end)
-            found.append(body[match.start() : line_end + 1])
-    return found
+            matches.append(body[match.start() : line_end + 1])
+    return matches

@@ -47,12 +47,12 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         CompilerUnavailable: not one of them can be had.
     """
     specs = tuple(dict.fromkeys(work.release(spec) or spec for spec in specs))
-    known = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
-    known = work.selected(known, must_match=len(known) == len(specs))
-    plans, missing = _plans([spec for spec in specs if spec not in known], work)
-    sides, variants = _sides(plans, known, work), list[Variant]()
+    snapshots = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
+    snapshots = work.selected(snapshots, must_match=len(snapshots) == len(specs))
+    plans, missing = _plans([spec for spec in specs if spec not in snapshots], work)
+    sides, variants = _sides(plans, snapshots, work), list[Variant]()
     for spec in specs:
-        shown = (
+        shown_specs = (
             plans[spec].compiler.info.spec
             if spec in plans
             else Path(spec).name
@@ -62,7 +62,9 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         if (side := sides.get(spec)) is None:
             variants.append(
                 Variant(
-                    release_in(spec) or Path(spec).name, shown, reason=missing[spec]
+                    release_in(spec) or Path(spec).name,
+                    shown_specs,
+                    reason=missing[spec],
                 )
             )
         else:
@@ -70,9 +72,9 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
                 release_in(side.compiler.spec)
                 or side.compiler.spec
                 or side.compiler.version
-                or shown
+                or shown_specs
             )
-            variants.append(Variant(name, shown, side))
+            variants.append(Variant(name, shown_specs, side))
     study = named_apart(_each_once(variants, work.show.say))
     if len(missing) == len(specs):
         first = study.variants[0]
@@ -87,14 +89,16 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
     if without := next(
         (name for name, version in versions.items() if version is None), None
     ):
-        words = (
+        sentence = (
             "has a version that cannot be ordered: releases keep the order of the"
             " command"
         )
-        work.show.say(f"{without} {words}")
+        work.show.say(f"{without} {sentence}")
         return study
     return Study(
-        tuple(sorted(study.variants, key=lambda one: versions[one.name] or _ZERO))
+        tuple(
+            sorted(study.variants, key=lambda variant: versions[variant.name] or _ZERO)
+        )
     )
 
 
@@ -103,9 +107,11 @@ def _each_once(
 ) -> list[Variant]:
     """The variants with each compiler once, the last that was named; what is left out is said."""
     last = dict[object, Variant]()
-    for at, one in enumerate(variants):
-        same: object = at  # of a gap, or of a compiler without a digest, nobody knows
-        if (side := one.snapshot) and side.compiler.digest:
+    for place, variant in enumerate(variants):
+        same: object = (
+            place  # of a gap, or of a compiler without a digest, nobody knows
+        )
+        if (side := variant.snapshot) and side.compiler.digest:
             same = (
                 side.compiler.digest,
                 side.flags,
@@ -115,9 +121,9 @@ def _each_once(
         if before := last.pop(same, None):
             say(
                 f"left out: {before.spec}: the same compiler, models, targets and flags"
-                f" as {one.spec}"
+                f" as {variant.spec}"
             )
-        last[same] = one
+        last[same] = variant
     return list(last.values())
 
 
@@ -153,13 +159,13 @@ def _plans(
 
 
 def _sides(
-    plans: dict[str, SidePlan], known: dict[str, Snapshot], work: Work
+    plans: dict[str, SidePlan], snapshots: dict[str, Snapshot], work: Work
 ) -> dict[str, Snapshot]:
     """All snapshots, those that were measured here doubted, each against the one before."""
     if not plans:
-        return known
+        return snapshots
     with work.resources() as resources:
-        sides = {**known, **measure_sides(list(plans.values()), resources)}
+        sides = {**snapshots, **measure_sides(list(plans.values()), resources)}
         before: Snapshot | None = None
         for spec in sorted(sides, key=lambda spec: _version(sides[spec]) or _ZERO):
             if spec in plans and before is not None:
@@ -252,7 +258,7 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
                 where="--store",
                 hint=hint,
             )
-        place = {sha: -at for at, sha in enumerate(line)}
+        place = {sha: -place for place, sha in enumerate(line)}
         stored = store.in_order(entries)
         on_line = sorted(
             (entry for entry in stored if entry.sha in place),
@@ -263,17 +269,17 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
                 "no stored baseline belongs to this default branch: baselines keep the"
                 " order of storage"
             )
-        elif other := len(stored) - len(on_line):
+        elif unrelated := len(stored) - len(on_line):
             say(
-                f"left out: {other} of {len(stored)} stored baselines, which do not"
+                f"left out: {unrelated} of {len(stored)} stored baselines, which do not"
                 " belong to this default branch"
             )
-        variants, held = list[Variant](), dict[CellKey, Cell]()
-        shown = (on_line or stored)[-last:]
-        for entry in shown:
+        variants, held_cells = list[Variant](), dict[CellKey, Cell]()
+        shown_entries = (on_line or stored)[-last:]
+        for entry in shown_entries:
             try:
                 variants.append(
-                    of_commit(entry.sha, _held_once(store.load(entry), held))
+                    of_commit(entry.sha, _held_once(store.load(entry), held_cells))
                 )
             except InputError as error:
                 variants.append(
@@ -289,7 +295,7 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
         )
         loaded = [
             (entry.sha, chosen[variant.name])
-            for entry, variant in zip(shown, study.variants, strict=True)
+            for entry, variant in zip(shown_entries, study.variants, strict=True)
             if variant.name in chosen
         ]
         growths = (
@@ -349,22 +355,24 @@ def _branch(git: Git, choice: BaselineChoice, default_branch: str) -> DataBranch
 _OF_CELLS = Cell.__struct_fields__
 
 
-def _held_once(side: Snapshot, held: dict[CellKey, Cell]) -> Snapshot:
+def _held_once(side: Snapshot, held_cells: dict[CellKey, Cell]) -> Snapshot:
     """The snapshot with whatever a cell has in common with its last one as one object: in a night few cells move.
 
     `held`: the last cell of each key, which becomes this snapshot's.
     """
     for cell in side.cells:
-        last = held.get(cell.key, cell)
+        last = held_cells.get(cell.key, cell)
         same = {
             name: old
             for name in _OF_CELLS
             if (old := getattr(last, name)) == getattr(cell, name)
         }
-        held[cell.key] = (
+        held_cells[cell.key] = (
             last if len(same) == len(_OF_CELLS) else structs.replace(cell, **same)
         )
-    return structs.replace(side, cells=tuple(held[cell.key] for cell in side.cells))
+    return structs.replace(
+        side, cells=tuple(held_cells[cell.key] for cell in side.cells)
+    )
 
 
 # What moved in each release, and why, as the report of each step tells it.
@@ -416,14 +424,14 @@ def _moves(since: str, name: str, report: Report) -> Moves:
             if number.change and number.seen is None
         }:
             explanation = report.explanations.get(delta.key)
-            cause, why = (
+            cause, reason = (
                 (explanation.cause, explanation.why) if explanation else (None, "")
             )
-            words = "; ".join(
-                filter(None, (_flags(delta.base.command, delta.head.command), why))
+            sentence = "; ".join(
+                filter(None, (_flags(delta.base.command, delta.head.command), reason))
             )
             moves[name, delta.key] = Move(
-                since=since, changes=changes, cause=cause, why=words
+                since=since, changes=changes, cause=cause, why=sentence
             )
     return moves
 
@@ -433,15 +441,15 @@ def _flags(*commands: str) -> str:
 
     Empty where they did not.
     """
-    left, right = (
+    older, newer = (
         [flag for flag in flags_of(command) if flag != LIFTED_LIMIT_FLAG]
         for command in commands
     )
     gone, new = (
-        [flag for flag in one if flag not in other]
-        for one, other in ((left, right), (right, left))
+        [flag for flag in snapshot if flag not in unrelated]
+        for snapshot, unrelated in ((older, newer), (newer, older))
     )
-    if not (left and right) or not (gone or new):
+    if not (older and newer) or not (gone or new):
         return ""
     return (
         "compiled with other flags"

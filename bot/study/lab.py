@@ -156,20 +156,22 @@ def _planned(
 ) -> VariantPlan:
     """One variant with its compiler; raises CompilerUnavailable."""
     compiler = work.compiler(variant.spec or work.request.specs["head"])
-    toolchain, own = toolchain_of(compiler), list[Target]()
+    toolchain, own_targets = toolchain_of(compiler), list[Target]()
     if (
         variant.targets is not None
     ):  # those that have this variant, with the flags that only they have
         for target in targets:
             flags = [
-                each
-                for glob, each in variant.targets.items()
+                target_flags
+                for glob, target_flags in variant.targets.items()
                 if fnmatchcase(target.name, glob)
             ]
             if flags:
-                more = [flag for some in flags for flag in some]
-                own.append(structs.replace(target, flags=merged(target.flags, more)))
-        targets = tuple(own)
+                more_flags = [flag for group in flags for flag in group]
+                own_targets.append(
+                    structs.replace(target, flags=merged(target.flags, more_flags))
+                )
+        targets = tuple(own_targets)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     chosen = models_of(variant, models=models, toolchain=toolchain, work=work)
     variant = structs.replace(variant, models=chosen.files)
@@ -205,8 +207,8 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
         side = sides.get(plan.name) or Snapshot(
             plan.side.compiler.info, plan.side.source, cells
         )
-        every = sorted((*side.cells, *plan.refused), key=lambda cell: cell.key)
-        side = structs.replace(side, cells=tuple(every))
+        all_cells = sorted((*side.cells, *plan.refused), key=lambda cell: cell.key)
+        side = structs.replace(side, cells=tuple(all_cells))
         variants.append(structs.replace(plan.variant, snapshot=side))
     return Study(tuple(variants))
 
@@ -241,14 +243,16 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
             and reference.name != plan.name
         }
         for pair in beside.values():
-            both = [replace(one.side, label=side) for side, one in pair.items()]
+            labelled_sides = [
+                replace(variant.side, label=side) for side, variant in pair.items()
+            ]
             again = recheck(
-                both,
-                sides={side: sides[one.name] for side, one in pair.items()},
+                labelled_sides,
+                sides={side: sides[variant.name] for side, variant in pair.items()},
                 rules=work.config,
                 resources=resources,
             )
-            sides |= {one.name: again[side] for side, one in pair.items()}
+            sides |= {variant.name: again[side] for side, variant in pair.items()}
         return repeat_unsteady(
             [plan.side for plan in plans],
             sides=sides,
@@ -277,13 +281,13 @@ def _compile_times(
             with open_setup(plan.side.toolchain, session) as (setup, importer):
                 for cell in sides[plan.name].cells:
                     if cell.measured:
-                        found = compile_times(
+                        measured_times = compile_times(
                             setup,
                             importer=importer,
                             planned=plan.planned(cell.key),
                             cell=cell,
                         )
-                        times[plan.name, cell.key] = found
+                        times[plan.name, cell.key] = measured_times
     for key in {key for _, key in times}:
         pairs = [pair for pair in times if pair[1] == key]
         shortened = longest([times[pair] for pair in pairs], _MOST_PASSES)
@@ -358,12 +362,12 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
                     (plan.name, key): run for plan, run in bench.all(rows, reference)
                 }
     ran = any(run.price or run.equal is not None for run in runs.values())
-    others = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
-    return ", ".join((machine(runtime), *others)) if ran else "", runs
+    other_runtimes = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
+    return ", ".join((machine(runtime), *other_runtimes)) if ran else "", runs
 
 
-def _not_run(why: str) -> Run:
-    return Run(equal_note=why, price_note=why)
+def _not_run(reason: str) -> Run:
+    return Run(equal_note=reason, price_note=reason)
 
 
 _Tools = tuple[CompileSetup, Importer, Runtime]  # What only one compiler has

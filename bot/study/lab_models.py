@@ -83,10 +83,10 @@ def models_of(
     Rewritten texts are written below `--out`, so that the printed commands can read
     them. Raises InputError.
     """
-    wanted = {
+    wanted_models = {
         model.name: path for model in models if (path := variant.models.get(model.name))
     }
-    instead = {model.name: model for model in _named(wanted, work)}
+    instead = {model.name: model for model in _named(wanted_models, work)}
     chosen = tuple(instead.get(model.name, model) for model in models)
     files = {name: model.shown for name, model in instead.items()}
     if not variant.rewrites:
@@ -149,10 +149,10 @@ def _written(model: Model, variant: Variant, data: bytes, work: Work) -> Model:
     path = out / FOLDER / variant.name / f"{model.name}.mlir"
     write_atomically(path, data)
     (written,) = load_models([path], work.repository.top)
-    shown = written.shown
+    shown_path = written.shown
     if not _is_below(path, work.repository.top):
-        shown = path.relative_to(out).as_posix()
-    return structs.replace(written, name=model.name, shown=shown)
+        shown_path = path.relative_to(out).as_posix()
+    return structs.replace(written, name=model.name, shown=shown_path)
 
 
 def _is_below(path: Path, top: Path | None) -> bool:

@@ -14,6 +14,6 @@ def require_measured(lab: Lab, where: str) -> None:
     if lab.study.measured:
         return
     reasons = [cell.reason for _, cell in lab.cells if cell.reason]
-    what = f"none of {plural(len(lab.cells), 'build')} was measured"
+    problem = f"none of {plural(len(lab.cells), 'build')} was measured"
     hint = reasons[0][:_MOST_CHARACTERS] if reasons else ""
-    raise NoVerdict(what, where=where, hint=hint)
+    raise NoVerdict(problem, where=where, hint=hint)

@@ -171,9 +171,9 @@ def _end(measured: _Measured) -> Rung:
     code_bytes = measured.side.row.code_bytes
     if rung.code_bytes is None or rung.code_bytes == code_bytes:
         return rung
-    shown = "n/a" if code_bytes is None else f"{code_bytes:,} B"
+    shown_bytes = "n/a" if code_bytes is None else f"{code_bytes:,} B"
     return Rung(
-        why=f"compiled alone it has {rung.code_bytes:,} B, in the artifact {shown}"
+        why=f"compiled alone it has {rung.code_bytes:,} B, in the artifact {shown_bytes}"
     )
 
 
@@ -242,18 +242,22 @@ def _foreign_rung(first: FirstSide, second: _Measured, phase: str) -> Rung:
         return _rung(second.end)
     return _rung(
         compile_foreign(
-            side.setup, argv=side.argv, own=receiving, foreign=foreign, phase=phase
+            side.setup, argv=side.argv, own_text=receiving, foreign=foreign, phase=phase
         )
     )
 
 
-def _is_same_ir(side: LadderSide, own: NamedText, foreign: NamedText) -> bool:
+def _is_same_ir(side: LadderSide, own_text: NamedText, foreign: NamedText) -> bool:
     """Return whether both sides have the same IR at a phase, so that one compile is the other one."""
-    generic = printed(side.setup, own.text, is_generic=True)
+    generic = printed(side.setup, own_text.text, is_generic=True)
     if isinstance(generic, Failure):
         return False
-    itself = transplanted(own, NamedText(own.name, own.text, generic), is_generic=True)
-    return itself is not None and itself == transplanted(own, foreign, is_generic=True)
+    itself = transplanted(
+        own_text, NamedText(own_text.name, own_text.text, generic), is_generic=True
+    )
+    return itself is not None and itself == transplanted(
+        own_text, foreign, is_generic=True
+    )
 
 
 def _generated_rung(

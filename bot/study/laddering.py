@@ -69,7 +69,7 @@ class Wanted:
         return self.key, self.delta.name
 
 
-def no_ladder(delta: DispatchDelta, here: Collection[str]) -> str:
+def no_ladder(delta: DispatchDelta, sides_here: Collection[str]) -> str:
     """Return why a dispatch can have no ladder; empty where it can.
 
     Args:
@@ -79,7 +79,7 @@ def no_ladder(delta: DispatchDelta, here: Collection[str]) -> str:
         return "one side alone has it"
     if delta.base.code is None or delta.head.code is None:
         return "the digest of its code is not known"
-    missing = [side for side in SIDES if side not in here]
+    missing = [side for side in SIDES if side not in sides_here]
     if missing:
         return f"the compiler of {' and '.join(missing)} is not here"
     return ""
@@ -142,26 +142,26 @@ def within_work(
     for side in sides.values():
         for cell in side.cells:
             compiled[cell.key] += compile_work(cell)
-    left = _Left(work)
+    budget = _Left(work)
     chosen = list[Wanted]()
     paid = set[CellKey]()  # cells of which the sources are written
     for key, delta in moved:
         cost = _work(delta)
         if key not in paid:
             cost += compiled[key] // 4
-        if not left.take(cost):
+        if not budget.take(cost):
             continue
         paid.add(key)
-        with_proof = configured_differently(delta) and left.take(_proof_work(delta))
+        with_proof = configured_differently(delta) and budget.take(_proof_work(delta))
         chosen.append(Wanted(key, delta, both_orders=False, with_proof=with_proof))
-    largest = sorted(chosen, key=lambda wanted: -abs(moved_bytes(wanted.delta) or 0))
+    largest = sorted(chosen, key=lambda ladder: -abs(moved_bytes(ladder.delta) or 0))
     twice = {
-        wanted.place
-        for wanted in largest[:BOTH_ORDERS]
-        if left.take(_other_order_work(wanted.delta))
+        ladder.place
+        for ladder in largest[:BOTH_ORDERS]
+        if budget.take(_other_order_work(ladder.delta))
     }
     return [
-        replace_field(wanted, both_orders=wanted.place in twice) for wanted in chosen
+        replace_field(ladder, both_orders=ladder.place in twice) for ladder in chosen
     ]
 
 
@@ -200,7 +200,7 @@ def _proof_work(delta: DispatchDelta) -> int:
 def with_ladders(
     plans: Sequence[SidePlan],
     sides: Mapping[str, Snapshot],
-    wanted: Sequence[Wanted],
+    wanted_ladders: Sequence[Wanted],
     resources: Resources,
     tracers: Mapping[str, SideTracer] | None = None,
     base_ir: BaseIr | None = None,
@@ -212,14 +212,16 @@ def with_ladders(
         plans: of the sides whose compilers are here; without both, only ladders that are known already count.
         tracers: label → what traces that side, where the caller has these open.
     """
-    here = {plan.label: plan for plan in plans}
-    usable = set(here) if base_ir is None else {*here, "base"}
-    ladders = _known(here, sides=sides, wanted=wanted, resources=resources)
+    plans_here = {plan.label: plan for plan in plans}
+    usable = set(plans_here) if base_ir is None else {*plans_here, "base"}
+    ladders = _known(
+        plans_here, sides=sides, wanted_ladders=wanted_ladders, resources=resources
+    )
     missing = [
-        one
-        for one in wanted
-        if not no_ladder(one.delta, usable)
-        and not _is_enough(ladders.get(one.place), one)
+        wanted_ladder
+        for wanted_ladder in wanted_ladders
+        if not no_ladder(wanted_ladder.delta, usable)
+        and not _is_enough(ladders.get(wanted_ladder.place), wanted_ladder)
     ]
     if missing:
         resources.progress.stage("attributing", len(missing), "dispatch")
@@ -233,22 +235,29 @@ def with_ladders(
                 base_ir=base_ir,
             )
         measured = {
-            one.place: ladders[one.place] for one in missing if one.place in ladders
+            wanted_ladder.place: ladders[wanted_ladder.place]
+            for wanted_ladder in missing
+            if wanted_ladder.place in ladders
         }
-        _keep(here["head"], head=sides["head"], ladders=measured, resources=resources)
-    shown = {
-        one.place: _as_asked(ladders[one.place], one)
-        for one in wanted
-        if one.place in ladders
+        _keep(
+            plans_here["head"],
+            head=sides["head"],
+            ladders=measured,
+            resources=resources,
+        )
+    shown_ladders = {
+        wanted_ladder.place: _as_asked(ladders[wanted_ladder.place], wanted_ladder)
+        for wanted_ladder in wanted_ladders
+        if wanted_ladder.place in ladders
     }
-    return {**sides, "head": _with_those(sides["head"], shown)}
+    return {**sides, "head": _with_those(sides["head"], shown_ladders)}
 
 
-def _is_enough(ladder: Ladder | None, wanted: Wanted) -> bool:
+def _is_enough(ladder: Ladder | None, wanted_ladder: Wanted) -> bool:
     if ladder is None:
         return False
-    has_orders = ladder.back is not None or not wanted.both_orders
-    has_proof = ladder.knobs is not None or not wanted.with_proof
+    has_orders = ladder.back is not None or not wanted_ladder.both_orders
+    has_proof = ladder.knobs is not None or not wanted_ladder.with_proof
     return has_orders and has_proof
 
 
@@ -258,16 +267,16 @@ _Ladders = dict[
 
 
 def _known(
-    here: Mapping[str, SidePlan],
+    plans_here: Mapping[str, SidePlan],
     sides: Mapping[str, Snapshot],
-    wanted: Sequence[Wanted],
+    wanted_ladders: Sequence[Wanted],
     resources: Resources,
 ) -> _Ladders:
     """Return the ladders that the cache has, or that a head brought whose compiler is not here."""
     cells: dict[CellKey, Cell | None] = {cell.key: cell for cell in sides["head"].cells}
-    if "head" in here:
-        plan = here["head"]
-        keys = {one.key for one in wanted}
+    if "head" in plans_here:
+        plan = plans_here["head"]
+        keys = {wanted_ladder.key for wanted_ladder in wanted_ladders}
         cells = {
             planned.key: resources.cache.load(
                 cell_key(plan.compiler.info.digest, planned)
@@ -275,20 +284,23 @@ def _known(
             for planned in plan.cells
             if planned.key in keys
         }
-    known: _Ladders = {}
+    known_ladders: _Ladders = {}
     compiler = sides["base"].compiler.digest
-    for one in wanted:
-        cell = cells.get(one.key)
+    for wanted_ladder in wanted_ladders:
+        cell = cells.get(wanted_ladder.key)
         ladder = (
             fitting_ladder(
-                one.delta.base, head=one.delta.head, cell=cell, base_compiler=compiler
+                wanted_ladder.delta.base,
+                head=wanted_ladder.delta.head,
+                cell=cell,
+                base_compiler=compiler,
             )
             if cell
             else None
         )
         if ladder is not None:
-            known[one.place] = ladder
-    return known
+            known_ladders[wanted_ladder.place] = ladder
+    return known_ladders
 
 
 def _measure(
@@ -305,31 +317,41 @@ def _measure(
         for cell in snapshot.cells
     }
 
-    def measure(one: Wanted) -> None:
-        if one.delta.base is None or one.delta.head is None:
+    def measure(wanted_ladder: Wanted) -> None:
+        if wanted_ladder.delta.base is None or wanted_ladder.delta.head is None:
             return
-        head = tracers["head"].ladder_side(cells["head", one.key], one.delta.head)
-        ladder = ladders.get(one.place)
+        head = tracers["head"].ladder_side(
+            cells["head", wanted_ladder.key], wanted_ladder.delta.head
+        )
+        ladder = ladders.get(wanted_ladder.place)
         if base_ir is not None and "base" not in tracers:
             from_stored = ladder_from_stored(
-                base_ir, wanted=one, head=head, known=ladder
+                base_ir, wanted_ladders=wanted_ladder, head=head, known_ladders=ladder
             )
             if from_stored is not None:
-                ladders[one.place] = from_stored
+                ladders[wanted_ladder.place] = from_stored
             return
-        base = tracers["base"].ladder_side(cells["base", one.key], one.delta.base)
-        if ladder is None or (one.both_orders and ladder.back is None):
-            measured = measured_ladder(base, head, both_orders=one.both_orders)
+        base = tracers["base"].ladder_side(
+            cells["base", wanted_ladder.key], wanted_ladder.delta.base
+        )
+        if ladder is None or (wanted_ladder.both_orders and ladder.back is None):
+            measured = measured_ladder(
+                base, head, both_orders=wanted_ladder.both_orders
+            )
             if not isinstance(measured, Ladder):
                 return
             ladder = replace(measured, knobs=ladder.knobs if ladder else None)
-        if one.with_proof and ladder.knobs is None:
+        if wanted_ladder.with_proof and ladder.knobs is None:
             ladder = replace(ladder, knobs=proof_of(base, head))
-        ladders[one.place] = ladder
+        ladders[wanted_ladder.place] = ladder
 
     tasks = [
-        Task(-place, f"attribute {one.delta.name} of {one.key}", partial(measure, one))
-        for place, one in enumerate(missing)
+        Task(
+            -place,
+            f"attribute {wanted_ladder.delta.name} of {wanted_ladder.key}",
+            partial(measure, wanted_ladder),
+        )
+        for place, wanted_ladder in enumerate(missing)
     ]
     run_all(
         tasks,
@@ -353,8 +375,10 @@ def _keep(
         if not lasting or cell.key not in planned:
             continue
         name = cell_key(plan.compiler.info.digest, planned[cell.key])
-        kept = resources.cache.load(name) or cell
-        resources.cache.store(name, replace(kept, ladders={**kept.ladders, **lasting}))
+        kept_cell = resources.cache.load(name) or cell
+        resources.cache.store(
+            name, replace(kept_cell, ladders={**kept_cell.ladders, **lasting})
+        )
 
 
 def _with_those(head: Snapshot, ladders: _Ladders) -> Snapshot:
@@ -370,11 +394,11 @@ def _of_cell(cell: Cell, ladders: _Ladders) -> dict[str, Ladder]:
     }
 
 
-def _as_asked(ladder: Ladder, wanted: Wanted) -> Ladder:
+def _as_asked(ladder: Ladder, wanted_ladder: Wanted) -> Ladder:
     """Return a ladder without what nobody asked for: what the cache holds must not change a report."""
-    back = ladder.back if wanted.both_orders else None
-    knobs = ladder.knobs if wanted.with_proof else None
-    return replace(ladder, back=back, back_why=wanted.one_order_why, knobs=knobs)
+    back = ladder.back if wanted_ladder.both_orders else None
+    knobs = ladder.knobs if wanted_ladder.with_proof else None
+    return replace(ladder, back=back, back_why=wanted_ladder.one_order_why, knobs=knobs)
 
 
 def _lasts(ladder: Ladder) -> bool:
@@ -382,30 +406,33 @@ def _lasts(ladder: Ladder) -> bool:
     reasons = [rung.why for rung in ladder.rungs]
     if ladder.knobs is not None:
         reasons.append(ladder.knobs.why)
-    is_passing = any(words in reason for reason in reasons for words in _PASSING)
+    is_passing = any(phrase in reason for reason in reasons for phrase in _PASSING)
     return not is_passing and not any(map(is_local, reasons))
 
 
 def ladder_from_stored(
-    base_ir: BaseIr, wanted: Wanted, head: LadderSide, known: Ladder | None
+    base_ir: BaseIr,
+    wanted_ladders: Wanted,
+    head: LadderSide,
+    known_ladders: Ladder | None,
 ) -> Ladder | None:
     """Return a ladder of base's stored IR, base first alone; None where no IR of the dispatch is stored.
 
     Args:
         known: what there is of the ladder already.
     """
-    base = wanted.delta.base
-    stored = base_ir.of(wanted.key, base) if base is not None else None
+    base = wanted_ladders.delta.base
+    stored = base_ir.of(wanted_ladders.key, base) if base is not None else None
     if base is None or stored is None:
         return None
-    ladder: Ladder | str | None = known
+    ladder: Ladder | str | None = known_ladders
     if ladder is None:
         ladder = ladder_from(
             base, base_compiler=base_ir.compiler, first=first_side_of(stored), head=head
         )
     if not isinstance(ladder, Ladder):
         return None
-    if wanted.with_proof and ladder.knobs is None:
+    if wanted_ladders.with_proof and ladder.knobs is None:
         ladder = replace(ladder, knobs=proof_from(base, stored, head))
     return ladder
 
@@ -423,12 +450,12 @@ def laddered(
     Args:
         base_ir: takes the place of base's compiler, where that is not here.
     """
-    here = {plan.label for plan in plans if plan.compiler.is_traced}
-    if "base" in here:
+    plans_here = {plan.label for plan in plans if plan.compiler.is_traced}
+    if "base" in plans_here:
         base_ir = None
     elif base_ir is not None:
-        here.add("base")
-    if not here >= set(SIDES):
+        plans_here.add("base")
+    if not plans_here >= set(SIDES):
         return dict(sides)
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(
@@ -443,18 +470,22 @@ def laddered(
     moved = worth_laddering(causes, roots, failing)
     if base_ir is not None:
         moved = [pair for pair in moved if _is_stored(base_ir, pair)]
-    wanted = within_work(sides, moved, work_for(sides))
+    wanted_ladders = within_work(sides, moved, work_for(sides))
     if base_ir is not None:
-        wanted = [_in_one_order(ladder) for ladder in wanted]
-    if not wanted:
+        wanted_ladders = [_in_one_order(ladder) for ladder in wanted_ladders]
+    if not wanted_ladders:
         return dict(sides)
     work.show.say(
-        f"attributing the changes of {plural(len(wanted), 'dispatch')} to the"
+        f"attributing the changes of {plural(len(wanted_ladders), 'dispatch')} to the"
         " compiler's phases"
     )
     with work.resources() as resources:
         return with_ladders(
-            plans, sides=sides, wanted=wanted, resources=resources, base_ir=base_ir
+            plans,
+            sides=sides,
+            wanted_ladders=wanted_ladders,
+            resources=resources,
+            base_ir=base_ir,
         )
 
 
@@ -463,5 +494,7 @@ def _is_stored(base_ir: BaseIr, pair: Moved) -> bool:
     return delta.base is not None and base_ir.of(key, delta.base) is not None
 
 
-def _in_one_order(wanted: Wanted) -> Wanted:
-    return replace_field(wanted, both_orders=False, one_order_why=NO_BASE_COMPILER)
+def _in_one_order(wanted_ladder: Wanted) -> Wanted:
+    return replace_field(
+        wanted_ladder, both_orders=False, one_order_why=NO_BASE_COMPILER
+    )

@@ -45,12 +45,12 @@ def _stages(
     for name in MILESTONES:
         counts = dict[str, Counter[str]]()
         for label, side in sides.items():
-            found = _counted(
+            counted = _counted(
                 side, bitcode=bitcode, entry_point=source.row.name, pass_name=name
             )
-            if isinstance(found, Failure):
-                return f"{label}: {found.first_line}"
-            counts[label] = found
+            if isinstance(counted, Failure):
+                return f"{label}: {counted.first_line}"
+            counts[label] = counted
         stages.append(_stage(name, counts["base"], counts["head"]))
     return tuple(stages)
 
@@ -62,14 +62,14 @@ def _counted(
     flags = linker_flags(side.source) if isinstance(side.source, str) else None
     if flags is None:
         return Failure("read", "the target has no code generator that compiles bitcode")
-    found = instructions_after(
+    counted = instructions_after(
         side.setup,
         bitcode=bitcode,
         flags=flags,
         entry_point=entry_point,
         pass_name=pass_name,
     )
-    if isinstance(found, Failure) and pass_name in _OTHER_NAMES:
+    if isinstance(counted, Failure) and pass_name in _OTHER_NAMES:
         return instructions_after(
             side.setup,
             bitcode=bitcode,
@@ -77,7 +77,7 @@ def _counted(
             entry_point=entry_point,
             pass_name=_OTHER_NAMES[pass_name],
         )
-    return found
+    return counted
 
 
 def _stage(name: str, base: Counter[str], head: Counter[str]) -> MachineStage:
@@ -85,8 +85,10 @@ def _stage(name: str, base: Counter[str], head: Counter[str]) -> MachineStage:
         instruction: head[instruction] - base[instruction]
         for instruction in base | head
     }
-    apart = [(instruction, change) for instruction, change in changes.items() if change]
-    apart.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
+    changed = [
+        (instruction, change) for instruction, change in changes.items() if change
+    ]
+    changed.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
     return MachineStage(
-        name=name, base=base.total(), head=head.total(), changes=dict(apart)
+        name=name, base=base.total(), head=head.total(), changes=dict(changed)
     )

@@ -116,9 +116,9 @@ class Work:
     @cached_property
     def repository(self) -> Repository:
         """The repository that holds the configuration, else the current directory."""
-        at = self.request.config
+        config_path = self.request.config
         return self.checkout or repository_of(
-            at.resolve().parent if at else Path.cwd(), self.cancel
+            config_path.resolve().parent if config_path else Path.cwd(), self.cancel
         )
 
     @property
@@ -206,7 +206,9 @@ class Work:
             )
         return Iree(toolchain)
 
-    def at_commit(self, spec: str | Sought, given: str = "") -> tuple[Work, Sought]:
+    def at_commit(
+        self, spec: str | Sought, given_compiler: str = ""
+    ) -> tuple[Work, Sought]:
         """Return the work and the compiler of a side; of `ref:NAME` those of that commit.
 
         `given`: the compiler of a commit, in place of the one that it pins.
@@ -241,7 +243,7 @@ class Work:
             checkout=commit.repository,
             commit=commit,
         )
-        return work, commit.compiler(given)
+        return work, commit.compiler(given_compiler)
 
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
         """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
@@ -275,7 +277,7 @@ class Work:
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
         """Each side as its SPEC has it: a snapshot that was measured before, or measured now."""
-        known = {
+        snapshots = {
             side: load_snapshot(Path(spec))
             for side, spec in specs.items()
             if is_snapshot(spec)
@@ -284,20 +286,20 @@ class Work:
             [
                 self.prepare(side, spec)
                 for side, spec in specs.items()
-                if side not in known
+                if side not in snapshots
             ],
-            known,
+            snapshots,
         )
 
     def measured(
-        self, plans: Sequence[SidePlan], known: Mapping[str, Snapshot] | None = None
+        self, plans: Sequence[SidePlan], snapshots: Mapping[str, Snapshot] | None = None
     ) -> dict[str, Snapshot]:
         """Measure the planned sides, beside those that are known, and compile again what `recheck` says.
 
         The request's selectors hold for the known ones, too. Where there is a plan, it
         has shown that they match.
         """
-        sides = self.selected(known or {}, must_match=not plans)
+        sides = self.selected(snapshots or {}, must_match=not plans)
         if not plans:
             return sides
         with self.resources() as resources:
@@ -312,8 +314,8 @@ class Work:
         with self.show.progress() as progress:
             keeps = is_writable(request.cache.absolute())
             if not keeps:
-                words = "new builds are not kept"
-                self.show.say(f"the cache {request.cache} is read-only: {words}")
+                consequence = "new builds are not kept"
+                self.show.say(f"the cache {request.cache} is read-only: {consequence}")
             cache, texts = (
                 CellCache(request.cache, keeps),
                 TextStore(request.cache, keeps),

@@ -142,16 +142,18 @@ def printed_passes(
         )
 
     with temporary_directory("trace-", setup.session.scratch) as directory:
-        why = compile_printing(
+        reason = compile_printing(
             setup,
             flags=(*argv, *options, OBJECTS),
             source=source,
             directory=directory,
             keeping=errors,
         )
-        same = None if why else _is_same(row, directory)
-        why = why or ("" if reader.steps else "the compiler printed no pass for it")
-        return DispatchTrace(tuple(reader.steps), why, same)
+        same = None if reason else _is_same(row, directory)
+        reason = reason or (
+            "" if reader.steps else "the compiler printed no pass for it"
+        )
+        return DispatchTrace(tuple(reader.steps), reason, same)
 
 
 def compile_printing(

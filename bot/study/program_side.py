@@ -112,18 +112,20 @@ class ProgramSide:
         An option that this compiler's pass does not have is left out: the passes of a
         release that prints no options borrow those of the other side.
         """
-        left = list(runs)
+        remaining = list(runs)
         for _ in range(_MOST_UNKNOWN):
-            result = self._optimized(text, left)
+            result = self._optimized(text, remaining)
             if isinstance(result, str):
                 return result
             unknown = _UNKNOWN_OPTION.search(result.message)
             shorter = (
-                [run.without_option(unknown[1]) for run in left] if unknown else left
+                [run.without_option(unknown[1]) for run in remaining]
+                if unknown
+                else remaining
             )
-            if shorter == left:
+            if shorter == remaining:
                 break
-            left = shorter
+            remaining = shorter
         return _text(result)
 
     def _optimized(self, text: str, runs: Sequence[PassRun]) -> str | Failure:
@@ -161,15 +163,15 @@ def phase_before(phase: str) -> str:
     return PROGRAM_PHASES[place - 1]
 
 
-def with_device_of(text: str, own: str) -> str | None:
+def with_device_of(text: str, own_text: str) -> str | None:
     """Return a program with the device of another text of it; None where either has not just one.
 
     A device names the features of its processor, and releases name them differently.
     """
-    there, here = _DEVICE.findall(own), _DEVICE.findall(text)
-    if len(there) != 1 or len(here) != 1:
+    own_devices, devices = _DEVICE.findall(own_text), _DEVICE.findall(text)
+    if len(own_devices) != 1 or len(devices) != 1:
         return None
-    return _DEVICE.sub(lambda _: str(there[0]), text)
+    return _DEVICE.sub(lambda _: str(own_devices[0]), text)
 
 
 def _written(directory: Path, text: str) -> Path:

@@ -94,15 +94,15 @@ def proof_between(
     most_compiles: int = MOST_COMPILES,
 ) -> KnobProof:
     """Return the proof of a dispatch's configuration, made from base's configured IR and head's source."""
-    why = why_no_experiment(base, head.row)
+    reason = why_no_experiment(base, head.row)
     moved_bytes = moved_code_bytes(base, head.row)
-    if why:
-        return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
+    if reason:
+        return KnobProof(NOT_TRIED, reason, moved_bytes=moved_bytes)
     texts = list[str]()
     for name, text in (("base", base_text), ("head", _configured_text(head))):
         if isinstance(text, Failure):
-            why = f"the configuration is not known on {name}: {text.first_line}"
-            return KnobProof(NOT_TRIED, why, moved_bytes=moved_bytes)
+            reason = f"the configuration is not known on {name}: {text.first_line}"
+            return KnobProof(NOT_TRIED, reason, moved_bytes=moved_bytes)
         texts.append(text)
     pair = ConfiguredPair(base, head.row, *texts)
     return prove_configuration(
@@ -160,9 +160,9 @@ def prove_with(
         pair.head.code_bytes,
     )
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
-    why = why_no_experiment(pair.base, pair.head)
-    if moved_bytes is None or head_bytes is None or why:
-        return untried(why)
+    reason = why_no_experiment(pair.base, pair.head)
+    if moved_bytes is None or head_bytes is None or reason:
+        return untried(reason)
     try:
         knobs = differing_knobs(pair.base_text, pair.head_text)
     except MalformedBinary as error:
@@ -174,18 +174,18 @@ def prove_with(
     if most_compiles < LEAST_COMPILES:
         return untried("compile budget used up")
     experiment = _Experiment(compile_head, pair)
-    alone = experiment.with_base_values(())
-    if isinstance(alone, Failure):
-        why = f"head does not compile alone: {alone.first_line}"
-        return untried(why, compiles=experiment.compiles)
-    if why := why_other_code(alone, head_bytes, moved_bytes):
-        return untried(why, compiles=experiment.compiles)
+    alone_code = experiment.with_base_values(())
+    if isinstance(alone_code, Failure):
+        reason = f"head does not compile alone: {alone_code.first_line}"
+        return untried(reason, compiles=experiment.compiles)
+    if reason := why_other_code(alone_code, head_bytes, moved_bytes):
+        return untried(reason, compiles=experiment.compiles)
     after = experiment.with_base_values(knobs)
     if isinstance(after, Failure):
-        why = f"head does not compile with base's values: {after.first_line}"
-        return untried(why, compiles=experiment.compiles)
+        reason = f"head does not compile with base's values: {after.first_line}"
+        return untried(reason, compiles=experiment.compiles)
     needed, is_smallest = knobs, True
-    if status_of(alone.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
+    if status_of(alone_code.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
         needed, is_smallest = _smallest_set(
             experiment,
             knobs=knobs,
@@ -193,7 +193,9 @@ def prove_with(
             most_compiles=most_compiles,
         )
         after = experiment.results[frozenset(needed)]
-    proof = proof_after(pair.base, moved_bytes=moved_bytes, alone=alone, after=after)
+    proof = proof_after(
+        pair.base, moved_bytes=moved_bytes, alone_code=alone_code, after=after
+    )
     return replace(
         proof,
         knobs=needed,
@@ -203,24 +205,24 @@ def prove_with(
     )
 
 
-def why_other_code(alone: AloneCode, head_bytes: int, moved_bytes: int) -> str:
+def why_other_code(alone_code: AloneCode, head_bytes: int, moved_bytes: int) -> str:
     """Say that head compiled alone has another size than in the artifact.
 
     Empty where it has not.
     """
-    if abs(alone.code_bytes - head_bytes) <= little_bytes(moved_bytes):
+    if abs(alone_code.code_bytes - head_bytes) <= little_bytes(moved_bytes):
         return ""
     return (
-        f"compiled alone, head's code is {alone.code_bytes:,} B and not"
+        f"compiled alone, head's code is {alone_code.code_bytes:,} B and not"
         f" {head_bytes:,} B"
     )
 
 
 def proof_after(
-    base: Dispatch, moved_bytes: int, alone: AloneCode, after: AloneCode
+    base: Dispatch, moved_bytes: int, alone_code: AloneCode, after: AloneCode
 ) -> KnobProof:
     """Return what an experiment restores: head compiled alone as it is, and after the change."""
-    restored_bytes = alone.code_bytes - after.code_bytes
+    restored_bytes = alone_code.code_bytes - after.code_bytes
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),
         moved_bytes=moved_bytes,
@@ -286,10 +288,10 @@ def _smallest_set(
             break
         if experiment.compiles >= most_compiles:
             return tuple(needed), False
-        rest = [other for other in needed if other != knob]
-        result = experiment.with_base_values(rest)
+        others_needed = [knob_needed for knob_needed in needed if knob_needed != knob]
+        result = experiment.with_base_values(others_needed)
         if isinstance(result, AloneCode) and restored.by(result.code_bytes):
-            needed = rest
+            needed = others_needed
     return tuple(needed), True
 
 

@@ -95,9 +95,9 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
     """Return what becomes of a dispatch's change where head has base's default of one option."""
     moved_bytes, head_bytes = moved_code_bytes(base.row, head.row), head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
-    why = why_no_experiment(base.row, head.row)
-    if moved_bytes is None or head_bytes is None or why:
-        return untried(why)
+    reason = why_no_experiment(base.row, head.row)
+    if moved_bytes is None or head_bytes is None or reason:
+        return untried(reason)
     if change.head is None:
         return untried(f"head does not report the default of {change.option}")
     for side, flags in (("base", base.argv), ("head", head.argv)):
@@ -114,13 +114,14 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
             f"the default of {change.option} is the same on both sides",
             compiles=compiles,
         )
-    alone = head.code_with()
-    if isinstance(alone, Failure):
+    alone_code = head.code_with()
+    if isinstance(alone_code, Failure):
         return untried(
-            f"head does not compile alone: {alone.first_line}", compiles=compiles + 1
+            f"head does not compile alone: {alone_code.first_line}",
+            compiles=compiles + 1,
         )
-    if why := why_other_code(alone, head_bytes, moved_bytes):
-        return untried(why, compiles=compiles + 1)
+    if reason := why_other_code(alone_code, head_bytes, moved_bytes):
+        return untried(reason, compiles=compiles + 1)
     flag = f"{change.option}={value}"
     after = head.code_with(flag)
     if isinstance(after, Failure):
@@ -128,5 +129,7 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
             f"head does not compile with {flag}: {after.first_line}",
             compiles=compiles + 2,
         )
-    proof = proof_after(base.row, moved_bytes=moved_bytes, alone=alone, after=after)
+    proof = proof_after(
+        base.row, moved_bytes=moved_bytes, alone_code=alone_code, after=after
+    )
     return replace(proof, knobs=(flag,), compiles=compiles + 2)

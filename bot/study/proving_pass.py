@@ -67,8 +67,8 @@ def prove_pass(
         if isinstance(head_side, Failure):
             return untried(f"head: {head_side.first_line}", moved_bytes, compiles=1)
         if not head_side.translation.has_options:
-            why = _NO_OPTIONS.format(head.setup.toolchain.info.version)
-            return untried(why, moved_bytes, compiles=1)
+            reason = _NO_OPTIONS.format(head.setup.toolchain.info.version)
+            return untried(reason, moved_bytes, compiles=1)
         base_side = _splicer(base, base_directory)
         if isinstance(base_side, Failure):
             return untried(
@@ -84,8 +84,12 @@ def _splicer(side: LadderSide, directory: Path) -> Splicer | Failure:
     translation = printed_side(side, directory)
     if isinstance(translation, Failure):
         return translation
-    known = registered(side.setup)
-    return known if isinstance(known, Failure) else Splicer(side, translation, known)
+    registered_passes = registered(side.setup)
+    return (
+        registered_passes
+        if isinstance(registered_passes, Failure)
+        else Splicer(side, translation, registered_passes)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +199,11 @@ class _Experiment:
         """
         candidates = list[_Candidate]()
         for feed in self._orders():
-            found = largest_piece(
+            found_pass = largest_piece(
                 feed, lambda: self._compiles < most_compiles - _RESERVED
             )
-            if found is not None:
-                candidates.append(self._candidate(found))
+            if found_pass is not None:
+                candidates.append(self._candidate(found_pass))
             if candidates and candidates[-1].is_proved:
                 break
         if not candidates:
@@ -208,8 +212,8 @@ class _Experiment:
             )
         best = min(candidates, key=lambda candidate: candidate.missing_permille)
         if best.forward is None:
-            why = f"base's IR does not compile in head's passes: {self._reason()}"
-            return untried(why, moved_bytes, self._compiles)
+            reason = f"base's IR does not compile in head's passes: {self._reason()}"
+            return untried(reason, moved_bytes, self._compiles)
         piece, forward, backward = best.found.piece, best.forward, best.backward
         start, end = self._cuts[piece.start], self._cuts[piece.end]
         return PassProof(
@@ -230,12 +234,12 @@ class _Experiment:
             compiles=self._compiles,
         )
 
-    def _candidate(self, found: Found) -> _Candidate:
-        forward = _share(self._forward, found.piece)
+    def _candidate(self, found_pass: Found) -> _Candidate:
+        forward = _share(self._forward, found_pass.piece)
         if self._backward is None:
-            return _Candidate(found, forward, None, needs_backward=False)
-        backward = _share(self._backward, found.piece)
-        return _Candidate(found, forward, backward, needs_backward=True)
+            return _Candidate(found_pass, forward, None, needs_backward=False)
+        backward = _share(self._backward, found_pass.piece)
+        return _Candidate(found_pass, forward, backward, needs_backward=True)
 
     def _orders(self) -> list[CrossFeed]:
         """Return the orders, first the one that takes the older side's IR: newer compilers read older IR."""

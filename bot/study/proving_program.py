@@ -55,11 +55,11 @@ def prove_program(
         with_bytes: compile up to three programs to the end, and count the bytes of their code.
     """
     try:
-        found = _experiment(base, head, with_bytes=with_bytes)
+        experiment = _experiment(base, head, with_bytes=with_bytes)
     except NoText as stopped:
-        found = ProgramExperiment(untried(str(stopped)))
-    proof = replace(found.proof, compiles=base.compiles + head.compiles)
-    return ProgramExperiment(proof, found.covered)
+        experiment = ProgramExperiment(untried(str(stopped)))
+    proof = replace(experiment.proof, compiles=base.compiles + head.compiles)
+    return ProgramExperiment(proof, experiment.covered)
 
 
 def _experiment(
@@ -67,13 +67,13 @@ def _experiment(
 ) -> ProgramExperiment:
     head_flow = _named("head", head)
     base_flow = _base_in_head(base, head)
-    own, wanted = regions_of(head_flow), regions_of(base_flow)
-    if not own or not wanted:
+    head_regions, base_regions = regions_of(head_flow), regions_of(base_flow)
+    if not head_regions or not base_regions:
         return ProgramExperiment(untried("a side has no dispatch region"))
-    regions = distance(own, wanted)
+    regions = distance(head_regions, base_regions)
     if not regions:
         return ProgramExperiment(untried(SAME_REGIONS))
-    programs = Programs(base=base, head=head, wanted=wanted, regions=regions)
+    programs = Programs(base=base, head=head, wanted=base_regions, regions=regions)
     cut = _phase_cut(programs)
     restored = min(cut.before - cut.after, regions)
     proof = ProgramProof(
@@ -87,7 +87,7 @@ def _experiment(
             _without_pass(proof, "no single phase forms these regions")
         )
     try:
-        found = proved_pass(programs, cut)
+        found_pass = proved_pass(programs, cut)
     except NoText as stopped:
         proof = _with_bytes(
             _without_pass(proof, str(stopped)),
@@ -98,24 +98,24 @@ def _experiment(
         )
         return ProgramExperiment(proof)
     covered = {
-        "base": _executables(base_flow, found.restored),
-        "head": _executables(head_flow, found.restored),
+        "base": _executables(base_flow, found_pass.restored),
+        "head": _executables(head_flow, found_pass.restored),
     }
-    proof = replace(proof, passed=found.proof)
+    proof = replace(proof, passed=found_pass.proof)
     return ProgramExperiment(
         _with_bytes(
             proof,
             programs=programs,
             base_flow=base_flow,
-            pass_flow=found.flow,
+            pass_flow=found_pass.flow,
             with_bytes=with_bytes,
         ),
         covered,
     )
 
 
-def _without_pass(proof: ProgramProof, why: str) -> ProgramProof:
-    return replace(proof, passed=None, no_pass=why)
+def _without_pass(proof: ProgramProof, reason: str) -> ProgramProof:
+    return replace(proof, passed=None, no_pass=reason)
 
 
 def _executables(flow: str, digests: frozenset[str]) -> frozenset[str]:
@@ -143,30 +143,41 @@ def _base_in_head(base: ProgramSide, head: ProgramSide) -> str:
 def _phase_cut(programs: Programs) -> PhaseCut:
     """Return the phase whose IR of base brings head's compiler to base's regions, found by halves."""
     last = len(PROGRAM_PHASES) - 1
-    apart = {-1: programs.regions, last: 0}
+    different_regions = {-1: programs.regions, last: 0}
     low, high = -1, last
     while high - low > 1:
-        middle = _nearest_fed(programs, low=low, high=high, apart=apart)
-        if 2 * apart[middle] <= apart[low] + apart[high]:
+        middle = _nearest_fed(
+            programs, low=low, high=high, different_regions=different_regions
+        )
+        if (
+            2 * different_regions[middle]
+            <= different_regions[low] + different_regions[high]
+        ):
             high = middle
         else:
             low = middle
-    return PhaseCut(PROGRAM_PHASES[high], apart[low], apart[high])
+    return PhaseCut(
+        PROGRAM_PHASES[high], different_regions[low], different_regions[high]
+    )
 
 
-def _nearest_fed(programs: Programs, low: int, high: int, apart: dict[int, int]) -> int:
+def _nearest_fed(
+    programs: Programs, low: int, high: int, different_regions: dict[int, int]
+) -> int:
     """Measure the phase in the middle, or the nearest one from whose IR head's compiler can go on."""
     centre = (low + high) // 2
-    why = ""
+    reason = ""
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - centre)):
         phase = PROGRAM_PHASES[place]
         try:
-            apart[place] = programs.distance_fed(programs.base.at(phase), phase)
+            different_regions[place] = programs.distance_fed(
+                programs.base.at(phase), phase
+            )
         except NoText as stopped:
-            why = f"head cannot go on from base's IR at {phase}: {stopped}"
+            reason = f"head cannot go on from base's IR at {phase}: {stopped}"
             continue
         return place
-    raise NoText(why)
+    raise NoText(reason)
 
 
 def _with_bytes(

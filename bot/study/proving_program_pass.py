@@ -138,10 +138,10 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
     tried = list[str]()
     for place in phase.suspicious():
         tried.append(place.name)
-        found = phase.tried_in_head(place)
-        if found is not None and found.proof.status == PROVED:
-            return found
-        best = _better(best, found)
+        found_pass = phase.tried_in_head(place)
+        if found_pass is not None and found_pass.proof.status == PROVED:
+            return found_pass
+        best = _better(best, found_pass)
     try:
         best = _better(best, phase.found_by_halves(tried))
     except NoText:
@@ -152,14 +152,14 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
     return best
 
 
-def _better(one: FoundPass | None, other: FoundPass | None) -> FoundPass | None:
+def _better(first: FoundPass | None, second: FoundPass | None) -> FoundPass | None:
     """Return what restores more regions; None where neither restores one."""
-    found = [
+    candidates = [
         item
-        for item in (one, other)
+        for item in (first, second)
         if item is not None and item.proof.status != REFUTED
     ]
-    return max(found, key=lambda item: item.proof.restored_regions, default=None)
+    return max(candidates, key=lambda item: item.proof.restored_regions, default=None)
 
 
 class _Phase:
@@ -211,23 +211,23 @@ class _Phase:
         changing = {
             run.name for run in silent[0].passes_of(self._cut.phase, only_changing=True)
         }
-        kept = list[_Place]()
+        kept_places = list[_Place]()
         for place in places:
             silent_run = place.base if silent[0] is self._base else place.head
             is_lone = place.runs_on != BOTH and silent_run is not None
             if not is_lone:
-                kept.append(_lent(place))
+                kept_places.append(_lent(place))
             elif place.name in changing:
-                kept.append(place)
-        return kept
+                kept_places.append(place)
+        return kept_places
 
     def suspicious(self) -> list[_Place]:
         """Return the first run of each pass that may well form other regions."""
-        found = dict[str, _Place]()
+        places_by_name = dict[str, _Place]()
         for place in self._places:
             if place.is_suspicious:
-                found.setdefault(place.name, place)
-        return list(found.values())[:_MOST_CANDIDATES]
+                places_by_name.setdefault(place.name, place)
+        return list(places_by_name.values())[:_MOST_CANDIDATES]
 
     def tried_in_head(self, place: _Place) -> FoundPass | None:
         """Run head's passes with one pass as base has it; None where that does not compile."""
@@ -243,30 +243,38 @@ class _Phase:
         )
 
     def _proof(
-        self, place: _Place, restored_regions: int, why: str = ""
+        self, place: _Place, restored_regions: int, reason: str = ""
     ) -> ProgramPassProof:
         restored_regions = min(restored_regions, self._programs.regions)
-        runs_on = {other.runs_on for other in self._places if other.name == place.name}
+        runs_on = {
+            other_place.runs_on
+            for other_place in self._places
+            if other_place.name == place.name
+        }
         return ProgramPassProof(
             name=place.name,
             class_name=place.class_name,
             runs_on=runs_on.pop() if len(runs_on) == 1 else BOTH,
             status=regions_status(restored_regions, self._programs.regions),
             restored_regions=restored_regions,
-            why=why,
+            why=reason,
         )
 
     def _steps_with_base(self, place: _Place) -> list[_Step]:
         """Return head's steps, in which all runs of one pass are base's."""
-        same = [other for other in self._places if other.name == place.name]
+        same = [
+            other_place
+            for other_place in self._places
+            if other_place.name == place.name
+        ]
         meant = same if len(same) <= _MOST_RUNS else [place]
         steps = list[_Step]()
-        for other in self._places:
-            is_meant = any(other is run for run in meant)
-            if is_meant and other.base is not None:
-                steps.append(_Step(self._base, other.base))
-            elif not is_meant and other.head is not None:
-                steps.append(_Step(self._head, other.head))
+        for other_place in self._places:
+            is_meant = any(other_place is run for run in meant)
+            if is_meant and other_place.base is not None:
+                steps.append(_Step(self._base, other_place.base))
+            elif not is_meant and other_place.head is not None:
+                steps.append(_Step(self._head, other_place.head))
         return steps
 
     def found_by_halves(self, tried: Sequence[str]) -> FoundPass | None:
@@ -278,37 +286,37 @@ class _Phase:
         cut = self._cut
         low, high = 0, len(self._places)
         flows = {place: self._flow_cut(place) for place in (low, high)}
-        apart = {
+        differences = {
             place: self._programs.distance_at_flow(flow)
             for place, flow in flows.items()
         }
-        if apart != {low: cut.before, high: cut.after}:
-            what = (
+        if differences != {low: cut.before, high: cut.after}:
+            description = (
                 f"base's passes of {cut.phase}, run one by one, form other regions than"
                 " its compiler does"
             )
-            raise NoText(what)
+            raise NoText(description)
         while high - low > 1:
             middle = (low + high) // 2
             flows[middle] = self._flow_cut(middle)
-            apart[middle] = self._programs.distance_at_flow(flows[middle])
-            if 2 * apart[middle] <= cut.before + cut.after:
+            differences[middle] = self._programs.distance_at_flow(flows[middle])
+            if 2 * differences[middle] <= cut.before + cut.after:
                 high = middle
             else:
                 low = middle
         place = self._places[high - 1]
-        restored = apart[low] - apart[high]
+        restored = differences[low] - differences[high]
         in_head = None if place.name in tried else self.tried_in_head(place)
         if in_head is not None and in_head.proof.restored_regions >= restored:
             return in_head
-        why = "head with base's pass alone does not compile"
+        reason = "head with base's pass alone does not compile"
         if in_head is not None:
-            why = (
+            reason = (
                 f"head with base's pass alone has {in_head.proof.restored_regions:,} of"
                 " base's regions"
             )
         return FoundPass(
-            self._proof(place, restored, why),
+            self._proof(place, restored, reason),
             "",
             self._programs.restored(flows[low], flows[high]),
         )
@@ -382,9 +390,11 @@ def _lent(place: _Place) -> _Place:
 
 def _paired(base: Sequence[PassRun], head: Sequence[PassRun]) -> Iterator[_Place]:
     """Yield the passes side by side, by their names and what they run in."""
-    left, right = ([(run.anchors, run.name) for run in runs] for runs in (base, head))
+    base_runs, head_runs = (
+        [(run.anchors, run.name) for run in runs] for runs in (base, head)
+    )
     for kind, i, i_end, j, j_end in SequenceMatcher(
-        None, left, right, autojunk=False
+        None, base_runs, head_runs, autojunk=False
     ).get_opcodes():
         if kind == "equal":
             for before, after in zip(base[i:i_end], head[j:j_end], strict=True):

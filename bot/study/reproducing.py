@@ -48,12 +48,12 @@ def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
         ]
         for cell in planned:
             flags = (*cell.argv, LIFTED_LIMIT_FLAG) if is_lifted else cell.argv
-            words = [
+            arguments = [
                 str(plan.compiler.toolchain.binary),
                 "-",
                 *flags,
                 "-o",
                 f"{plan.label}.vmfb",
             ]
-            commands.append(f"{shlex.join(words)} < {shlex.quote(cell.model.path)}")
+            commands.append(f"{shlex.join(arguments)} < {shlex.quote(cell.model.path)}")
     return commands

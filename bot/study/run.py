@@ -162,9 +162,9 @@ class Resources:
                         Task(
                             cell.cost,
                             f"{plan.label} {cell.key}",
-                            partial(start, cell, at),
+                            partial(start, cell, layout),
                         )
-                        for cell, at in cells
+                        for cell, layout in cells
                     ]
             run_all(
                 tasks, jobs=self.jobs, interrupt=self.cancel.set, watcher=self.progress
@@ -232,28 +232,35 @@ def measure_sides(
         str, list[tuple[SidePlan, PlannedCell]]
     ]()  # key in the cache → who waits for it
     for plan in plans:
-        info, own = plan.compiler.info, cells[plan.label]
+        info, cells_of_side = plan.compiler.info, cells[plan.label]
         for planned in plan.cells:
-            if why := planned.target.unsupported:  # known before any compile
-                own[planned.key] = Cell(
-                    planned.key, "unsupported", failure=Failure("target", why)
+            if reason := planned.target.unsupported:  # known before any compile
+                cells_of_side[planned.key] = Cell(
+                    planned.key, "unsupported", failure=Failure("target", reason)
                 )
                 continue
             key = _waiting_key(plan.label, info.digest, planned)
             stored = cell_key(info.digest, planned)
             if (
                 key not in waiters
-                and (known := cache.load(stored, info.metrics)) is not None
+                and (cached_cell := cache.load(stored, info.metrics)) is not None
             ):
-                own[planned.key] = _labelled(known, planned)
+                cells_of_side[planned.key] = _labelled(cached_cell, planned)
             else:
                 waiters.setdefault(key, []).append((plan, planned))
-    first = [some[0] for some in waiters.values()]
+    first = [waiting_builds[0] for waiting_builds in waiters.values()]
     cost = sum(planned.cost for _, planned in first)
     cached = [
-        key for own in cells.values() for key, cell in own.items() if cell.command
+        key
+        for cells_of_side in cells.values()
+        for key, cell in cells_of_side.items()
+        if cell.command
     ]
-    waiting = [planned.key for some in waiters.values() for _, planned in some]
+    waiting = [
+        planned.key
+        for waiting_builds in waiters.values()
+        for _, planned in waiting_builds
+    ]
     sides = "sides" if set(cells) <= set(SIDES) else "variants"
     about = (
         f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})"
@@ -269,14 +276,24 @@ def measure_sides(
             planned, result=result, texts=resources.texts, assembler=assembler
         )
         cache.store(cell_key(digests[label], planned), cell)
-        for other, same in waiters[_waiting_key(label, digests[label], planned)]:
-            cells[other.label][same.key] = _labelled(cell, same)
+        for other_plan, same in waiters[_waiting_key(label, digests[label], planned)]:
+            cells[other_plan.label][same.key] = _labelled(cell, same)
             progress.measured(
-                other.label, cell, same.cost if other.label == label else 0.0
+                other_plan.label, cell, same.cost if other_plan.label == label else 0.0
             )
 
     meter = resources.compile(
-        [(plan, [(one, 0) for other, one in first if other is plan]) for plan in plans],
+        [
+            (
+                plan,
+                [
+                    (planned_cell, 0)
+                    for other_plan, planned_cell in first
+                    if other_plan is plan
+                ],
+            )
+            for plan in plans
+        ],
         finish,
     )
     progress.spent(meter.cpu_ms, resources.jobs)
@@ -357,9 +374,9 @@ def repeat_unsteady(
 
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
     """What was ever seen not to repeat itself, on any side; but for what timed out."""
-    every = [cell for side in sides.values() for cell in side.cells]
-    keys = {cell.key for cell in every if cell.others}
-    for key in {cell.key for cell in every} - keys:
+    all_cells = [cell for side in sides.values() for cell in side.cells]
+    keys = {cell.key for cell in all_cells if cell.others}
+    for key in {cell.key for cell in all_cells} - keys:
         if any(
             fnmatchcase(key.model, model) and fnmatchcase(key.target, target)
             for model, target in rules.repeats
@@ -369,7 +386,9 @@ def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
         keys |= {
             delta.key for delta in diff(sides["base"], sides["head"]) if delta.unstable
         }
-    return frozenset(keys - {cell.key for cell in every if cell.status == "timeout"})
+    return frozenset(
+        keys - {cell.key for cell in all_cells if cell.status == "timeout"}
+    )
 
 
 class _Budget:
@@ -379,16 +398,18 @@ class _Budget:
         # of each cell what one compile of all its sides costs, and how often the one
         # that is known least was compiled
         self._cells: dict[CellKey, tuple[int, int]] = {}
-        for _, known in _planned(
+        for _, first_cell in _planned(
             plans, sides, {cell.key for side in sides.values() for cell in side.cells}
         ):
-            other_work, compiles = self._cells.get(known.key, (0, known.compiles))
-            own_work = compile_work(known)
-            if known.status == "over-stack-limit":
+            other_work, compiles = self._cells.get(
+                first_cell.key, (0, first_cell.compiles)
+            )
+            own_work = compile_work(first_cell)
+            if first_cell.status == "over-stack-limit":
                 own_work *= 2  # the stack gate refused the first compile
-            self._cells[known.key] = (
+            self._cells[first_cell.key] = (
                 other_work + own_work,
-                min(compiles, known.compiles),
+                min(compiles, first_cell.compiles),
             )
         whole_work = sum(work for work, _ in self._cells.values())
         self._left, self._few = whole_work // COMPILES_PER_RECHECK_WORK, FEW
@@ -414,15 +435,17 @@ class _Budget:
 def _planned(
     plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]
 ) -> Iterator[tuple[PlannedCell, Cell]]:
-    wanted = frozenset(keys)
+    wanted_keys = frozenset(keys)
     for plan in plans:
-        known = {
-            cell.key: cell for cell in sides[plan.label].cells if cell.key in wanted
+        cells_of_side = {
+            cell.key: cell
+            for cell in sides[plan.label].cells
+            if cell.key in wanted_keys
         }
         yield from (
-            (cell, known[cell.key])
+            (cell, cells_of_side[cell.key])
             for cell in plan.cells
-            if cell.key in known and not cell.target.unsupported
+            if cell.key in cells_of_side and not cell.target.unsupported
         )
 
 
@@ -438,17 +461,17 @@ def _repeated(
     A cell that was compiled three times has had the layouts 0 to 2.
     """
     pairs = {plan.label: [*_planned([plan], sides, keys)] for plan in plans}
-    wanted = {
+    wanted_cells = {
         label: [
             (cell, layout)
-            for cell, known in cells
+            for cell, first_cell in cells
             for layout in layouts
-            if known.compiles <= layout
+            if first_cell.compiles <= layout
         ]
         for label, cells in pairs.items()
     }
     result, runs = dict(sides), dict[tuple[str, CellKey, int], Cell]()
-    if not any(wanted.values()):
+    if not any(wanted_cells.values()):
         return result
     assembler = resources.assembler
 
@@ -458,19 +481,19 @@ def _repeated(
         )
 
     resources.progress.stage(
-        "compiling again", sum(map(len, wanted.values())), "compile"
+        "compiling again", sum(map(len, wanted_cells.values())), "compile"
     )
-    resources.compile([(plan, wanted[plan.label]) for plan in plans], finish)
+    resources.compile([(plan, wanted_cells[plan.label]) for plan in plans], finish)
     for plan in plans:
         merged = dict[CellKey, Cell]()
-        for cell, known in pairs[plan.label]:
-            own = [
+        for cell, first_cell in pairs[plan.label]:
+            new_outcomes = [
                 runs[plan.label, cell.key, layout]
                 for layout in layouts
                 if (plan.label, cell.key, layout) in runs
             ]
-            merged[cell.key] = reduce(_merged, own, known)
-            if own:
+            merged[cell.key] = reduce(_merged, new_outcomes, first_cell)
+            if new_outcomes:
                 resources.cache.store(
                     cell_key(plan.compiler.info.digest, cell), merged[cell.key]
                 )
@@ -481,25 +504,29 @@ def _repeated(
     return result
 
 
-def _merged(known: Cell, run: Cell) -> Cell:
+def _merged(earlier_cell: Cell, run: Cell) -> Cell:
     """The cell with all that its command gave, the smallest artifact first.
 
     A run that the machine stopped says nothing of the compiler.
     """
     if run.status == "timeout":
-        return known
-    main = min(known, run, key=_rank)
-    outcomes = distinct([main.outcome, known.outcome, *known.others, run.outcome])
+        return earlier_cell
+    main = min(earlier_cell, run, key=_rank)
+    outcomes = distinct(
+        [main.outcome, earlier_cell.outcome, *earlier_cell.others, run.outcome]
+    )
     return structs.replace(
-        main, compiles=known.compiles + 1, others=tuple(sorted(outcomes[1:], key=_rank))
+        main,
+        compiles=earlier_cell.compiles + 1,
+        others=tuple(sorted(outcomes[1:], key=_rank)),
     )
 
 
-def _rank(one: Cell | CompileOutcome) -> tuple[int, int, str]:
+def _rank(outcome: Cell | CompileOutcome) -> tuple[int, int, str]:
     """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
-    size = one.metrics.get("artifact_bytes")
+    size = outcome.metrics.get("artifact_bytes")
     return (
-        STATUSES.index(one.status),
+        STATUSES.index(outcome.status),
         INT_LIMIT if size is None else size,
-        one.artifact_digest or "",
+        outcome.artifact_digest or "",
     )

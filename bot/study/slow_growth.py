@@ -40,7 +40,7 @@ def growth_of(
     them, with their snapshots; `load`: reads the baseline of a commit, None if it is
     damaged.
     """
-    known = dict(loaded)
+    snapshots = dict(loaded)
     points = (
         release_point(line, stored),
         acceptance_point(loaded),
@@ -48,13 +48,13 @@ def growth_of(
     )
     _, head = loaded[0]
     return tuple(
-        growth_since(point, _snapshot(point, known, load), head) for point in points
+        growth_since(point, _snapshot(point, snapshots, load), head) for point in points
     )
 
 
 def _snapshot(
-    point: Point, known: dict[str, Snapshot], load: Callable[[str], Snapshot | None]
+    point: Point, snapshots: dict[str, Snapshot], load: Callable[[str], Snapshot | None]
 ) -> Snapshot | None:
     if not point.sha:
         return None
-    return known.get(point.sha) or load(point.sha)
+    return snapshots.get(point.sha) or load(point.sha)

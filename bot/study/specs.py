@@ -43,14 +43,15 @@ def in_order(paths: Iterable[Path]) -> list[Path]:
     def numbers(path: Path) -> list[tuple[int, str]]:
         parts = re.split(r"([0-9]+)", str(path))
         return [
-            (int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)
+            (int(part), "") if index % 2 else (-1, part)
+            for index, part in enumerate(parts)
         ]
 
     ordered = sorted(paths, key=numbers)
     try:
         return (
-            sorted(ordered, key=lambda one: Version(one.stem))
-            if len({one.parent for one in ordered}) == 1
+            sorted(ordered, key=lambda wheel: Version(wheel.stem))
+            if len({path.parent for path in ordered}) == 1
             else ordered
         )
     except InvalidVersion:
@@ -81,7 +82,7 @@ def named_file(spec: str) -> str:
         if len(wheels) > 1:
             meant = [only_fitting(wheels, Path(spec))]
         if len(meant) != 1:
-            what = (
+            problem = (
                 f"matches {plural(len(paths), 'wheel')}, but none is of the compiler"
                 if paths
                 else "matches no file"
@@ -90,8 +91,8 @@ def named_file(spec: str) -> str:
                 names = ", ".join(map(str, meant[:4])) + (
                     " …" if len(meant) > 4 else ""
                 )
-                what = f"matches {len(meant)} paths: {names}"
-            raise UsageError(what, where=spec, hint=_ONE)
+                problem = f"matches {len(meant)} paths: {names}"
+            raise UsageError(problem, where=spec, hint=_ONE)
         path = str(meant[0])
     if not exists(path) or not (Path(path) / SNAPSHOT).is_file():
         return path
@@ -112,16 +113,16 @@ def releases_of(
     Raises UsageError for a range without two ends in order, CompilerUnavailable where
     there is no list of releases.
     """
-    words = [
+    sentences = [
         part
         for text in texts
         for part in ([text] if exists(text) else map(str.strip, text.split(",")))
         if part
     ]
-    if not words:
+    if not sentences:
         raise UsageError("names no release", where=_RELEASES, hint=_RANGE)
-    specs = [spec for word in words for spec in _specs(word, places, cancel)]
-    if len(specs) > len(words):
+    specs = [spec for word in sentences for spec in _specs(word, places, cancel)]
+    if len(specs) > len(sentences):
         say(
             "releases:"
             f" {', '.join(release_in(spec) or Path(spec).name for spec in specs)}"
@@ -157,9 +158,9 @@ def _specs(word: str, places: Places, cancel: Cancel) -> Iterator[str]:
         for end in (first, last)
     )
     if Version(old) > Version(new):
-        what = "goes from a newer release to an older one"
+        problem = "goes from a newer release to an older one"
         raise UsageError(
-            what, where=f"{_RELEASES} {word}", hint=f"write {last}..{first}"
+            problem, where=f"{_RELEASES} {word}", hint=f"write {last}..{first}"
         )
     yield from dict.fromkeys(
         (old, *between(old, new=new, places=places, cancel=cancel), new)
@@ -175,16 +176,16 @@ def expanded(place: str) -> list[str]:
         return [place]
     path = Path(place)
     if path.is_dir():
-        what = f"holds no {_WHEELS} and no snapshot"
-        wheels, others = in_order(path.glob(_WHEELS)), in_order(path.glob("*.json"))
+        problem = f"holds no {_WHEELS} and no snapshot"
+        wheels, snapshots = in_order(path.glob(_WHEELS)), in_order(path.glob("*.json"))
     elif path.exists():
         return [str(path)]
     else:
-        what, others = (
+        problem, snapshots = (
             "is not a release, a file or a directory, and matches no file",
             _matched(str(path)),
         )
-        wheels = [one for one in others if one.match(_WHEELS)]
+        wheels = [path for path in snapshots if path.match(_WHEELS)]
     # Of each version in each directory the wheel for this machine; by version where
     # that orders all.
     same = dict[tuple[Path, Version], list[Path]]()
@@ -192,15 +193,15 @@ def expanded(place: str) -> list[str]:
         if (version := _version(str(wheel))) is not None:
             same.setdefault((wheel.parent, version), []).append(wheel)
     fitting = list[str]()
-    for (directory, _), each in same.items():
+    for (directory, _), found_place in same.items():
         try:
-            fitting.append(str(only_fitting(each, directory)))
+            fitting.append(str(only_fitting(found_place, directory)))
         except CompilerUnavailable:  # of another platform
             continue
-    if not (specs := fitting or list(map(str, others))):
+    if not (specs := fitting or list(map(str, snapshots))):
         meant = meant_spec(place)
         raise UsageError(
-            what, where=place, hint=f"did you mean {meant}?" if meant else _AMONG
+            problem, where=place, hint=f"did you mean {meant}?" if meant else _AMONG
         )
     versions = _ordering(fitting)
     return sorted(fitting, key=versions.__getitem__) if versions else specs
@@ -257,8 +258,8 @@ def candidates_of(
             bad,
         ), backward
     begin, end = (
-        next((at for at, spec in enumerate(specs) if _same(spec, one)), None)
-        for one in (good, bad)
+        next((index for index, spec in enumerate(specs) if _same(spec, path)), None)
+        for path in (good, bad)
     )
     if begin is not None and end is not None and begin > end:
         return (good, *specs[end + 1 : begin][::-1], bad), True
@@ -278,10 +279,10 @@ def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
     return versions if len(set(versions.values())) == len(specs) else None
 
 
-def _same(one: str, other: str) -> bool:
-    if release_in(one) or release_in(other):
-        return release_in(one) == release_in(other)
-    return Path(one).absolute() == Path(other).absolute()
+def _same(spec: str, other_spec: str) -> bool:
+    if release_in(spec) or release_in(other_spec):
+        return release_in(spec) == release_in(other_spec)
+    return Path(spec).absolute() == Path(other_spec).absolute()
 
 
 def _version(spec: str) -> Version | None:

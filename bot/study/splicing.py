@@ -83,10 +83,10 @@ def registered(setup: CompileSetup) -> Registered | Failure:
     """Ask the `iree-opt` beside the compiler for its options and its pipelines."""
     with temporary_directory("registered-", setup.session.scratch) as directory:
         help_text = directory / _HELP
-        asked = _ask(
+        answer = _ask(
             setup, arguments=("--help-hidden",), directory=directory, stdout=help_text
         )
-        if asked is None or not asked.ok:
+        if answer is None or not answer.ok:
             return Failure("option", "iree-opt beside this compiler does not answer")
         text = help_text.read_text(encoding="utf-8", errors="replace")
         names = sorted(set(_BUFFERIZATION.findall(text)))
@@ -103,16 +103,16 @@ def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str,
     None if it is a pipeline of something else.
     """
     (directory / _SOURCE).write_text("module {}\n", encoding="utf-8")
-    wanted = f"--pass-pipeline=builtin.module(func.func({pipeline}))"
-    asked = _ask(
+    pipeline_option = f"--pass-pipeline=builtin.module(func.func({pipeline}))"
+    answer = _ask(
         setup,
-        arguments=(wanted, "--dump-pass-pipeline", _SOURCE),
+        arguments=(pipeline_option, "--dump-pass-pipeline", _SOURCE),
         directory=directory,
         stdout=directory / _RESULT,
     )
-    if asked is None or not asked.ok:
+    if answer is None or not answer.ok:
         return ()
-    return tuple(_LISTED_PASS.findall(asked.output))
+    return tuple(_LISTED_PASS.findall(answer.output))
 
 
 def _ask(
@@ -168,12 +168,12 @@ class Splicer:
     """
 
     def __init__(
-        self, side: LadderSide, translation: Translation, known: Registered
+        self, side: LadderSide, translation: Translation, registered_passes: Registered
     ) -> None:
         self.side, self.translation = side, translation
         self.compiles = 0
-        self._known = known
-        self._options = tuple(_known_options(side.argv, known.options))
+        self._known = registered_passes
+        self._options = tuple(_known_options(side.argv, registered_passes.options))
         # Some passes do not say which dialects they need, and the tool crashes. The
         # conversions at the end load these dialects.
         names = [printed.name for printed in translation.passes]
@@ -189,7 +189,7 @@ class Splicer:
         )
 
     def foreign_code(
-        self, other: Splicer, other_count: int, count: int
+        self, other_splicer: Splicer, other_count: int, count: int
     ) -> AloneCode | Failure:
         """Return the code with the other compiler's IR, and the rest of the own passes.
 
@@ -197,14 +197,14 @@ class Splicer:
             other_count: how many passes of the other compiler ran.
             count: how many passes of the own compiler are left out.
         """
-        own = self._text(self.translation, count)
-        foreign = self._text(other.translation, other_count)
-        if isinstance(own, Failure):
-            return own
+        spliced_text = self._text(self.translation, count)
+        foreign = self._text(other_splicer.translation, other_count)
+        if isinstance(spliced_text, Failure):
+            return spliced_text
         if isinstance(foreign, Failure):
             return foreign
-        name, foreign_name = self.side.row.name, other.side.row.name
-        own_text = NamedText(name, "", own)
+        name, foreign_name = self.side.row.name, other_splicer.side.row.name
+        own_text = NamedText(name, "", spliced_text)
         text = transplanted(
             own_text, NamedText(foreign_name, "", foreign), is_generic=True
         )
@@ -283,14 +283,14 @@ class Splicer:
         return result
 
 
-def _known_options(argv: Sequence[str], known: frozenset[str]) -> Iterator[str]:
+def _known_options(argv: Sequence[str], known_options: frozenset[str]) -> Iterator[str]:
     """Yield the flags of a build that `iree-opt` knows, too.
 
     A value in a word of its own is left out with its flag.
     """
     for flag, following in zip(argv, (*argv[1:], "-"), strict=True):
         name = flag.lstrip("-").partition("=")[0]
-        if flag.startswith("-") and name in known and following.startswith("-"):
+        if flag.startswith("-") and name in known_options and following.startswith("-"):
             yield flag
 
 

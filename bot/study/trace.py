@@ -40,38 +40,40 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     no pair. Raises UsageError where several cells or dispatches are meant, or none;
     NoVerdict where a side could not be compiled.
     """
-    both = both_sides(request, show, cancel, one_cell=True)
-    key = only_cell({cell.key for side in both.sides.values() for cell in side.cells})
-    cells = {name: side.cells[0] for name, side in both.sides.items()}
+    pair_of_sides = both_sides(request, show, cancel, one_cell=True)
+    key = only_cell(
+        {cell.key for side in pair_of_sides.sides.values() for cell in side.cells}
+    )
+    cells = {name: side.cells[0] for name, side in pair_of_sides.sides.items()}
     for name, cell in cells.items():
         if not cell.measured:
-            why = cell.failure.first_line if cell.failure else cell.status
-            raise NoVerdict(f"was not compiled: {why}", where=f"{key}, {name}")
-    deltas = diff(both.sides["base"], both.sides["head"])
+            reason = cell.failure.first_line if cell.failure else cell.status
+            raise NoVerdict(f"was not compiled: {reason}", where=f"{key}, {name}")
+    deltas = diff(pair_of_sides.sides["base"], pair_of_sides.sides["head"])
     causes = explanations(
-        both.sides["base"],
-        head=both.sides["head"],
+        pair_of_sides.sides["base"],
+        head=pair_of_sides.sides["head"],
         deltas=deltas,
-        sections=both.work.config.components,
+        sections=pair_of_sides.work.config.components,
     )
     changed = causes[key].dispatches if key in causes else ()
     delta = _chosen(dispatch, cells, changed)
-    wanted = Wanted(
+    wanted_ladder = Wanted(
         key, delta, both_orders=True, with_proof=configured_differently(delta)
     )
     with (
-        both.work.resources() as resources,
-        side_tracers(both.plans, resources) as tracers,
+        pair_of_sides.work.resources() as resources,
+        side_tracers(pair_of_sides.plans, resources) as tracers,
     ):
         sides = with_ladders(
-            both.plans,
-            sides=both.sides,
-            wanted=[wanted],
+            pair_of_sides.plans,
+            sides=pair_of_sides.sides,
+            wanted_ladders=[wanted_ladder],
             resources=resources,
             tracers=tracers,
         )
         sides = with_traces(
-            both.plans,
+            pair_of_sides.plans,
             sides=sides,
             moved=[(key, delta)],
             resources=resources,
@@ -82,8 +84,8 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         ladder = fitting_ladder(
             delta.base, head=delta.head, cell=head, base_compiler=base_compiler
         )
-        proofs = _proofs(both, delta=delta, ladder=ladder, tracers=tracers)
-    here = [plan.label for plan in both.plans]
+        proofs = _proofs(pair_of_sides, delta=delta, ladder=ladder, tracers=tracers)
+    labels_here = [plan.label for plan in pair_of_sides.plans]
     rows = {
         name: row
         for name, row in (("base", delta.base), ("head", delta.head))
@@ -92,26 +94,28 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     traces = {
         name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()
     }
-    apart = parting(traces.get("base"), traces.get("head"))
-    if not both.plans and apart.why == NOT_TRACED:
-        apart = replace(apart, why="no compiler is available: both sides are snapshots")
+    parting_pass = parting(traces.get("base"), traces.get("head"))
+    if not pair_of_sides.plans and parting_pass.why == NOT_TRACED:
+        parting_pass = replace(
+            parting_pass, why="no compiler is available: both sides are snapshots"
+        )
     return Traced(
         key=key,
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
-        traces={name: one for name, one in traces.items() if one is not None},
+        traces={name: trace for name, trace in traces.items() if trace is not None},
         commands={
             name: (
                 (program_command(cell.command),)
-                if apart.row and apart.row.level == PROGRAM
+                if parting_pass.row and parting_pass.row.level == PROGRAM
                 else trace_commands(cell.command, rows[name])
             )
             for name, cell in cells.items()
-            if name in rows or apart.row
+            if name in rows or parting_pass.row
         },
-        parting=apart,
+        parting=parting_pass,
         ladder=ladder,
-        no_ladder="" if ladder else no_ladder(delta, here),
+        no_ladder="" if ladder else no_ladder(delta, labels_here),
         formed=next(
             (
                 trace.formed
@@ -135,7 +139,7 @@ class _Proofs:
 
 
 def _proofs(
-    both: BothSides,
+    pair_of_sides: BothSides,
     delta: DispatchDelta,
     ladder: Ladder | None,
     tracers: Mapping[str, SideTracer],
@@ -145,11 +149,11 @@ def _proofs(
         ladder is None
         or delta.base is None
         or delta.head is None
-        or len(both.plans) < len(SIDES)
+        or len(pair_of_sides.plans) < len(SIDES)
     ):
         return _Proofs()
-    base = tracers["base"].ladder_side(both.sides["base"].cells[0], delta.base)
-    head = tracers["head"].ladder_side(both.sides["head"].cells[0], delta.head)
+    base = tracers["base"].ladder_side(pair_of_sides.sides["base"].cells[0], delta.base)
+    head = tracers["head"].ladder_side(pair_of_sides.sides["head"].cells[0], delta.head)
     parts = attribution(ladder)
     mlir_pass = prove_pass(base, head, ladder) if is_large_part(parts, MLIR) else None
     machine = (
@@ -159,7 +163,7 @@ def _proofs(
 
 
 def _chosen(
-    wanted: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]
+    dispatch_name: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]
 ) -> DispatchDelta:
     """The dispatch on both sides: as they were matched where it changed, else by its name.
 
@@ -180,9 +184,9 @@ def _chosen(
         DispatchDelta(base=row, head=heads[row.name], matched="same-name", cause=None)
         for row in same
     ]
-    one_side, _, name = wanted.partition(":")
-    one_side, wanted = (
-        (one_side, name) if one_side in SIDES else ("", wanted)
+    one_side, _, name = dispatch_name.partition(":")
+    one_side, dispatch_name = (
+        (one_side, name) if one_side in SIDES else ("", dispatch_name)
     )  # a function's name may have a colon
     places = [
         (side, row.name, delta)
@@ -192,31 +196,34 @@ def _chosen(
     ]
     places = [place for place in places if one_side in ("", place[0])]
     names = list(dict.fromkeys(name for _, name, _ in places))
-    fitting = matching(names, wanted, None) or beginning(names, wanted)
+    fitting = matching(names, dispatch_name, None) or beginning(names, dispatch_name)
     meant = list(
         {id(delta): delta for _, name, delta in places if name in fitting}.values()
     )
     if len(meant) > 1:
-        shown = ", ".join(delta.name for delta in meant[:_SHOWN])
-        what = (
-            f"{wanted!r} matches several: {shown}{', …' if len(meant) > _SHOWN else ''}"
-        )
-        apart = len(fitting) == 1  # base's and head's of that name are no pair
+        shown_names = ", ".join(delta.name for delta in meant[:_SHOWN])
+        problem = f"{dispatch_name!r} matches several: {shown_names}{', …' if len(meant) > _SHOWN else ''}"
+        is_one_sided = len(fitting) == 1  # base's and head's of that name are no pair
         hint = (
-            f"base:{fitting[0]} or head:{fitting[0]}" if apart else "name one of them"
+            f"base:{fitting[0]} or head:{fitting[0]}"
+            if is_one_sided
+            else "name one of them"
         )
-        raise UsageError(what, where="--dispatch", hint=hint)
+        raise UsageError(problem, where="--dispatch", hint=hint)
     if not meant:
         for side, cell in cells.items():
             rows = [row.name for row in cell.dispatches]
-            alone = matching(rows, wanted, None) or beginning(rows, wanted)
-            if alone and one_side in ("", side):
+            matches_of_side = matching(rows, dispatch_name, None) or beginning(
+                rows, dispatch_name
+            )
+            if matches_of_side and one_side in ("", side):
                 raise NoVerdict(
-                    f"is only on {side}, and has no counterpart", where=alone[0]
+                    f"is only on {side}, and has no counterpart",
+                    where=matches_of_side[0],
                 )
-        hint = near_or_known(wanted, names, None)
+        hint = near_or_known(dispatch_name, names, None)
         raise UsageError(
-            f"no dispatch that can be traced has the name {wanted!r}",
+            f"no dispatch that can be traced has the name {dispatch_name!r}",
             where="--dispatch",
             hint=hint,
         )

@@ -67,7 +67,12 @@ def worth_tracing(
         )
     chosen, read = [], set[CellKey]()
     for key, delta, size in sorted(
-        moved, key=lambda one: (-one[2], one[0], one[1].name)
+        moved,
+        key=lambda moved_dispatch: (
+            -moved_dispatch[2],
+            moved_dispatch[0],
+            moved_dispatch[1].name,
+        ),
     ):
         is_early = (
             is_formed(delta) and key.model not in edited
@@ -99,7 +104,11 @@ def worth_tracing(
     ]
     ranked = sorted(
         zip(rates, chosen, strict=True),
-        key=lambda one: (-one[0], one[1][0], one[1][1].name),
+        key=lambda moved_dispatch: (
+            -moved_dispatch[0],
+            moved_dispatch[1][0],
+            moved_dispatch[1][1].name,
+        ),
     )
     return [(key, delta) for _, (key, delta, _) in ranked]
 
@@ -134,17 +143,17 @@ def programs_within(
         if is_formed(delta):
             formed[key.model] += abs(moved_bytes(delta) or 0)
             keys.setdefault(key.model, set()).add(key)
-    left = None if work is None else work // EXPERIMENT_PARTS
+    remaining_work = None if work is None else work // EXPERIMENT_PARTS
     allowed = set[CellKey]()
     for model, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
         cheapest = min(
             max(compiled.get((side, key), 0) for side in SIDES) for key in keys[model]
         )
         cost = COMPILES_PER_EXPERIMENT * cheapest
-        if left is not None and cost > left:
+        if remaining_work is not None and cost > remaining_work:
             continue
-        if left is not None:
-            left -= cost
+        if remaining_work is not None:
+            remaining_work -= cost
         allowed |= keys[model]
     return allowed
 
@@ -159,11 +168,11 @@ class TraceBudget:
     def __init__(
         self,
         sides: Mapping[str, Snapshot],
-        here: Collection[str],
+        sides_here: Collection[str],
         same: Mapping[CellKey, CellKey],
         work: int | None,
     ) -> None:
-        self._here, self._same = here, same
+        self._here, self._same = sides_here, same
         self._left = work
         cells = [
             (side, cell) for side, snapshot in sides.items() for cell in snapshot.cells
@@ -183,10 +192,21 @@ class TraceBudget:
         `codes`: of those that earlier passes formed, too, the passes of their target.
         """
         largest = sorted(moved, key=_moved_bytes)[-1:]
-        orders = moved, [*largest, *(one for one in moved if one not in largest)]
+        orders = (
+            moved,
+            [
+                *largest,
+                *(
+                    moved_dispatch
+                    for moved_dispatch in moved
+                    if moved_dispatch not in largest
+                ),
+            ],
+        )
         fitting = [self._fitting(order, codes) for order in orders]
         chosen, self._left, self._paid = max(
-            fitting, key=lambda one: sum(map(_moved_bytes, one[0]))
+            fitting,
+            key=lambda moved_dispatch: sum(map(_moved_bytes, moved_dispatch[0])),
         )
         return chosen
 
@@ -194,7 +214,7 @@ class TraceBudget:
         self, moved: Sequence[Moved], codes: bool
     ) -> tuple[list[Moved], int | None, set[tuple[str, str, CellKey]]]:
         """What fits, taken in this order; the work that is left then, and what is paid."""
-        chosen, left, paid = list[Moved](), self._left, set(self._paid)
+        chosen, remaining_work, paid = list[Moved](), self._left, set(self._paid)
         for key, delta in moved:
             rows = {
                 side: row
@@ -216,28 +236,28 @@ class TraceBudget:
                 }
                 own_work = sum(map(trace_work, rows.values()))
             work = own_work + sum(
-                cost for what, cost in shared.items() if what not in paid
+                cost for item, cost in shared.items() if item not in paid
             )
-            if left is not None and work > left:
+            if remaining_work is not None and work > remaining_work:
                 continue
-            if left is not None:
-                left -= work
+            if remaining_work is not None:
+                remaining_work -= work
             paid |= shared.keys()
             chosen.append((key, delta))
-        return chosen, left, paid
+        return chosen, remaining_work, paid
 
     def _program_work(self, side: str, model: str) -> int:
         """Half of a model's cheapest compile: what is before code generation takes as long for all targets."""
         compiles = [
             work
-            for (at, key), work in self._compiled.items()
-            if (at, key.model) == (side, model) and work
+            for (side_name, key), work in self._compiled.items()
+            if (side_name, key.model) == (side, model) and work
         ]
         return min(compiles, default=0) // 2
 
 
-def _moved_bytes(one: Moved) -> int:
-    return abs(moved_bytes(one[1]) or 0)
+def _moved_bytes(moved_dispatch: Moved) -> int:
+    return abs(moved_bytes(moved_dispatch[1]) or 0)
 
 
 def dispatches_of(delta: DispatchDelta) -> dict[str, Dispatch]:

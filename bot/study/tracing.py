@@ -102,8 +102,8 @@ class SideTracer:
         )
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
-            why = sources.first_line if isinstance(sources, Failure) else _NO_SOURCE
-            return DispatchTrace((), why)
+            reason = sources.first_line if isinstance(sources, Failure) else _NO_SOURCE
+            return DispatchTrace((), reason)
         if before is None:
             return printed_passes(
                 self._setup,
@@ -174,14 +174,14 @@ class SideTracer:
             model = directory / "model.mlir"
             text = LOCATION.sub(b"", source.read_bytes())
             model.write_bytes(text)
-            why = compile_printing(
+            reason = compile_printing(
                 self._setup,
                 flags=(*planned.argv, *PROGRAM_OPTIONS),
                 source=model,
                 directory=directory,
             )
             try:
-                return why or ProgramReader(directory / PROGRAM_FOLDER, text)
+                return reason or ProgramReader(directory / PROGRAM_FOLDER, text)
             except InputError as error:
                 return error.what
 
@@ -245,8 +245,8 @@ def opened(
     if tracers is not None:
         yield tracers
         return
-    with side_tracers(plans, resources) as own:
-        yield own
+    with side_tracers(plans, resources) as own_tracers:
+        yield own_tracers
 
 
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
@@ -259,20 +259,20 @@ def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     for side in sides.values():
         for cell in side.cells:
             rows = cell.program.sources if cell.program else ()
-            own = [
+            own_rows = [
                 (row.executable, row.source)
                 for row in rows
                 if not ProgramReader.is_unseen(row.executable)
             ]
-            cells[cell.key] += [own] if own else []
+            cells[cell.key] += [own_rows] if own_rows else []
     first: dict[CellKey, CellKey] = {}
-    for key, mine in sorted(cells.items()):
-        alike = (
-            one
-            for one in first.values()
-            if one.model == key.model and cells[one] == mine
+    for key, cells_of_key in sorted(cells.items()):
+        equal_cells = (
+            cell
+            for cell in first.values()
+            if cell.model == key.model and cells[cell] == cells_of_key
         )
-        first[key] = next(alike, key) if len(mine) == len(SIDES) else key
+        first[key] = next(equal_cells, key) if len(cells_of_key) == len(SIDES) else key
     return first
 
 
@@ -292,11 +292,11 @@ class _Pairs:
         self,
         sides: Mapping[str, Snapshot],
         tracers: Mapping[str, SideTracer],
-        known: Traces,
+        traces_of_side: Traces,
         same: Mapping[CellKey, CellKey],
         experiments: ProgramExperiments,
     ) -> None:
-        self._tracers, self.known, self._same = tracers, known, same
+        self._tracers, self.known, self._same = tracers, traces_of_side, same
         self._experiments = experiments
         self._cells = {
             (side, cell.key): cell
@@ -330,13 +330,13 @@ class _Pairs:
                 del self.known[side, key][row.name]
             self._trace_code(key, rows)
             for side, row in rows.items():
-                if one := self.known[side, key].get(row.name):
+                if known_trace := self.known[side, key].get(row.name):
                     steps, printed_for = (
-                        (*programs[side].steps, *one.steps),
+                        (*programs[side].steps, *known_trace.steps),
                         programs[side].printed_for,
                     )
                     self.known[side, key][row.name] = replace(
-                        one,
+                        known_trace,
                         steps=steps,
                         printed_for=printed_for,
                         formed=programs[side].formed,
@@ -347,14 +347,20 @@ class _Pairs:
         )
         is_alike &= not parting(*programs.values()).forms_otherwise
         for side, row in rows.items():
-            other = next(one for name, one in programs.items() if name != side)
+            other_program = next(
+                program for name, program in programs.items() if name != side
+            )
             trace = (
                 replace(programs[side], steps=(), why=NO_BUDGET)
                 if is_alike
                 else programs[side]
             )
             if len(rows) < len(SIDES):
-                trace = replace(trace, across=other.steps, why=trace.why or other.why)
+                trace = replace(
+                    trace,
+                    across=other_program.steps,
+                    why=trace.why or other_program.why,
+                )
             self.known.setdefault((side, key), {})[row.name] = trace
 
     def _program(
@@ -364,21 +370,23 @@ class _Pairs:
         if self._tracers.keys() < set(SIDES):
             return DispatchTrace((), NOT_STORED)
         read = {name: self._tracers[name].program(self._same[key]) for name in SIDES}
-        readers = [one for one in read.values() if isinstance(one, ProgramReader)]
+        readers = [
+            reader for reader in read.values() if isinstance(reader, ProgramReader)
+        ]
         if len(readers) < len(SIDES):
             return DispatchTrace(
                 (),
                 next(
-                    f"{name}: {one}"
-                    for name, one in read.items()
-                    if isinstance(one, str)
+                    f"{name}: {reader}"
+                    for name, reader in read.items()
+                    if isinstance(reader, str)
                 ),
             )
         if readers[0].model != readers[1].model:
             return DispatchTrace((), OTHER_MODEL)
         for name, reader in zip(SIDES, readers, strict=True):
-            own = _seen(self._cells[name, key])
-            if any(reader.names.get(row.executable) != row.name for row in own):
+            own_rows = _seen(self._cells[name, key])
+            if any(reader.names.get(row.executable) != row.name for row in own_rows):
                 return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
         places = joint_places(
             readers, [rows[name].executable if name in rows else "" for name in SIDES]
@@ -388,11 +396,13 @@ class _Pairs:
         return DispatchTrace(steps, "" if steps else NO_PLACES, printed_for=printed_for)
 
     def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch]) -> None:
-        known = {side: self.known.setdefault((side, key), {}) for side in rows}
+        traces_of_side = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
-            if side not in self._tracers and row.name not in known[side]:
-                for here in self._tracers.keys() & rows.keys():
-                    known[here][rows[here].name] = DispatchTrace((), NOT_STORED)
+            if side not in self._tracers and row.name not in traces_of_side[side]:
+                for side_name in self._tracers.keys() & rows.keys():
+                    traces_of_side[side_name][rows[side_name].name] = DispatchTrace(
+                        (), NOT_STORED
+                    )
                 return
         self._trace(
             key,
@@ -400,19 +410,23 @@ class _Pairs:
             [
                 side
                 for side in rows
-                if (one := known[side].get(rows[side].name)) is None or one.why
+                if (trace := traces_of_side[side].get(rows[side].name)) is None
+                or trace.why
             ],
         )
         is_late = (
             len(rows) < len(SIDES)
-            or parting(*(known[side].get(rows[side].name) for side in SIDES)).is_late
+            or parting(
+                *(traces_of_side[side].get(rows[side].name) for side in SIDES)
+            ).is_late
         )
         if is_late:
             short = [
                 side
                 for side in rows
                 if all(
-                    step.level != LLVM for step in known[side][rows[side].name].steps
+                    step.level != LLVM
+                    for step in traces_of_side[side][rows[side].name].steps
                 )
             ]
             self._trace(key, rows, short, llvm=True)
@@ -433,9 +447,9 @@ class _Pairs:
     ) -> None:
         for side in sides:
             if side in self._tracers:
-                known = self.known[side, key]
-                before = known[rows[side].name] if llvm else None
-                known[rows[side].name] = self._tracers[side].trace(
+                traces_of_side = self.known[side, key]
+                before = traces_of_side[rows[side].name] if llvm else None
+                traces_of_side[rows[side].name] = self._tracers[side].trace(
                     self._cells[side, key], rows[side], before
                 )
 
@@ -458,12 +472,12 @@ def with_traces(
     → what traces that side, where the caller has these open; `with_bytes`: count the
     bytes of what an experiment on a program undoes.
     """
-    here = {plan.label: plan for plan in plans}
+    plans_here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
-    budget, known = (
-        TraceBudget(sides=sides, here=here.keys(), same=same, work=work),
-        _known(here, sides=sides, chosen=moved, resources=resources),
+    budget = TraceBudget(
+        sides=sides, sides_here=plans_here.keys(), same=same, work=work
     )
+    traces_of_side = _known(plans_here, sides=sides, chosen=moved, resources=resources)
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
         programs = {same[key] for key in programs_within(sides, chosen, work)}
@@ -473,21 +487,21 @@ def with_traces(
         pairs = _Pairs(
             sides=sides,
             tracers=open_tracers,
-            known=known,
+            traces_of_side=traces_of_side,
             same=same,
             experiments=experiments,
         )
 
-        def trace(those: Sequence[Moved], *, codes: bool) -> None:
+        def trace(moved: Sequence[Moved], *, codes: bool) -> None:
             tasks = [
                 Task(
                     -place,
                     f"trace {delta.name} of {key}",
                     partial(pairs.trace, key, delta, codes=codes),
                 )
-                for place, (key, delta) in enumerate(those)
+                for place, (key, delta) in enumerate(moved)
             ]
-            if tasks and here:
+            if tasks and plans_here:
                 resources.progress.stage("tracing", len(tasks), "dispatch")
             run_all(
                 tasks,
@@ -498,20 +512,22 @@ def with_traces(
 
         trace(chosen, codes=False)
         trace(
-            budget.take([one for one in chosen if pairs.is_open(*one)], codes=True),
+            budget.take(
+                [place for place in chosen if pairs.is_open(*place)], codes=True
+            ),
             codes=True,
         )
     return {
         side: (
             _with_those(
-                here[side],
+                plans_here[side],
                 snapshot=snapshot,
                 moved=moved,
                 chosen=chosen,
-                known=known,
+                traces_of_side=traces_of_side,
                 resources=resources,
             )
-            if side in here
+            if side in plans_here
             else snapshot
         )
         for side, snapshot in sides.items()
@@ -519,25 +535,27 @@ def with_traces(
 
 
 def _known(
-    here: Mapping[str, SidePlan],
+    plans_here: Mapping[str, SidePlan],
     sides: Mapping[str, Snapshot],
     chosen: Sequence[Moved],
     resources: Resources,
 ) -> Traces:
-    known: Traces = {}
+    traces_of_side: Traces = {}
     for side, snapshot in sides.items():
-        if side not in here:
-            known |= {(side, cell.key): dict(cell.traces) for cell in snapshot.cells}
+        if side not in plans_here:
+            traces_of_side |= {
+                (side, cell.key): dict(cell.traces) for cell in snapshot.cells
+            }
             continue
-        digest, keys = here[side].compiler.info.digest, {key for key, _ in chosen}
-        for planned in here[side].cells:
+        digest, keys = plans_here[side].compiler.info.digest, {key for key, _ in chosen}
+        for planned in plans_here[side].cells:
             cached = (
                 resources.cache.load(cell_key(digest, planned))
                 if planned.key in keys
                 else None
             )
-            known[side, planned.key] = dict(cached.traces) if cached else {}
-    return known
+            traces_of_side[side, planned.key] = dict(cached.traces) if cached else {}
+    return traces_of_side
 
 
 def _with_those(
@@ -545,7 +563,7 @@ def _with_those(
     snapshot: Snapshot,
     moved: Sequence[Moved],
     chosen: Sequence[Moved],
-    known: Traces,
+    traces_of_side: Traces,
     resources: Resources,
 ) -> Snapshot:
     """The side with the traces that were asked for and no others.
@@ -565,7 +583,7 @@ def _with_those(
     covered, left_out = names(chosen), names(moved) - names(chosen)
     cells = []
     for cell in snapshot.cells:
-        traces = known.get((plan.label, cell.key), {})
+        traces = traces_of_side.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
             # without steps of the program: of which places these are depends on the
             # other side
@@ -578,16 +596,16 @@ def _with_those(
                 cell_key(plan.compiler.info.digest, planned[cell.key]),
                 replace(cell, traces=whole),
             )
-        own = {row.name for row in cell.dispatches}
-        shown = {
+        rows_of_side = {row.name for row in cell.dispatches}
+        shown_traces = {
             name: trace for name, trace in traces.items() if (cell.key, name) in covered
         }
-        shown |= {
+        shown_traces |= {
             name: DispatchTrace((), NO_BUDGET)
-            for name in own
+            for name in rows_of_side
             if (cell.key, name) in left_out
         }
-        cells.append(replace(cell, traces=shown))
+        cells.append(replace(cell, traces=shown_traces))
     return replace(snapshot, cells=tuple(cells))
 
 
@@ -616,7 +634,7 @@ def traced(
 
 
 def with_largest_traced(
-    plan: SidePlan, snapshot: Snapshot, work: Work, most: int = MOST_STORED
+    plan: SidePlan, snapshot: Snapshot, work: Work, most_stored: int = MOST_STORED
 ) -> Snapshot:
     """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
 
@@ -628,15 +646,17 @@ def with_largest_traced(
         for row in cell.dispatches
         if row.code_bytes
     ]
-    rows.sort(key=lambda one: (-(one[1].code_bytes or 0), one[0], one[1].name))
+    rows.sort(
+        key=lambda ranked: (-(ranked[1].code_bytes or 0), ranked[0], ranked[1].name)
+    )
     if not rows or not plan.compiler.is_traced:
         return snapshot
     largest = [
         (key, DispatchDelta(base=None, head=row, matched="", cause=None))
-        for key, row in rows[:most]
+        for key, row in rows[:most_stored]
     ]
-    what = plural(len(largest), "largest dispatch")
-    work.show.say(f"tracing the {what} through the passes, for later pull requests")
+    counted = plural(len(largest), "largest dispatch")
+    work.show.say(f"tracing the {counted} through the passes, for later pull requests")
     with work.resources() as resources:
         return with_traces(
             [plan],

@@ -238,7 +238,7 @@ class Stage:
                 code, error = (
                     act(
                         environ,
-                        wanted=wanted,
+                        command=wanted,
                         show=news,
                         cancel=self.cancel(),
                         read_command=read_command,
