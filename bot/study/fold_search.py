@@ -184,7 +184,9 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
             # of those entry points that are left; None where one is not known, or none
             # is found
             sizes_of_entries = [size[name] for name in entries if name in size]
-            known_sizes = [size for size in sizes_of_entries if size is not None]
+            known_sizes = [
+                entry_size for entry_size in sizes_of_entries if entry_size is not None
+            ]
             inside = tuple(
                 group for group in attempt.groups if set(group) <= set(members)
             )
