@@ -1,4 +1,4 @@
-"""What a release does beside building: checks its tag, tells its notes, and gives it an action that builds nothing.
+"""Check the tag of a release, print its notes, and publish an action that builds nothing.
 
 `publish` makes one commit on top of the tagged one. It differs from it in one line of
 action.yml: `image: Dockerfile` becomes the image that was built from the tagged commit,
@@ -118,7 +118,10 @@ def publish(top: Path, tag: str, image: str) -> str:
 
 
 def _commit(top: Path, source: str, tag: str, image: str) -> str:
-    """A commit on top of `source` that depends on nothing but its arguments: published again, it is the same."""
+    """Make a commit on top of `source`, and return its SHA.
+
+    It depends on the arguments alone, so that a second publication makes the same one.
+    """
     action = top / "action.yml"
     action.write_text(
         released(git(top, "show", f"{source}:action.yml") + "\n", image),

@@ -15,7 +15,8 @@ class BotError(Exception):
 
     Args:
         what: the problem, without a full stop.
-        where: file, line and key, option or cell it was found at; empty when there is no place to name.
+        where: file, line and key, option or cell where it was found; empty if there is no
+            place to name.
         hint: what to do about it, as an imperative; empty when nothing helps.
     """
 
@@ -66,7 +67,10 @@ class MalformedBinary(InputError):
 
 
 class ImpossibleBinary(MalformedBinary):
-    """Figures that contradict each other, such as a function larger than the section that holds it."""
+    """Figures contradict each other.
+
+    An example is a function that is larger than the section that holds it.
+    """
 
 
 class TemplateError(InputError):
@@ -77,7 +81,8 @@ class NetworkError(BotError):
     """GitHub or the network did not answer, or refused.
 
     Args:
-        permission: the permission that the token lacks, as a workflow writes it (`checks: write`); else empty.
+        permission: the permission that the token lacks, as a workflow writes it
+            (`checks: write`); else empty.
     """
 
     exit_code = 3

@@ -1,4 +1,7 @@
-"""The start of the program, and its end: what signals do before a command begins and after it is done."""
+"""Start and end the program.
+
+It handles signals before a command begins and after it is done.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ def _end_at_once(number: int, _frame: object) -> None:
 
 
 def run() -> int:
-    """Run the program; a signal ends it with 130 at any time, because 1 means that the verdict is fail."""
+    """Run the program.
+
+    A signal ends it with 130 at any time, because 1 means that the verdict is fail.
+    """
     handled = [
         number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN
     ]  # as nohup has it

@@ -218,8 +218,9 @@ class BaselineChoice(Keys, frozen=True):
         ancestors: Number of commits before the base in which the bot looks for a stored baseline.
         keep_days: Number of days for which the data branch keeps every baseline. Of older baselines
             it keeps one a week. 0 keeps all baselines.
-        repository: Owner and name of another repository on the same server that has the data branch.
-            Writing there needs the action's input store-token. Defaults to the repository itself.
+        repository: Owner and name of another repository on the same server that has the data
+            branch. Writing there needs the action's input store-token. Defaults to the
+            repository itself.
     """
 
     keywords: ClassVar[Plain] = {"minProperties": 1}
@@ -323,12 +324,12 @@ class Configuration(Keys, frozen=True):
             changes.
         fail_job: Whether the verdict fail also fails the job. It always fails the check. Default:
             false.
-        after_merge: What a push does if it exceeds the thresholds of the default branch. check means
-            only a check on the pushed commit. issue also opens one issue, which the bot updates and
-            closes. It needs the permission issues: write. Default: check.
-        run: failing runs the artifacts of builds that fail the check, base's and head's in pairs, and
-            shows the ratio of their run times. It needs a target that the measuring machine can run.
-            never runs no artifact. Default: never.
+        after_merge: What a push does if it exceeds the thresholds of the default branch. check
+            means only a check on the pushed commit. issue also opens one issue, which the bot
+            updates and closes. It needs the permission issues: write. Default: check.
+        run: failing runs the artifacts of builds that fail the check, base's and head's in
+            pairs, and shows the ratio of their run times. It needs a target that the measuring
+            machine can run. never runs no artifact. Default: never.
         components: Sections of the models: name to one glob or several globs of names inside the
             model. A dot separates the levels of a name. The first matching section wins. A name
             that no section matches belongs to the section of its first levels.
@@ -416,7 +417,10 @@ class Configuration(Keys, frozen=True):
 
 
 class Config(Small, frozen=True):
-    """Everything that can be configured: the keys of the file and, beside `compiler`, what that means."""
+    """Hold everything that can be configured.
+
+    These are the keys of the file and, beside `compiler`, what that key means.
+    """
 
     compiler: CompilerKeys  # as it is written; `repository` empty where nobody can look commits up
     places: Places  # where its wheels are looked for: HTTPS pages, and directories from here

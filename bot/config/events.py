@@ -50,7 +50,10 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
 
 
 class Document(Small, frozen=True):
-    """A payload, or the environment: what is read of it stands at a path such as `pull_request.head.sha`."""
+    """Read values of a payload or of the environment.
+
+    A value stands at a path such as `pull_request.head.sha`.
+    """
 
     raw: object
     source: str

@@ -70,7 +70,8 @@ class VariantKeys(Keys, frozen=True):
             --compiler.
         models: Files that stand for models of the experiment, as name → path from this file.
         layers: How often the models have their layer: the lines between `// repeat` and `// end`.
-        assume: What the models state of each dynamic dimension of their arguments, by `util.assume.int`.
+        assume: What the models state of each dynamic dimension of their arguments, by
+            `util.assume.int`.
     """
 
     flags: Flags = ()
@@ -100,8 +101,10 @@ class ExperimentKeys(Keys, frozen=True, kw_only=True):
         columns: Metric ids to show, one a column.
         targets: Globs of targets of the configuration. Defaults to all of its targets.
         run: Whether to run and time the artifacts, where this machine can run them. Default: false.
-        models: The experiment's models, as name → path from this file. Defaults to the models of the configuration.
-        timing: Whether to ask the compiler for the times of its passes, in a compile of its own. Default: false.
+        models: The experiment's models, as name → path from this file. Defaults to the models
+            of the configuration.
+        timing: Whether to ask the compiler for the times of its passes, in a compile of its
+            own. Default: false.
         variants: Name to variant, at least two. The first variant of a target is its reference.
     """
 

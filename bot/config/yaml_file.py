@@ -44,7 +44,10 @@ def key_text(path: KeyPath) -> str:
 
 
 class YamlFile(Small, frozen=True):
-    """A file's plain values (dict, list, str, int, float, bool, None) and where each of them stands."""
+    """Hold a file's plain values, and where each of them stands.
+
+    A plain value is a dict, list, str, int, float, bool or None.
+    """
 
     path: Path
     data: Any
@@ -85,7 +88,10 @@ class _Refused(Exception):
 
 
 class _StrictLoader(yaml.BaseLoader):
-    """Refuses anchors, aliases, tags and deep nesting while composing, before anything can be expanded."""
+    """Compose YAML without anchors, aliases, tags and deep nesting.
+
+    They are refused before anything can be expanded.
+    """
 
     depth = 0
 

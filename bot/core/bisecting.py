@@ -2,15 +2,17 @@
 
 In prose:
 
-* Candidates stand in a row from a good end to a bad one. Bad is a candidate whose value is above a limit; lower is
-  better for every metric. Without a limit of the user's it is half way between the values of the two ends, so that bad
-  is what is nearer to the bad end.
-* Where the compiler does not repeat itself a candidate has several values: it is bad where all of them are, good where
-  none is, and skipped where they disagree.
-* What cannot be measured is skipped. The next look is always at the middle one of those that are left between the last
-  good and the first bad one, so that there are at most ceil(log2(n + 1)) looks at n candidates between the ends, and
-  one more for each that is skipped.
-* Bisection finds a place where good turns to bad. Where the value moves at several places there may be others.
+* Candidates stand in a row from a good end to a bad one. A candidate is bad if its value
+  is above a limit, as lower is better for every metric. Without a limit of the user's,
+  the limit is halfway between the values of the two ends.
+* A non-deterministic candidate has several values. It is bad if all of them are bad, good
+  if none is, and skipped if they disagree.
+* A candidate that cannot be measured is skipped. The next look is always at the middle
+  candidate between the last good and the first bad one. So there are at most
+  ceil(log2(n + 1)) looks at n candidates between the ends, and one more for each that is
+  skipped.
+* Bisection finds one place where good turns to bad. If the value changes at several
+  places, there may be others.
 """
 
 from __future__ import annotations

@@ -14,9 +14,14 @@ from bot.core.asked import ANSWERED_APART, Asked, Comment
 from bot.core.record import Small
 
 Story = Literal["review", "baseline", "post", "command", "nothing"]
-"""What an event is about. review: two sides are measured, and reported. baseline: a commit is measured, and stored.
-post: the run of a pull request that could not write has ended, and is reported. command: a comment asks for something,
-and nobody has checked it yet. nothing: with the reason in `why`."""
+"""What an event is about.
+
+* review: two sides are measured and reported.
+* baseline: a commit is measured and stored.
+* post: the run of a pull request that could not write has ended, and is reported.
+* command: a comment asks for something, and nobody has checked it yet.
+* nothing: `why` has the reason.
+"""
 
 
 class Pull(Small, frozen=True):

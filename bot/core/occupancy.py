@@ -26,12 +26,18 @@ _MOST_WARPS = {
     "sm_90": 64,
     "sm_90a": 64,
 }
-"""Most warps of a multiprocessor, by compute capability: CUDA C++ Programming Guide, technical specifications."""
+"""Compute capability → most warps of a multiprocessor.
+
+Source: CUDA C++ Programming Guide, technical specifications.
+"""
 _SIMD_REGISTERS = 512  # vector registers of one lane of a SIMD unit
 _WAVE_STEP = 8  # vector registers are given to a wave in steps of this many
 _MOST_WAVES = 8
 _UNIFIED = ("gfx90a", "gfx940", "gfx941", "gfx942", "gfx950")
-"""AMD processors with one file for vector and accumulation registers: LLVM's AMDGPU backend has their numbers."""
+"""AMD processors with one file for vector and accumulation registers.
+
+Source: the numbers are those of LLVM's AMDGPU backend.
+"""
 _TARGET = {
     NVIDIA: re.compile(r"--iree-cuda-target=(\S+)"),
     AMD: re.compile(r"--iree-(?:rocm|hip)-target=([^\s:]+)"),
@@ -54,7 +60,9 @@ def device_of(backend: str, command: str) -> str:
 
 
 def occupancy(device: str, registers: int) -> Occupancy | None:
-    """Return the occupancy of an entry point by its registers; None for a device without exact numbers.
+    """Return the occupancy of an entry point by its registers.
+
+    None for a device without exact numbers.
 
     CUDA: `floor(65536 / (ceil(32 r / 256) · 256))`, rounded down to groups of four
     warps. AMD since gfx90a: `floor(512 / (ceil(r / 8) · 8))` waves of a SIMD unit.

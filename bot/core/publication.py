@@ -244,10 +244,13 @@ def decode(comment_body: str) -> CommentState | None:
 # what is not so any more. Where the configuration says `always`, and where the change
 # brings the configuration, there is one. Otherwise there is one where there is news:
 #
-# * something broke: the analysis itself, or what the report or the head side (and not base, too) notes;
-# * a finding that does not stand, that is, neither one that base had nor of a cell that ended on both sides alike;
+# * something broke: the analysis itself, or something that the report or the head side
+#   (and not base, too) notes;
+# * a finding that does not stand: base did not have it, and its cell did not end on both
+#   sides alike;
 # * nothing that could be compared;
-# * a cell that is new, removed, changed, fixed or newly broken, or broken or not measured in another way than on base.
+# * a cell that is new, removed, changed, fixed or newly broken;
+# * a cell that is broken or not measured, in another way than on base.
 
 
 def is_standing(finding: Finding) -> bool:

@@ -11,7 +11,10 @@ from bot.core.record import Count, Record, always
 from bot.core.snapshot import CellKey
 
 MOST_BUILDS = 8
-"""The most builds of one comparison that are run: a count, so that each machine runs the same ones."""
+"""The most builds of one comparison that are run.
+
+It is a count, so that each machine runs the same builds.
+"""
 MOST_ROWS = 20_000
 _MOST_NOTE = 400
 

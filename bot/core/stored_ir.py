@@ -1,4 +1,6 @@
-"""Base's IR of its largest dispatches, which a baseline stores for the time when its compiler is gone.
+"""The IR that a baseline stores of its largest dispatches.
+
+It replaces base's compiler where that is gone.
 
 A ladder (`bot.core.ladder`) needs of base no more than this: its IR at each phase, and
 the sizes that its own compiler gave.
@@ -39,7 +41,10 @@ class PhaseText(Record, frozen=True, omit_defaults=True):
 
 
 class Bitcode(Record, frozen=True, omit_defaults=True):
-    """LLVM's optimized bitcode of one executable, and what base's own code generator makes of it."""
+    """Hold LLVM's optimized bitcode of one executable.
+
+    Beside it stands what base's own code generator makes of it.
+    """
 
     control: Rung
     data: _Hex = ""

@@ -199,12 +199,15 @@ def _array_kind(match: re.Match[str]) -> str:
 
 def _without_shapes(text: str) -> str:
     """Shaped types as rank, element type and which dimensions are dynamic."""
-    return _SHAPE.sub(
-        lambda match: (
-            f"{match[1]}<{''.join('?x' if size == '?' else '_x' for size in match[2][:-1].split('x'))}"
-        ),
-        text,
-    )
+    return _SHAPE.sub(_shape_without_sizes, text)
+
+
+def _shape_without_sizes(match: re.Match[str]) -> str:
+    """Return `tensor<?x_xf32` for `tensor<?x8xf32`."""
+    kinds = []
+    for size in match[2][:-1].split("x"):
+        kinds.append("?x" if size == "?" else "_x")
+    return f"{match[1]}<{''.join(kinds)}"
 
 
 def fingerprint(text: SourceText) -> Source:

@@ -1,4 +1,4 @@
-"""Two artifacts of one program, run on this machine by IREE's runtime: whether they give the same, and which is faster.
+"""Run two artifacts of one program with IREE's runtime, and compare outputs and times.
 
 The extra `run` brings the runtime. The artifacts are run as they are: machine code that
 a compiler made of a model. Whoever does not trust the two does not trust the artifacts.
@@ -40,7 +40,10 @@ HOW_TO_GET_IT = "pip install 'code-size-bot[run]'"
 MISSING = here(f"IREE's runtime is not installed: {HOW_TO_GET_IT}")
 _PROGRAM = "iree-run-module"
 _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
-"""The program itself; the package's other one of this name is a script that takes a second to start it."""
+"""The program itself.
+
+The package has a script of this name, too, which takes a second to start it.
+"""
 _MACHINES = {
     "x86_64": "x86_64",
     "amd64": "x86_64",
@@ -71,7 +74,10 @@ FEWEST_PAIRS = 6
 """With fewer pairs, not even the whole range of the ratios holds the median with CONFIDENCE."""
 CONFIDENCE = 0.95
 PAIR_SECONDS = 60
-"""What the first pair may take: a timeout. Draws and pairs are counted, so that a slow machine runs as many."""
+"""The timeout of the first pair.
+
+Draws and pairs are counted, so that a slow machine runs as many.
+"""
 # an artifact that takes so many times as long as the other is not merely slow: it does
 # not end
 _MUCH_LONGER = 10
@@ -81,8 +87,11 @@ _SHORTEST_SECONDS = (
 TOO_LONG = "one pair of runs takes too long to repeat it"
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
-"""The largest difference that another order of the same operations may make, as a part of the largest magnitude of an
-output. An `f64` may have been computed in `f32`. Elements that are not here have to be the same to the bit."""
+"""Element type → the largest difference that another order of operations may make.
+
+It is a part of the largest magnitude of an output. An `f64` may have been computed in
+`f32`. Elements that are not here have to be equal to the bit.
+"""
 NOTHING = "nothing to compare"
 """What the note begins with where outputs are equal, and would be so whatever was computed."""
 HAS_STATE = "has state: one call changes the result of the next call"
@@ -117,7 +126,9 @@ def of_release(
     say: Callable[[str], None],
     places: Places,
 ) -> Runtime:
-    """The runtime of a release: an artifact may ask its own release's runtime for what no other has.
+    """The runtime of a release.
+
+    An artifact may need a function that only its own release's runtime has.
 
     Raises CompilerUnavailable where it cannot be had.
     """
@@ -464,7 +475,9 @@ class Equality(NamedTuple):
 
 
 def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> Equality:
-    """The verdict on two artifacts' outputs: equal, not equal or not known, with one line that says why.
+    """Return the verdict on two artifacts' outputs, with one line that says why.
+
+    The outputs are equal, not equal, or not known.
 
     `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed
     from, as in `on 3 random inputs`.

@@ -1,1 +1,4 @@
-"""What a person reads: each answer is one function from values to blocks, and every block is drawn in one way."""
+"""What a person reads.
+
+Each answer is one function from values to blocks. Each block is drawn in one way.
+"""

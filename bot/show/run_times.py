@@ -136,7 +136,11 @@ def _summary(runs: RunTimes) -> Row:
 
 
 def run_notes(facts: Facts, limits: Limits) -> Iterator[Block]:
-    """Yield what the rows mean, which outputs differ or were not compared, and who has no run time."""
+    """Yield the notes below the rows of runs.
+
+    They say what the rows mean, which outputs differ or were not compared, and which
+    builds have no run time.
+    """
     runs = facts.report.run_times
     if runs is None:
         return
@@ -169,7 +173,10 @@ def run_notes(facts: Facts, limits: Limits) -> Iterator[Block]:
 
 
 def static_words(backend: str, delta: CellDelta) -> str:
-    """Return registers, spills and occupancy of a GPU build where one of them changed; else nothing."""
+    """Return registers, spills and occupancy of a GPU build.
+
+    Empty where none of them changed.
+    """
     registers = _REGISTERS.get(backend)
     if registers is None or delta.base is None or delta.head is None:
         return ""

@@ -60,11 +60,14 @@ AUTHOR = (
 )
 README = f"""# Code size baselines
 
-This branch belongs to code-size-bot. `{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the
-compiler made of the suite at that commit; the digest covers compiler, suite, targets, flags and files. `….ir.xz` beside
-it is the compiler's IR of the largest dispatches, for proofs in pull requests.
+This branch belongs to code-size-bot.
+`{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the compiler made
+of the suite at that commit. The digest covers compiler, suite, targets, flags and files.
+`….ir.xz` beside it is the compiler's IR of the largest dispatches, for proofs in pull
+requests.
 
-It shares no history with the code. You may delete it: the next push to the default branch creates it again.
+It shares no history with the code. You may delete it: the next push to the default
+branch creates it again.
 """
 # A push that lost a race, told by git itself and by the other side, which had the
 # branch locked or moved meanwhile.
@@ -317,7 +320,10 @@ class DataBranch:
         return self._fetched_file(ir_path_of(entry), MOST_IR_BYTES + 1)
 
     def _fetched_file(self, path: str, limit: int) -> bytes:
-        """Return a file on the branch, up to so many bytes; raises InputError where there is none."""
+        """Return a file on the branch, up to so many bytes.
+
+        Raises InputError where there is none.
+        """
         where = f"{self._branch}:{path}"
         if self._tip is None:
             self._tip = self._fetched()

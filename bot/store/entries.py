@@ -147,7 +147,10 @@ def unpack(data: bytes, where: str) -> Snapshot:
 
 
 def decompressed(data: bytes, where: str, most_bytes: int) -> bytes:
-    """Return what is under xz; raises InputError for torn or foreign bytes, and for more than the limit."""
+    """Return what is under xz.
+
+    Raises InputError for torn or foreign bytes, and for more than the limit.
+    """
     try:
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT_BYTES)
         text = unpacker.decompress(data, most_bytes + 1)

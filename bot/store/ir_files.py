@@ -1,4 +1,7 @@
-"""The file of a baseline's IR: bounded, compressed, and found by the digest that its snapshot has."""
+"""The file of a baseline's IR.
+
+It is bounded, compressed, and found by the digest that its snapshot has.
+"""
 
 from __future__ import annotations
 

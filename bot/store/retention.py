@@ -41,7 +41,10 @@ def kept_entries(
 
 
 def entries_with_ir(written: Mapping[Entry, int], now: float) -> set[Entry]:
-    """Return the entries that keep their IR: those of the last days, and the last one of each report."""
+    """Return the entries that keep their IR.
+
+    These are the entries of the last days, and the last one of each report.
+    """
     oldest = now - IR_DAYS * DAY_SECONDS
     in_order = sorted(written, key=lambda entry: (written[entry], entry))
     last_of_report = {entry.report_id: entry for entry in in_order}

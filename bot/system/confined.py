@@ -48,10 +48,16 @@ _UNSHARE = (
 _MOUNTED = 'mount --bind "$0" "$1" && cd "$1" && [ . -ef "$0" ] && shift && exec "$@"'
 _LIMITS = f"""
 import os, resource, sys
-for what, most in ((resource.RLIMIT_FSIZE, {MOST_FILE_BYTES}), (resource.RLIMIT_DATA, {MOST_MEMORY_BYTES}),
-                   (resource.RLIMIT_CORE, 0)):
-    hard = resource.getrlimit(what)[1]
-    resource.setrlimit(what, (most,) * 2 if hard == resource.RLIM_INFINITY else (min(most, hard),) * 2)
+limits = (
+    (resource.RLIMIT_FSIZE, {MOST_FILE_BYTES}),
+    (resource.RLIMIT_DATA, {MOST_MEMORY_BYTES}),
+    (resource.RLIMIT_CORE, 0),
+)
+for kind, most in limits:
+    hard = resource.getrlimit(kind)[1]
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(kind, (most, most))
 try:
     os.execvp(sys.argv[1], sys.argv[1:])
 except OSError as error:

@@ -27,7 +27,8 @@ LAYOUTS = len(_STACK_BYTES)
 _LAUNCHER = """
 import os, resource, sys
 try:
-    resource.setrlimit(resource.RLIMIT_STACK, (int(sys.argv[1]), resource.getrlimit(resource.RLIMIT_STACK)[1]))
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (int(sys.argv[1]), hard))
 except (OSError, ValueError):
     pass
 os.execv(sys.argv[2], sys.argv[2:])
