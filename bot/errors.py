@@ -128,7 +128,10 @@ class InternalError(BotError):
 
         `public`: leave out the text of the exception, which may come from untrusted input.
         """
-        words = "" if public else " ".join(str(error).split())[:_SAID_CHARS]
+        if public:
+            words = ""
+        else:
+            words = " ".join(str(error).split())[:_SAID_CHARS]
         what = f"internal error: {type(error).__name__}{words and f': {words}'}"
         hint = (
             "please report it with the traceback: set CODE_SIZE_TRACEBACK=1 and run"

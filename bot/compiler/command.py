@@ -509,7 +509,10 @@ def _installed(
     hashes = () if is_file else places.hashes_of(version)
     if places.changeable or not held(home, say, hashes=hashes, byte_code=False):
         say(f"fetching {package} {version if not is_file else wheel.name}")
-        requirement = str(wheel.resolve()) if is_file else f"{package}=={version}"
+        if is_file:
+            requirement = str(wheel.resolve())
+        else:
+            requirement = f"{package}=={version}"
         home = _install(
             requirement,
             home=home.parent / name if places.changeable else home,

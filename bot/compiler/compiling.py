@@ -124,11 +124,10 @@ def _invoke(
 ) -> Outcome:
     (cwd / "tmp").mkdir(exist_ok=True)
     make_room_for_library(argv, cwd)
-    options = (
-        setup.options
-        if measuring
-        else tuple(option for option in setup.options if option == UNTHREADED)
-    )
+    if measuring:
+        options = setup.options
+    else:
+        options = tuple(option for option in setup.options if option == UNTHREADED)
     command = [str(setup.toolchain.binary), "-", *argv, *options, "-o", ARTIFACT]
     try:
         outcome = run(

@@ -112,11 +112,10 @@ class Importer:
             or "iree-import-onnx requires" in outcome.output
         ):
             python = self._toolchain.python
-            missing = (
-                _MISSING
-                if python == sys.executable
-                else here(f"needs the onnx package: {python} has none")
-            )
+            if python == sys.executable:
+                missing = _MISSING
+            else:
+                missing = here(f"needs the onnx package: {python} has none")
             return Failure("import", missing, outcome.exit_code)
         if (
             "Traceback (most recent call last)" in outcome.output

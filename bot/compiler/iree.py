@@ -327,7 +327,10 @@ def flags_of(command: str) -> list[str]:
     start = len(arguments)
     if "iree-compile" in arguments:
         start = arguments.index("iree-compile") + 1
-    end = arguments.index("-o", start) if "-o" in arguments[start:] else None
+    if "-o" in arguments[start:]:
+        end = arguments.index("-o", start)
+    else:
+        end = None
     return [min(word, other_name(word)) for word in arguments[start:end]]
 
 

@@ -104,9 +104,10 @@ def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> st
         texts: the name of each file, empty for the words of the command, and its bytes.
         installed: the environment of the compiler's package, whose programs come first.
     """
-    first = (
-        {path.name for path in (installed / "bin").iterdir()} if installed else set()
-    )
+    if installed:
+        first = {path.name for path in (installed / "bin").iterdir()}
+    else:
+        first = set()
     programs = _programs(os.environ.get("PATH", os.defpath))
     for name, data in texts:
         if b"\0" in data:

@@ -176,11 +176,10 @@ class Assembler:
             (line for line in lines if "error" in line or "fatal" in line),
             lines[0] if lines else "",
         )
-        detail = (
-            f": {first[:_REFUSAL_CHARS]}"
-            if first
-            else f" without a message, exit code {outcome.exit_code}"
-        )
+        if first:
+            detail = f": {first[:_REFUSAL_CHARS]}"
+        else:
+            detail = f" without a message, exit code {outcome.exit_code}"
         return blamed(
             f"ptxas refuses the PTX text{detail}", replace(outcome, output=output)
         )

@@ -354,7 +354,9 @@ def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
     """
     yield "iree-compile", binary
     libraries = binary.parent.parent / "lib"
-    in_lib = _IN_LIB if libraries in _OF_THE_SYSTEM else (*_IN_LIB, _SHARED)
+    in_lib = [*_IN_LIB]
+    if libraries not in _OF_THE_SYSTEM:
+        in_lib.append(_SHARED)
     places = [("", binary.parent, _BESIDE), ("", libraries, in_lib)]
     if bindings is not None:
         places.append(("python/", bindings, _BINDINGS))

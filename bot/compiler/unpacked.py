@@ -125,11 +125,10 @@ def held(
     try:
         reason = _difference(home, hashes, byte_code=byte_code)
     except (InputError, OSError) as error:
-        reason = (
-            error.what
-            if isinstance(error, InputError)
-            else f"it cannot be read: {error.strerror}"
-        )
+        if isinstance(error, InputError):
+            reason = error.what
+        else:
+            reason = f"it cannot be read: {error.strerror}"
     if not reason:
         return True
     say(f"the cached compiler {home.name} is not used: {reason}; it is fetched again")

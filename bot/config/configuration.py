@@ -453,7 +453,9 @@ class Config(Small, frozen=True):
     @property
     def metrics(self) -> OwnMetrics:
         """Those of the compiler's own."""
-        return self.command.metrics if self.command else ()
+        if self.command:
+            return self.command.metrics
+        return ()
 
 
 def configs_dir() -> Path:
@@ -545,7 +547,9 @@ def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
         return nearest_path
     if str(path) in SUITES and not path.is_file():
         file = SUITES[str(path)]
-        return configs_dir() / file if file else None
+        if file:
+            return configs_dir() / file
+        return None
     if not path.exists():
         near = [] if path.suffix else nearest(str(path), SUITES)
         hint = (
@@ -590,7 +594,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     suffixes = () if is_command else MODEL_SUFFIXES
     model_paths: tuple[Path, ...] = ()
     if models:
-        measured = (file, configured) if configured.models else (default, packaged)
+        if configured.models:
+            measured = (file, configured)
+        else:
+            measured = (default, packaged)
         model_paths = _models(measured[0], measured[1].models, suffixes)
     within = dict[str, list[str]]()
     if models and configured.thresholds:
@@ -600,7 +607,10 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
             "models": [model.stem for model in (*model_paths, *packaged_models)],
             "targets": [*(target.name for target in targets), *default_targets],
         }
-    judged = (file, configured) if configured.thresholds else (default, packaged)
+    if configured.thresholds:
+        judged = (file, configured)
+    else:
+        judged = (default, packaged)
     rules = parse_rules(
         judged[0],
         entries=judged[1].thresholds,

@@ -79,7 +79,9 @@ class Document(Small, frozen=True):
 
     def read_or_empty(self, path: str, kind: Kind) -> str:
         """Return the same, empty where it is missing or empty."""
-        return "" if self.get(path) in (None, "") else self.read(path, kind)
+        if self.get(path) in (None, ""):
+            return ""
+        return self.read(path, kind)
 
     def id(self, path: str) -> int:
         """Return a positive integer as GitHub counts things; InputError otherwise."""
@@ -89,7 +91,10 @@ class Document(Small, frozen=True):
             or isinstance(value, bool)
             or not 0 < value < 1 << 63
         ):
-            problem = "is missing" if value is None else "is not a positive integer"
+            if value is None:
+                problem = "is missing"
+            else:
+                problem = "is not a positive integer"
             raise InputError(problem, where=f"{self.source}: {path}")
         return value
 
@@ -184,11 +189,9 @@ def _same(first: str, second: str) -> bool:
 
 def _name_of(payload: Document, repository: str) -> str:
     """Empty where the repository was deleted, which GitHub shows as null."""
-    return (
-        ""
-        if payload.get(repository) is None
-        else payload.read(f"{repository}.full_name", "repository")
-    )
+    if payload.get(repository) is None:
+        return ""
+    return payload.read(f"{repository}.full_name", "repository")
 
 
 def _pull_request(context: RunContext, payload: Document) -> RunContext:

@@ -200,7 +200,9 @@ def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
 
     Below the repository's top, else beside the configuration.
     """
-    places = (config_folder,) if ".." in Path(name).parts else (top, config_folder)
+    places = [config_folder]
+    if ".." not in Path(name).parts:
+        places = [top, config_folder]
     return next(
         (place / name for place in places if (place / name).is_file()), places[0] / name
     )
@@ -333,4 +335,6 @@ def _line_of(requirement: str, text: str) -> int:
 
 def _outside(path: Path, top: Path | None) -> str:
     inside = top is None or path.resolve().is_relative_to(top.resolve())
-    return "" if inside else "leaves the repository"
+    if inside:
+        return ""
+    return "leaves the repository"

@@ -215,7 +215,9 @@ def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:
     if text in _WORDS:
         return _WORDS[text]
     if _DECIMAL.fullmatch(text):
-        return float(text) if "." in text else int(text)
+        if "." in text:
+            return float(text)
+        return int(text)
     return text
 
 
@@ -517,8 +519,6 @@ def _size_of(value: Any) -> tuple[float, str, tuple[str, str]]:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return (
-        text
-        if len(text) <= _SHOWN_CHARACTERS
-        else f"{text[: _SHOWN_CHARACTERS - 3]}..."
-    )
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    return f"{text[: _SHOWN_CHARACTERS - 3]}..."

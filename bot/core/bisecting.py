@@ -75,7 +75,9 @@ def judged(values: Sequence[int], limit: int) -> Judged:
     """
     if min(values) > limit:
         return "bad"
-    return "good" if max(values) <= limit else "skipped"
+    if max(values) <= limit:
+        return "good"
+    return "skipped"
 
 
 class Bracket(NamedTuple):

@@ -35,7 +35,9 @@ class Deduplication(Small, frozen=True):
     @property
     def folded(self) -> Value:
         """How many regions deduplication folded into others; None with a reason."""
-        return None if self.reason else difference(self.executables, self.regions)
+        if self.reason:
+            return None
+        return difference(self.executables, self.regions)
 
 
 def deduplication_of(
@@ -70,7 +72,10 @@ def deduplication_of(
     ):
         reason = MORE_EXECUTABLES
     near_reason = _families_unknown(cell)
-    near = None if near_reason else _near_duplicates(cell, varies=varies)
+    if near_reason:
+        near = None
+    else:
+        near = _near_duplicates(cell, varies=varies)
     return Deduplication(
         regions=regions,
         executables=executables,
@@ -93,7 +98,9 @@ def _families_unknown(cell: Cell) -> str:
     """
     if reason := cell.reasons.get(_FAMILIES, ""):
         return reason
-    return "" if cell.program or cell.families else "the program's IR could not be read"
+    if cell.program or cell.families:
+        return ""
+    return "the program's IR could not be read"
 
 
 def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:

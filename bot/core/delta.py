@@ -76,7 +76,9 @@ def value_of(cell: Cell, id_: str) -> Value:
     if not cell.measured:
         return None
     values = seen_values(cell).get(id_)
-    return spread(values) if values else cell.value(id_)
+    if values:
+        return spread(values)
+    return cell.value(id_)
 
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
@@ -131,7 +133,9 @@ def _flags(cell: Cell) -> str:
     Empty where it names no target.
     """
     command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
-    return command if any(option in command for option in _TARGET_OPTIONS) else ""
+    if any(option in command for option in _TARGET_OPTIONS):
+        return command
+    return ""
 
 
 def as_outcome(cell: Cell | None, outcome: CompileOutcome | None) -> Cell | None:
@@ -333,7 +337,9 @@ _ON_PURPOSE = {
 def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
     if cell is not None:
         return cell.status
-    return "lost" if snapshot.plans(key) else "absent"
+    if snapshot.plans(key):
+        return "lost"
+    return "absent"
 
 
 def outcome(cell: Cell | None) -> str:
@@ -346,7 +352,9 @@ def outcome(cell: Cell | None) -> str:
     if cell.failure is None:
         return cell.status
     details = list(filter(None, (cell.failure.stage, cell.failure.signal)))
-    return f"{cell.status}: {', '.join(details)}" if details else cell.status
+    if details:
+        return f"{cell.status}: {', '.join(details)}"
+    return cell.status
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
@@ -433,7 +441,10 @@ def _compared(
     identical = _identical(base_cell, head_cell)
     columns = (_column(base, key, base_cell), _column(head, key, head_cell))
     state = _STATE.get(columns, "unmeasured")
-    reason = _reason(base_cell, head_cell) if state == "unmeasured" else ""
+    if state == "unmeasured":
+        reason = _reason(base_cell, head_cell)
+    else:
+        reason = ""
     if state == "compared":
         differs = identical is False or exact_changes(metrics.values())
         state = "changed" if differs else "same"

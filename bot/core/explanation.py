@@ -149,7 +149,9 @@ class DispatchDelta(Small, frozen=True):
     def name(self) -> str:
         """The head's name, the base's where it is gone."""
         dispatch = self.head or self.base
-        return dispatch.name if dispatch else ""
+        if dispatch:
+            return dispatch.name
+        return ""
 
 
 class ComponentDelta(Record, frozen=True):
@@ -214,7 +216,9 @@ class Explanation(Small, frozen=True):
         """
         if self.components:
             return self.components[0].name
-        return self.dispatches[0].component if self.dispatches else None
+        if self.dispatches:
+            return self.dispatches[0].component
+        return None
 
 
 class Tally(
@@ -414,7 +418,9 @@ def whole_bytes(row: Dispatch | None) -> int | None:
     """
     if row is None:
         return 0
-    return row.code_bytes if row.executable_bytes is None else row.executable_bytes
+    if row.executable_bytes is None:
+        return row.code_bytes
+    return row.executable_bytes
 
 
 def code_change(delta: DispatchDelta) -> int | None:

@@ -39,11 +39,9 @@ class BeforeAfter(Record, frozen=True):
     @property
     def change(self) -> int | None:
         """After − before; None where either is not known."""
-        return (
-            None
-            if self.before is None or self.after is None
-            else self.after - self.before
-        )
+        if self.before is None or self.after is None:
+            return None
+        return self.after - self.before
 
 
 class FoldedFamily(Record, frozen=True, omit_defaults=True):

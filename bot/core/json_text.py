@@ -146,11 +146,10 @@ def require_schema(
     """Raise InputError for text of another schema, and for a repeated key of an object."""
     actual = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
     if actual != schema:
-        actual_text = (
-            repr(actual if len(actual) <= 60 else f"{actual[:57]}...")
-            if actual
-            else "missing"
-        )
+        if actual:
+            actual_text = repr(actual if len(actual) <= 60 else f"{actual[:57]}...")
+        else:
+            actual_text = "missing"
         message = (
             f"is not a {noun} that this version reads: its schema is {actual_text}, not"
             f" {schema!r}"

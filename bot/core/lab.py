@@ -119,9 +119,9 @@ class Sums:
         ]
         if not values or len(values) != len(self.models):
             return None
-        return (
-            largest(values) if METRIC_BY_ID[column].over == "largest" else total(values)
-        )
+        if METRIC_BY_ID[column].over == "largest":
+            return largest(values)
+        return total(values)
 
     def run(self, model: str, variant: str) -> Run:
         """Return what running one of the cells gave."""
@@ -135,7 +135,9 @@ class Sums:
             if name == variant
         )
         ratios = [ratio for ratio in candidates if ratio]
-        return Mean(statistics.geometric_mean(ratios), len(ratios)) if ratios else None
+        if ratios:
+            return Mean(statistics.geometric_mean(ratios), len(ratios))
+        return None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
         """CPU time against the reference's: 1 for the very same artifact.
@@ -152,7 +154,9 @@ class Sums:
             and first is not cell
             and cell.artifact_digest == first.artifact_digest is not None
         )
-        return 1.0 if same and run.equal else None
+        if same and run.equal:
+            return 1.0
+        return None
 
 
 def sums(lab: Lab) -> list[Sums]:

@@ -473,11 +473,9 @@ def metric_words(metric: Metric, backend: str) -> str:
 
     Its label, but where it is the size of text.
     """
-    return (
-        code_words(metric.label, backend)
-        if metric.id == "executable_bytes"
-        else metric.label
-    )
+    if metric.id == "executable_bytes":
+        return code_words(metric.label, backend)
+    return metric.label
 
 
 def part_words(name: str) -> str:

@@ -18,8 +18,13 @@ def near_or_known(
     """Return `did you mean 'bert'?`, or the list of known names where no name is near."""
     if near := nearest(typed, names, short):
         return f"did you mean {' or '.join(map(repr, near))}?"
-    suffix = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"known: {', '.join(names[:_LISTED])}{suffix}" if names else "there is none"
+    if len(names) > _LISTED:
+        suffix = f", and {len(names) - _LISTED} more"
+    else:
+        suffix = ""
+    if names:
+        return f"known: {', '.join(names[:_LISTED])}{suffix}"
+    return "there is none"
 
 
 def nearest(

@@ -55,8 +55,12 @@ class Occupancy(NamedTuple):
 def device_of(backend: str, command: str) -> str:
     """Return the device that a build's command names (`sm_80`); empty where it names none."""
     pattern = _TARGET.get(backend)
-    names = pattern.findall(command) if pattern else []
-    return names[-1].strip("'\"") if names else ""
+    if pattern is None:
+        return ""
+    names: list[str] = pattern.findall(command)
+    if not names:
+        return ""
+    return names[-1].strip("'\"")
 
 
 def occupancy(device: str, registers: int) -> Occupancy | None:

@@ -51,7 +51,9 @@ def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
         if base_next < len(base):
             cuts.append(Cut(base_next + 1, head_next + 1))
     end = Cut(len(base), len(head))
-    return tuple(cuts) if cuts[-1] == end else (*cuts, end)
+    if cuts[-1] == end:
+        return tuple(cuts)
+    return (*cuts, end)
 
 
 def _common(base: Sequence[Step], head: Sequence[Step]) -> list[tuple[int, int]]:

@@ -66,7 +66,9 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
         Empty where there is no range.
         """
-        return self.passes[0] if self.passes else ""
+        if self.passes:
+            return self.passes[0]
+        return ""
 
     @property
     def last_pass(self) -> str:
@@ -74,7 +76,9 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
         Empty where there is no range.
         """
-        return self.passes[-1] if self.passes else ""
+        if self.passes:
+            return self.passes[-1]
+        return ""
 
     @property
     def runs_on(self) -> str:
@@ -83,7 +87,9 @@ class PassProof(Record, frozen=True, omit_defaults=True):
             return BOTH
         if self.base_passes:
             return BASE_ALONE
-        return HEAD_ALONE if self.head_passes else ""
+        if self.head_passes:
+            return HEAD_ALONE
+        return ""
 
     @property
     def lone_passes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -29,11 +29,10 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
     short = {}
     for target in full:
         backend = backends.get(target, "")
-        tail = (
-            target[len(backend) :].lstrip("-_")
-            if backend and target.startswith(backend)
-            else ""
-        )
+        if backend and target.startswith(backend):
+            tail = target[len(backend) :].lstrip("-_")
+        else:
+            tail = ""
         short[target] = tail or target.removesuffix("-spirv")
     names = [*short.values(), *full]
     return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
@@ -229,7 +228,9 @@ class PlannedCell(Small, frozen=True):
     @property
     def known_inputs(self) -> str:
         """Return the files that it reads beside its model as a snapshot names them."""
-        return UNLISTED if self.unlisted else self.inputs
+        if self.unlisted:
+            return UNLISTED
+        return self.inputs
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -238,7 +239,9 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def _common(self) -> tuple[str, ...]:
-        return () if self.run else COMMON_FLAGS
+        if self.run:
+            return ()
+        return COMMON_FLAGS
 
     @property
     def cost(self) -> float:
@@ -357,7 +360,10 @@ def only_cell(keys: Collection[CellKey]) -> CellKey:
     listed = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (
         ", …" if len(keys) > _SHOWN_CELLS else ""
     )
-    message = f"{len(keys)} builds match: {listed}" if keys else "no build matches"
+    if keys:
+        message = f"{len(keys)} builds match: {listed}"
+    else:
+        message = "no build matches"
     raise UsageError(
         message, where="--model and --target", hint="name one model and one target"
     )

@@ -92,7 +92,9 @@ class Finding(Small, frozen=True):
         """
         if self.known:
             return "pass"
-        return "warn" if self.accepted is not None else self.level
+        if self.accepted is not None:
+            return "warn"
+        return self.level
 
 
 class Verdict(Small, frozen=True):
@@ -120,7 +122,9 @@ def status_of(findings: Iterable[Finding]) -> Status:
     weights = {finding.weight for finding in findings}
     if "fail" in weights:
         return "fail"
-    return "warn" if "warn" in weights else "pass"
+    if "warn" in weights:
+        return "warn"
+    return "pass"
 
 
 # The rules of the verdict, in prose:
@@ -373,7 +377,10 @@ _SPILLS = frozenset(metric.id for metric in METRICS if metric.rule == "register 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey, int]:
     """Worst first (see the module's text)."""
-    place = METRIC_IDS.index(finding.metric) if finding.metric in METRIC_IDS else -1
+    if finding.metric in METRIC_IDS:
+        place = METRIC_IDS.index(finding.metric)
+    else:
+        place = -1
     unit = finding.quantity.unit if finding.metric else "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
@@ -651,7 +658,9 @@ RAN_OUT = "memory ran out"
 
 def here(reason: str) -> str:
     """Return a reason that holds on this machine only."""
-    return reason if is_local(reason) else HERE + reason
+    if is_local(reason):
+        return reason
+    return HERE + reason
 
 
 def is_local(reason: str) -> bool:

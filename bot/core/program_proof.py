@@ -87,14 +87,18 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
         Empty where no experiment names one.
         """
-        return self.passed.name if self.passed is not None else ""
+        if self.passed is not None:
+            return self.passed.name
+        return ""
 
 
 def regions_status(restored_regions: int, regions: int) -> Status:
     """Return the status of an experiment that gives so many of the differing regions back."""
     if restored_regions == regions:
         return "proved"
-    return "partly" if restored_regions > 0 else "refuted"
+    if restored_regions > 0:
+        return "partly"
+    return "refuted"
 
 
 def untried(reason: str, compiles: int = 0) -> ProgramProof:

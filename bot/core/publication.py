@@ -237,7 +237,9 @@ def decode(comment_body: str) -> CommentState | None:
     """
     lines = comment_body.split("\n", 2)
     is_ours = len(lines) > 1 and _MARKER.fullmatch(lines[0])
-    return hidden_value(lines[1], CommentState) if is_ours else None
+    if is_ours:
+        return hidden_value(lines[1], CommentState)
+    return None
 
 
 # Quiet by default. A comment that is there is always updated: it must not go on saying
@@ -310,4 +312,6 @@ def resolves(report: Report, previous: CommentState | None) -> bool:
 
 def _shape(cell: Cell | None) -> tuple[str, bool]:
     """Return how a cell came to have no comparable numbers."""
-    return ("absent", False) if cell is None else (cell.status, bool(cell.others))
+    if cell is None:
+        return ("absent", False)
+    return (cell.status, bool(cell.others))

@@ -66,7 +66,9 @@ def spread(values: Iterable[int]) -> Value:
     ordered = sorted(values)
     if not ordered:
         return None
-    return ordered[0] if ordered[0] == ordered[-1] else Spread(ordered[0], ordered[-1])
+    if ordered[0] == ordered[-1]:
+        return ordered[0]
+    return Spread(ordered[0], ordered[-1])
 
 
 def ends(value: int | Spread) -> tuple[int, int]:
@@ -103,12 +105,16 @@ def largest(values: Iterable[int | Spread]) -> Value:
 
 def lowest(value: Value) -> int | None:
     """Return the smallest that it may be."""
-    return None if value is None else ends(value)[0]
+    if value is None:
+        return None
+    return ends(value)[0]
 
 
 def range_of(value: Value) -> tuple[int, int] | None:
     """Return both ends of a range; None for a single value, and where there is none."""
-    return (value.low, value.high) if isinstance(value, Spread) else None
+    if isinstance(value, Spread):
+        return (value.low, value.high)
+    return None
 
 
 def certain(change: Value) -> int | None:
@@ -120,4 +126,6 @@ def certain(change: Value) -> int | None:
         return change
     if change.low > 0:
         return change.low
-    return change.high if change.high < 0 else None
+    if change.high < 0:
+        return change.high
+    return None

@@ -98,7 +98,9 @@ def report_lines(report: Report) -> Iterator[bytes]:
 
     Its cells are made one at a time, so that they are not held twice.
     """
-    broke = (f"the analysis broke: {report.broke}",) if report.broke else ()
+    broke = list[str]()
+    if report.broke:
+        broke.append(f"the analysis broke: {report.broke}")
     first = _adoption_notes(report.adoption)
     verdict, explanations = report.verdict, report.explanations
     sides = {"base": report.base, "head": report.head}
@@ -159,7 +161,9 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
     for name in but:
         del fields[name]
     key = fields.pop("key", None)
-    return {"model": key.model, "target": key.target} | fields if key else fields
+    if key:
+        return {"model": key.model, "target": key.target} | fields
+    return fields
 
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:

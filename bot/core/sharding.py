@@ -33,7 +33,10 @@ def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, f
     """
     measured = [cell for cell in cells if cell.key in last_costs]
     guessed = sum(cell.cost for cell in measured)
-    scale = sum(last_costs[cell.key] for cell in measured) / guessed if guessed else 1.0
+    if guessed:
+        scale = sum(last_costs[cell.key] for cell in measured) / guessed
+    else:
+        scale = 1.0
     return {
         cell.key: float(last_costs.get(cell.key, cell.cost * scale)) for cell in cells
     }
@@ -326,5 +329,8 @@ def _on_no_target(model: str, cells: Sequence[Cell]) -> str:
     compiles = all(cell.failure and cell.failure.stage == NOT_SHIPPED for cell in cells)
     verb = "is measured" if compiles else "compiles"
     lines = [cell.failure.message.partition("\n")[0] for cell in cells if cell.failure]
-    where = f"; on {cells[0].key.target}" if len(set(lines)) > 1 else ""
+    if len(set(lines)) > 1:
+        where = f"; on {cells[0].key.target}"
+    else:
+        where = ""
     return f"{model} {verb} on no target{where}: {lines[0]}"

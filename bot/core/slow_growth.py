@@ -125,11 +125,10 @@ def acceptance_point(loaded: Sequence[tuple[str, Snapshot]]) -> Point:
         if accepted := snapshot.accepted:
             reason = f": {accepted.reason}" if accepted.reason else ""
             return Point("acceptance", sha, f"accepted by {accepted.who}{reason}")
-    newest = (
-        f"the newest {len(loaded):,} baselines"
-        if len(loaded) > 1
-        else "the newest baseline"
-    )
+    if len(loaded) > 1:
+        newest = f"the newest {len(loaded):,} baselines"
+    else:
+        newest = "the newest baseline"
     return Point("acceptance", reason=f"no acceptance is recorded in {newest}")
 
 

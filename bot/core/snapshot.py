@@ -196,7 +196,9 @@ class Cell(Small, frozen=True):
 
         Empty where there is one.
         """
-        return self.failure.first_line if self.failure else ""
+        if self.failure:
+            return self.failure.first_line
+        return ""
 
     def value(self, metric_id: str) -> int | None:
         """Return the metric's value, None where it is not known."""
@@ -223,7 +225,9 @@ def titled(version: str) -> str:
 
     A version that has its compiler's name before it, such as `triton 3.9.0`, as it is.
     """
-    return version if " " in version else f"IREE {version}"
+    if " " in version:
+        return version
+    return f"IREE {version}"
 
 
 class SourceInfo(Record, frozen=True):
@@ -372,7 +376,9 @@ def other_version(base: Snapshot, head: Snapshot) -> str:
         if lacking:
             sides.append(f"{side} {phrase} {', '.join(lacking)}")
     sides += [f"{id_} is {reason}" for id_, reason in undeclared.items()]
-    return f"not compared: {'; '.join(sides)}" if sides else ""
+    if sides:
+        return f"not compared: {'; '.join(sides)}"
+    return ""
 
 
 def _measured_ids(snapshot: Snapshot) -> set[str]:

@@ -159,7 +159,9 @@ def refused_link(link: str) -> str:
         return "is neither an HTTPS page nor a directory"
     if match[2] is not None:
         return "contains credentials"
-    return "has a query, which may be a credential" if "?" in (match[4] or "") else ""
+    if "?" in (match[4] or ""):
+        return "has a query, which may be a credential"
+    return ""
 
 
 def without_secrets(text: str) -> str:
@@ -178,9 +180,10 @@ def release_of(text: str, project: str = PROJECT) -> str | None:
     try:
         if _BARE.fullmatch(text):
             return full_version(Version(text))
-        specifiers = (
-            list(Requirement(text).specifier) if is_compiler(text, project) else []
-        )
+        if is_compiler(text, project):
+            specifiers = list(Requirement(text).specifier)
+        else:
+            specifiers = []
     except (InvalidRequirement, InvalidVersion):  # `3.13.x`
         return None
     if (
@@ -228,7 +231,9 @@ def meant_spec(text: str) -> str:
     if release is not None:
         return release
     near = nearest(text, MOVING) if text.isalpha() else []
-    return near[0] if near else ""
+    if near:
+        return near[0]
+    return ""
 
 
 def is_release(spec: str) -> bool:

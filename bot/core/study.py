@@ -43,9 +43,9 @@ class Assumption(Small, frozen=True):
         bounds = f"at least {self.smallest:,}"
         if self.largest is not None:
             bounds = f"{self.smallest:,} to {self.largest:,}"
-        return (
-            f"{bounds}, multiples of {self.divisor:,}" if self.divisor > 1 else bounds
-        )
+        if self.divisor > 1:
+            return f"{bounds}, multiples of {self.divisor:,}"
+        return bounds
 
 
 class Variant(Small, frozen=True):
@@ -79,7 +79,9 @@ class Variant(Small, frozen=True):
     @property
     def compiler(self) -> CompilerInfo | None:
         """What measured it; None of a gap."""
-        return self.snapshot.compiler if self.snapshot else None
+        if self.snapshot:
+            return self.snapshot.compiler
+        return None
 
 
 class Study(Small, frozen=True, dict=True, gc=True):
@@ -109,11 +111,10 @@ class Study(Small, frozen=True, dict=True, gc=True):
         """
         columns = []
         for variant in self.variants:
-            cells = (
-                {cell.key: cell for cell in variant.snapshot.cells}
-                if variant.snapshot
-                else {}
-            )
+            if variant.snapshot:
+                cells = {cell.key: cell for cell in variant.snapshot.cells}
+            else:
+                cells = {}
             gap = Failure("gap", _ABSENT if variant.snapshot else variant.reason)
             columns.append(
                 [

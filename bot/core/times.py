@@ -63,7 +63,9 @@ def longest(variants: Sequence[CompileTimes], limit: int) -> list[CompileTimes]:
 
 def _number(phase: str) -> int:
     number = phase.partition(".")[0]
-    return int(number) if number.isdigit() else 0
+    if number.isdigit():
+        return int(number)
+    return 0
 
 
 def growth_of(times: Sequence[tuple[int, int | None]]) -> Growth | None:
@@ -73,4 +75,6 @@ def growth_of(times: Sequence[tuple[int, int | None]]) -> Growth | None:
     """
     measured = [(layers, time) for layers, time in times if time is not None]
     growth = fitted(measured)
-    return None if isinstance(growth, str) else growth
+    if isinstance(growth, str):
+        return None
+    return growth

@@ -139,13 +139,17 @@ class TraceRow:
     def level(self) -> str:
         """One of LEVELS."""
         state = self.head or self.base
-        return state.level if state else MLIR
+        if state:
+            return state.level
+        return MLIR
 
     @property
     def class_name(self) -> str:
         """What implements it, of MLIR's passes; empty for one of LLVM's."""
         state = self.head or self.base
-        return state.class_name if state and state.level in (PROGRAM, MLIR) else ""
+        if state and state.level in (PROGRAM, MLIR):
+            return state.class_name
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,9 @@ class Parting:
     @property
     def row(self) -> TraceRow | None:
         """The pass after which the sides have parted."""
-        return None if self.at is None else self.rows[self.at]
+        if self.at is None:
+            return None
+        return self.rows[self.at]
 
     @property
     def operations(self) -> Mapping[str, int]:

@@ -66,7 +66,9 @@ def ladder_work(base: Dispatch, head: Dispatch, *, both_orders: bool) -> int:
     """
     code_bytes = max(base.code_bytes or 0, head.code_bytes or 0)
     work = _PER_LADDER + _PER_LADDER_KIB * code_bytes // _KIB
-    return work * _BOTH_ORDERS_TENTHS // 10 if both_orders else work
+    if both_orders:
+        return work * _BOTH_ORDERS_TENTHS // 10
+    return work
 
 
 def stored_ir_work(row: Dispatch) -> int:

@@ -56,7 +56,9 @@ def fitting_ladder(
     if ladder.knobs is None or base.code_bytes is None or head.code_bytes is None:
         return ladder
     change_bytes = head.code_bytes - base.code_bytes
-    return ladder if ladder.knobs.moved_bytes in (None, change_bytes) else None
+    if ladder.knobs.moved_bytes in (None, change_bytes):
+        return ladder
+    return None
 
 
 def carried_by(delta: DispatchDelta) -> Carried | None:
@@ -67,7 +69,9 @@ def carried_by(delta: DispatchDelta) -> Carried | None:
     if delta.attribution is None:
         return None
     change_bytes = moved_bytes(delta)
-    return None if not change_bytes else carried(delta.attribution, change_bytes)
+    if not change_bytes:
+        return None
+    return carried(delta.attribution, change_bytes)
 
 
 def cause_by_experiment(delta: DispatchDelta) -> str | None:
@@ -82,7 +86,9 @@ def cause_by_experiment(delta: DispatchDelta) -> str | None:
     by_phase = carried_by(delta)
     if by_phase is None:
         is_refuted = status == REFUTED and delta.cause == "strategy"
-        return "codegen" if is_refuted else delta.cause
+        if is_refuted:
+            return "codegen"
+        return delta.cause
     if by_phase.phase == CONFIGURATION:
         return "strategy"
     if SOURCE in by_phase.parts and delta.cause not in ("strategy", "codegen"):

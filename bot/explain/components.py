@@ -203,7 +203,9 @@ def _cut_names(named: Mapping[str, _Levels]) -> dict[str, str]:
 def _first_levels(name: _Levels, depth: int) -> _Levels:
     """Return the first levels of a name; those with `*` do not count."""
     counted = [place for place, level in enumerate(name) if "*" not in level]
-    return name[: counted[depth]] if depth < len(counted) else name
+    if depth < len(counted):
+        return name[: counted[depth]]
+    return name
 
 
 @per_object
@@ -259,7 +261,10 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         counts, total = launched.get(row.name, ({}, None))
         if total is None or row.sites not in (None, total):
             counts, total = {_NOWHERE: row.sites or 0}, 0
-        frame = row.alloca_bytes if row.stack_bytes is None else row.stack_bytes
+        if row.stack_bytes is None:
+            frame = row.alloca_bytes
+        else:
+            frame = row.stack_bytes
         all_parts.update(counts)
         for part, count in counts.items():
             if row.sites is not None:

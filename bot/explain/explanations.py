@@ -158,7 +158,9 @@ def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "chang
 
 
 def _digest(source: Source | None) -> str | None:
-    return source.source if source else None
+    if source:
+        return source.source
+    return None
 
 
 def _code_bytes(row: Dispatch | None) -> int:
@@ -175,8 +177,14 @@ class _Story(NamedTuple):
     base_compiler: str
 
     def sources(self, match: Match) -> tuple[Source | None, Source | None]:
-        base = self.compared.base.source(match.base) if match.base else None
-        head = self.compared.head.source(match.head) if match.head else None
+        if match.base:
+            base = self.compared.base.source(match.base)
+        else:
+            base = None
+        if match.head:
+            head = self.compared.head.source(match.head)
+        else:
+            head = None
         return base, head
 
 
@@ -206,7 +214,10 @@ def _delta(rank: int, match: Match, story: _Story) -> DispatchDelta:
     passed, untraced = traced
     # many dispatches have the same one
     note = intern(_note(match, delta=delta, story=story, traced=traced))
-    difference = _difference(match, delta.cause, story) if rank < MOST_DIFFS else ()
+    if rank < MOST_DIFFS:
+        difference = _difference(match, delta.cause, story)
+    else:
+        difference = ()
     return replace(delta, note=note, diff=difference, passed=passed, untraced=untraced)
 
 
@@ -234,7 +245,10 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
         return None, reason
     operations = parted.operations
     named = dict(islice(operations.items(), PASS_OPERATIONS))
-    growth = row.head.total - row.base.total if row.head and row.base else 0
+    if row.head and row.base:
+        growth = row.head.total - row.base.total
+    else:
+        growth = 0
     change = PassChange(
         name=row.name,
         operations=named,
@@ -335,9 +349,13 @@ def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) ->
     if delta.cause == "packaging":
         return SAME_CODE
     if delta.cause == "input" and is_opaque(compared.head):
-        return SOURCE_CHANGED if compared.same_model else ""
+        if compared.same_model:
+            return SOURCE_CHANGED
+        return ""
     if base is None or head is None:
-        return "" if delta.cause else _note_without_source(match, story)
+        if delta.cause:
+            return ""
+        return _note_without_source(match, story)
     if delta.cause == "strategy":
         if base.strategy is None or head.strategy is None:
             return ""
@@ -361,7 +379,9 @@ def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
     differs = code_differs(base, head)
     if differs is None:
         return "its code could not be compared"
-    return unconfigured(base, head) if differs else sites
+    if differs:
+        return unconfigured(base, head)
+    return sites
 
 
 def _note_without_source(match: Match, story: _Story) -> str:
@@ -417,7 +437,9 @@ def _coded(delta: DispatchDelta, compared: Compared, traced: _Traced) -> str:
         note = f"{note}; {carried}"
     passed, untraced = traced
     if passed is None:
-        return f"{note}; {untraced}" if untraced else note
+        if untraced:
+            return f"{note}; {untraced}"
+        return note
     joint = ";" if carried else ":"
     operations = operation_words(passed.operations, _NAMED, passed.others)
     return f"{note}{joint} {passed.name}: {operations or OTHER_TYPES}"
@@ -681,4 +703,6 @@ def _bytes_around(delta: DispatchDelta) -> int:
     if row is None:
         return 0
     around_bytes = (whole_bytes(row) or 0) - (row.code_bytes or 0)
-    return around_bytes if delta.head else -around_bytes
+    if delta.head:
+        return around_bytes
+    return -around_bytes

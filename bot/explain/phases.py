@@ -144,11 +144,9 @@ def keeps_apart(cell: Cell, executables: tuple[str, ...]) -> str:
         if len(names.intersection(family.members)) > 1:
             if family.identical:
                 return "nothing in their functions, which are identical"
-            return (
-                f"{family.kind} ({family.varying[0]})"
-                if family.varying
-                else family.kind
-            )
+            if family.varying:
+                return f"{family.kind} ({family.varying[0]})"
+            return family.kind
     return ""
 
 
@@ -286,7 +284,9 @@ def _unread(compared: Compared) -> Cause | None:
 
 def _reason(cell: Cell, field: str) -> str:
     reason = cell.reasons.get(field)
-    return f": {reason}" if reason else ""
+    if reason:
+        return f": {reason}"
+    return ""
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
@@ -331,11 +331,15 @@ def source_changed(compared: Compared) -> bool | None:
 
 def opaque_source(compared: Compared) -> str:
     """Return what is the same on both sides of a command where its code differs."""
-    return "source" if source_changed(compared) is False else "model"
+    if source_changed(compared) is False:
+        return "source"
+    return "model"
 
 
 def _other_files(compared: Compared) -> Cause | None:
-    return Cause("input", "input", SOURCE_CHANGED) if source_changed(compared) else None
+    if source_changed(compared):
+        return Cause("input", "input", SOURCE_CHANGED)
+    return None
 
 
 def _uncounted(compared: Compared) -> Cause | None:
@@ -361,7 +365,9 @@ def _early(compared: Compared, otherwise: str) -> str | None:
     early = _phase_differs(compared, "global-optimization")
     if early is None:
         return None
-    return "global-optimization" if early else otherwise
+    if early:
+        return "global-optimization"
+    return otherwise
 
 
 def _fusion(compared: Compared) -> Cause | None:
@@ -446,7 +452,9 @@ def _configured(
         f"{dispatches_have(count, len(compared.pairs))} the same source and a different"
         f" configuration{but}"
     )
-    return Cause("strategy", "configuration", reason) if count else None
+    if count:
+        return Cause("strategy", "configuration", reason)
+    return None
 
 
 def _codegen(compared: Compared) -> Cause | None:
@@ -458,7 +466,10 @@ def _codegen(compared: Compared) -> Cause | None:
             return Cause(None, None, unconfigured(*pair) + _reason(cell, "strategies"))
     if not pairs:
         return None
-    same = opaque_source(compared) if is_opaque(compared.head) else "configuration"
+    if is_opaque(compared.head):
+        same = opaque_source(compared)
+    else:
+        same = "configuration"
     reason = (
         f"{dispatches_have(len(pairs), len(compared.pairs))} the same {same} and"
         " different code"
@@ -572,7 +583,9 @@ def _opaque_cause(match: Match, compared: Compared) -> str:
     if base is None or head is None:
         return "codegen"
     is_same = code_differs(base, head) is False and same_numbers(base, head)
-    return "packaging" if is_same else "codegen"
+    if is_same:
+        return "packaging"
+    return "codegen"
 
 
 def _lone_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
@@ -593,12 +606,18 @@ def _late_cause(
     """Return the cause of a difference between dispatches of the same IR."""
     differs = code_differs(base, head)
     if differs is False and same_numbers(base, head):
-        return cell.cause if cell.cause in _REGIONAL else None
+        if cell.cause in _REGIONAL:
+            return cell.cause
+        return None
     if strategy:
         return "strategy"
     if differs:
-        return None if strategy is None else "codegen"
-    return "packaging" if differs is False else None
+        if strategy is None:
+            return None
+        return "codegen"
+    if differs is False:
+        return "packaging"
+    return None
 
 
 def _regional(moved: int | None, cell: Cause) -> str | None:
@@ -612,7 +631,9 @@ def _regional(moved: int | None, cell: Cause) -> str | None:
         return "input"
     if not moved:
         return "fusion"
-    return "dedup-lost" if moved > 0 else "dedup-won"
+    if moved > 0:
+        return "dedup-lost"
+    return "dedup-won"
 
 
 # The smallest differing piece of a changed dispatch: unified diffs of IR and of
@@ -644,7 +665,9 @@ def unified(base_text: str, head_text: str) -> tuple[str, ...]:
     )
     clipped = tuple(_clean(line) for line in islice(lines, LINES))
     hidden = sum(1 for _ in lines)
-    return (*clipped, f"… {hidden} more lines") if hidden else clipped
+    if hidden:
+        return (*clipped, f"… {hidden} more lines")
+    return clipped
 
 
 def _clean(line: str) -> str:
@@ -679,9 +702,10 @@ def strategy_note(base: str, head: str) -> str:
     ]
     pipeline = knobs(configured_parts(head))[PIPELINE][0]
     same = "" if PIPELINE in changes else f"{pipeline} … "
-    suffix = (
-        f"; {len(changes) - NOTED_KNOBS} more" if len(changes) > NOTED_KNOBS else ""
-    )
+    if len(changes) > NOTED_KNOBS:
+        suffix = f"; {len(changes) - NOTED_KNOBS} more"
+    else:
+        suffix = ""
     return _clean(same + "; ".join(noted) + suffix)
 
 

@@ -177,7 +177,10 @@ class _Member(NamedTuple):
     @property
     def rank(self) -> tuple[int, CellKey, str]:
         """The largest first, then by cell and name."""
-        name = self.delta.what if isinstance(self.delta, PartDelta) else self.delta.name
+        if isinstance(self.delta, PartDelta):
+            name = self.delta.what
+        else:
+            name = self.delta.name
         return -abs(self.change_bytes), self.key, name
 
 
@@ -318,7 +321,9 @@ def _described(
         text = "the same regions with different constants, shapes or offsets"
     else:
         text = _formed_words(traits)
-    return f"{text}; {reason}" if reason else text
+    if reason:
+        return f"{text}; {reason}"
+    return text
 
 
 def _passed_words(passed: _Passed, traits: Counter[Any]) -> str:
@@ -524,7 +529,9 @@ def _command(delta: CellDelta) -> str:
     """Return the command that makes the artifact, of base where head has none."""
     if delta.head is not None and delta.head.measured:
         return delta.head.command
-    return delta.base.command if delta.base else ""
+    if delta.base:
+        return delta.base.command
+    return ""
 
 
 def _divided(members: Sequence[_Member]) -> list[Carried]:

@@ -372,7 +372,9 @@ def _pass_of(root: RootCause) -> PassChange | None:
     ):
         return root.passed
     is_in_llvm = root.cause == "codegen" and IN_LLVM in root.what
-    return PassChange(LLVM_ITSELF, {}) if is_in_llvm else None
+    if is_in_llvm:
+        return PassChange(LLVM_ITSELF, {})
+    return None
 
 
 class _Looked(NamedTuple):
@@ -505,7 +507,10 @@ def _without_file(
             f" {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
         )
     base_revision, head_revision = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
-    subject = "LLVM" if clue.passed.name == LLVM_ITSELF else "a pass of LLVM"
+    if clue.passed.name == LLVM_ITSELF:
+        subject = "LLVM"
+    else:
+        subject = "a pass of LLVM"
     if base_revision and base_revision == head_revision:
         return (
             f"{subject}, whose revision {base_revision[:10]} is the same on both sides"

@@ -78,11 +78,10 @@ def describe(facts: ProgramFacts) -> Program:
     sources = []
     for text in facts.sources:
         entry_points = entries.get(text.executable, [])
-        bound = (
-            _digest_of(entry.bound for entry in entry_points)
-            if entry_points and all(entry.bound for entry in entry_points)
-            else None
-        )
+        if entry_points and all(entry.bound for entry in entry_points):
+            bound = _digest_of(entry.bound for entry in entry_points)
+        else:
+            bound = None
         sources.append(replace(fingerprint(text), bound=bound))
     return Program(
         phases={
@@ -126,11 +125,10 @@ class _Line(NamedTuple):
 def _lines(generic: str) -> Iterator[_Line]:
     for line in filter(None, map(str.strip, generic.split("\n"))):
         names = tuple(filter(None, _NAMES.findall(line)))
-        text = (
-            _NAMES.sub(lambda match: "%" if match[1] else match[0], line)
-            if names
-            else line
-        )
+        if names:
+            text = _NAMES.sub(lambda match: "%" if match[1] else match[0], line)
+        else:
+            text = line
         if text.startswith("^"):
             yield _Line(
                 text=text, names=names, defined=len(names), results=0, operation=""

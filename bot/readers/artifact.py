@@ -519,17 +519,18 @@ def _entry_points(
                 f"export {kernel[:80]!r} names module {ordinal}", where=layout.format
             )
         entries = entries_by_module[ordinal]
-        entry = EntryPoint(kernel) if entries is None else entries.get(kernel)
+        entry: EntryPoint | None = EntryPoint(kernel)
+        if entries is not None:
+            entry = entries.get(kernel)
         if entry is None:
             raise MalformedBinary(
                 f"export {kernel[:80]!r} is not in its module", where=layout.format
             )
         launch_bytes = export.scalar("block_shared_memory_size", UINT32)
-        workgroup = (
-            None
-            if entry.workgroup_bytes is None
-            else entry.workgroup_bytes + launch_bytes
-        )
+        if entry.workgroup_bytes is None:
+            workgroup = None
+        else:
+            workgroup = entry.workgroup_bytes + launch_bytes
         debug = export.table("debug_info", "name")
         name = export.text("name") or (debug.text("name") if debug else "") or kernel
         yield replace(entry, name=name, workgroup_bytes=workgroup)

@@ -283,7 +283,10 @@ class _Parsed:
         merged = []
         for place, row in enumerate(rows):
             # Without a program names may repeat: each entry point is its own.
-            entry = described.get(row.name) if self.program else in_artifact[place]
+            if self.program:
+                entry = described.get(row.name)
+            else:
+                entry = in_artifact[place]
             values: dict[str, Any] = {}
             if entry:
                 values = {field: getattr(entry, field) for field in OF_ENTRY_POINT}
@@ -444,7 +447,10 @@ class _Parsed:
         values = {"stack_alloca_bytes": Known(None, NO_STACK_GATE)}
         if backend.has_stack_gate:
             allocas = self.products.allocas
-            largest = None if allocas is None else max(allocas.values(), default=0)
+            if allocas is None:
+                largest = None
+            else:
+                largest = max(allocas.values(), default=0)
             values["stack_alloca_bytes"] = Known(largest, self.reason("allocas"))
         rows = [
             ("stack_max_bytes", backend.no_frames, frames),
@@ -578,7 +584,10 @@ def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
         function, _, columns = line.partition("\t")
         size, _, kind = columns.partition("\t")
         place = FILE_AND_LINE.match(function)
-        name = function[place.end() :] if place else function.rpartition(":")[2]
+        if place:
+            name = function[place.end() :]
+        else:
+            name = function.rpartition(":")[2]
         is_number = (
             size.isascii()
             and size.isdecimal()

@@ -424,11 +424,10 @@ def _other_loops(base: Configuration, head: Configuration) -> str:
     base_ranks = _ranks(base)
     head_ranks = _ranks(head)
     for knob, rank in base_ranks.items():
-        fits = (
-            rank == head_ranks[knob]
-            if knob in head_ranks
-            else not head_ranks or rank in head_ranks.values()
-        )
+        if knob in head_ranks:
+            fits = rank == head_ranks[knob]
+        else:
+            fits = not head_ranks or rank in head_ranks.values()
         if not fits:
             loops = head_ranks.get(knob, max(head_ranks.values()))
             value = f"`{knob}` has {rank} values on base"

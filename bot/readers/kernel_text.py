@@ -316,11 +316,10 @@ def _variables(text: bytes) -> Iterator[Variable]:
                 extent.strip()
                 for extent in re.findall(rb"\[([^\]]*)\]", variable["dimensions"])
             ]
-            size_bytes = (
-                None
-                if b"" in extents
-                else prod(map(int, extents), start=int(bits[1]) // 8 * items)
-            )
+            if b"" in extents:
+                size_bytes = None
+            else:
+                size_bytes = prod(map(int, extents), start=int(bits[1]) // 8 * items)
             yield Variable(declaration["space"].decode(), variable["name"], size_bytes)
 
 

@@ -90,11 +90,10 @@ def operations_of(line: bytes, level: str) -> Iterator[str]:
 
 
 def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
-    name = (
-        _SUFFIX.sub("", item.rpartition(b"@")[2].decode())
-        if level == LLVM
-        else item.decode()
-    )
+    if level == LLVM:
+        name = _SUFFIX.sub("", item.rpartition(b"@")[2].decode())
+    else:
+        name = item.decode()
     if name in _NO_CODE:
         return
     if level == LLVM and name == _ADDRESS:

@@ -310,7 +310,10 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     # Before that version nothing says which entry point uses what; every variable of
     # the module counts then.
     lists_all = module.words[VERSION_AT] >= INTERFACE_LISTS_ALL_SINCE
-    whole = None if lists_all else _workgroup_bytes(module, module.workgroup)
+    if lists_all:
+        whole = None
+    else:
+        whole = _workgroup_bytes(module, module.workgroup)
     ids = {function_id for function_id, _, _ in module.entries}
     entries = {
         function_id: function

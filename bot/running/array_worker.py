@@ -260,9 +260,10 @@ def main() -> int:
     """Answer the one request on standard input with one line of JSON."""
     try:
         request = json.load(sys.stdin.buffer)
-        answer = (
-            fill(request["fill"]) if "fill" in request else compare(request["compare"])
-        )
+        if "fill" in request:
+            answer = fill(request["fill"])
+        else:
+            answer = compare(request["compare"])
     except Exception as error:
         answer = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
     print(json.dumps(answer))

@@ -241,7 +241,9 @@ def _drawn(interface: Interface) -> str:
     (function,) = interface.functions
     if any(text != _ANY for text in function.arguments):
         return "input"
-    return "set of parameters" if interface.parameters else ""
+    if interface.parameters:
+        return "set of parameters"
+    return ""
 
 
 def _flags(

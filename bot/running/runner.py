@@ -116,7 +116,9 @@ def installed() -> Runtime | None:
     None without the package, or where it has no programs for this machine.
     """
     program = program_of(PACKAGE, _NATIVE)
-    return Runtime(program[0].parent, program[1]) if program else None
+    if program:
+        return Runtime(program[0].parent, program[1])
+    return None
 
 
 def of_release(
@@ -149,7 +151,10 @@ def of_release(
 def machine(runtime: Runtime) -> str:
     """What ran the artifacts, in one line."""
     named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", cpuinfo(), flags=re.MULTILINE)
-    processor = named[1] if named else platform.processor() or platform.machine()
+    if named:
+        processor = named[1]
+    else:
+        processor = platform.processor() or platform.machine()
     return f"{processor}, {cores()} cores, {runtime.name}"
 
 
@@ -184,16 +189,15 @@ def refusal(
         )
     except OSError:
         return None
-    rows = (
-        [line.split() for line in outcome.output.splitlines()] if outcome.ok else []
-    )  # in LLVM's names
+    if outcome.ok:
+        rows = [line.split() for line in outcome.output.splitlines()]
+    else:
+        rows = []
     lacking = {f"+{row[0]}" for row in rows if len(row) == 2 and row[1] == "0"}
     missing = [name[1:] for name in target.features if name in lacking]
-    return (
-        here(f"the processor lacks {', '.join(missing)}, which the code needs")
-        if missing
-        else None
-    )
+    if missing:
+        return here(f"the processor lacks {', '.join(missing)}, which the code needs")
+    return None
 
 
 def device_refusal(backend: str) -> str:
@@ -243,16 +247,14 @@ def started(
         for line in outcome.output.splitlines()
         if line.strip() and not line.startswith("EXEC ")
     ]
-    message = (
-        DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0]))
-        if lines
-        else "it gave no reason"
-    )
-    message = (
-        message
-        if len(message) <= _SAID_CHARACTERS
-        else f"{message[: _SAID_CHARACTERS - 1]}…"
-    )
+    if lines:
+        message = DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0]))
+    else:
+        message = "it gave no reason"
+    if len(message) <= _SAID_CHARACTERS:
+        message = message
+    else:
+        message = f"{message[: _SAID_CHARACTERS - 1]}…"
     why = f"was refused by {runtime.name}: {message}"
     is_machine = _RAN_OUT.search(outcome.output)
     return Stopped(here(why) if is_machine else why, is_own=not is_machine)
@@ -393,7 +395,9 @@ class Runner:
         if isinstance(ended, Stopped):
             return ended
         lost = [number for number, file in enumerate(files) if not file.is_file()]
-        return Stopped(f"did not give output {lost[0]}") if lost else files
+        if lost:
+            return Stopped(f"did not give output {lost[0]}")
+        return files
 
     def _both(
         self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
@@ -408,11 +412,9 @@ class Runner:
         start, inputs = time.monotonic(), _inputs(fed, draw + 1)
         ran = self._execute(before, fed=fed, draw=draw, outputs=outputs / "before")
         if isinstance(ran, Stopped):
-            return (
-                None
-                if draw and ran.is_own
-                else Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
-            )
+            if draw and ran.is_own:
+                return None
+            return Equality(None, f"{self._names[0]} {ran.why}, {inputs}")
         taken = time.monotonic() - start
         ran_after = self._execute(after, fed=fed, draw=draw, outputs=outputs / "after")
         if isinstance(ran_after, Stopped):
@@ -451,19 +453,23 @@ class Runner:
             if isinstance(ended, Stopped):
                 return ended.why
             timed = microseconds(report.read_bytes())
-            return here(f"was not timed: {timed}") if isinstance(timed, str) else timed
+            if isinstance(timed, str):
+                return here(f"was not timed: {timed}")
+            return timed
 
 
 def _inputs(fed: Feed, runs: int) -> str:
     """On what these runs were, as in `on 3 random inputs`."""
     if not fed.random:
         return "in one run, because the program has no inputs"
-    what = (
-        fed.random
-        if runs == 1
-        else fed.random.replace("input", "inputs").replace("set", "sets")
-    )
-    sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
+    if runs == 1:
+        what = fed.random
+    else:
+        what = fed.random.replace("input", "inputs").replace("set", "sets")
+    if fed.dynamic:
+        sizes = f", with dynamic dimensions of {fed.dynamic}"
+    else:
+        sizes = ""
     return f"on {runs} random {what}{sizes}"
 
 
@@ -499,11 +505,10 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
             f"{NOTHING}: {mute[0] if mute else 'the program has no output'}, {inputs}",
         )
     untold = sum(map(bool, mute))
-    beside = (
-        f"; {untold} of {len(mute)} outputs prove nothing: {next(filter(None, mute))}"
-        if untold
-        else ""
-    )
+    if untold:
+        beside = f"; {untold} of {len(mute)} outputs prove nothing: {next(filter(None, mute))}"
+    else:
+        beside = ""
     runs = list(zip(*(output.draws for output in outputs), strict=True))
     barren = sum(not any(draw.finite for draw in run) for run in runs)
     beside += (
@@ -523,14 +528,14 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
 
 def _mute(output: Output) -> str:
     if not any(draw.finite for draw in output.draws):
-        return (
-            "no value is finite"
-            if any(draw.values for draw in output.draws)
-            else "there are no values"
-        )
+        if any(draw.values for draw in output.draws):
+            return "no value is finite"
+        return "there are no values"
     if output.constant:
         return "all values are the same"
-    return "it is the same for all inputs" if output.still else ""
+    if output.still:
+        return "it is the same for all inputs"
+    return ""
 
 
 def _unequal(draw: Draw, element: str) -> str:
@@ -611,4 +616,6 @@ def within(price: Price, max_slowdown: float) -> bool | None:
     """
     if price.high <= 1 + max_slowdown:
         return True
-    return False if price.low > 1 + max_slowdown else None
+    if price.low > 1 + max_slowdown:
+        return False
+    return None

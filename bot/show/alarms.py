@@ -466,7 +466,10 @@ def _values_phrase(finding: Finding) -> Phrase:
     unit = finding.quantity.unit
     if head is None:
         return phrase(f"{amount(base, unit)} on base, unknown on head")
-    values = amount(head, unit) if base is None else sides(base, head, unit)
+    if base is None:
+        values = amount(head, unit)
+    else:
+        values = sides(base, head, unit)
     parts = [*sides_phrase(values)]
     if base is not None and base != head:
         parts += [Span(" "), Span(f"({relative(base, head)})", "number")]
@@ -673,4 +676,6 @@ def _findings_title(facts: Facts) -> str:
         "already failing on base": len(broken_keys - counted_keys),
     }
     text = ", ".join(f"{count:,} {label}" for label, count in counts.items() if count)
-    return f"Findings: {text}" if text else "Findings"
+    if text:
+        return f"Findings: {text}"
+    return "Findings"

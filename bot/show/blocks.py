@@ -65,7 +65,9 @@ class Marked(NamedTuple):
 
 def marked(row: Row | Marked) -> Marked:
     """Return a row in its marked form; a plain row has no address and no class."""
-    return row if isinstance(row, Marked) else Marked(row)
+    if isinstance(row, Marked):
+        return row
+    return Marked(row)
 
 
 def code(text: str, to: str = "") -> Span:
@@ -82,7 +84,9 @@ def kind_of(level: str) -> Kind:
     """Return how words of a level are drawn where there are colours."""
     if level == "fail":
         return "fail"
-    return "warn" if level == "warn" else "text"
+    if level == "warn":
+        return "warn"
+    return "text"
 
 
 def name_cell(text: str) -> Phrase:
@@ -127,13 +131,18 @@ def sides_phrase(text: str) -> Phrase:
 def some(phrases: Iterable[Words], total: int) -> Phrase:
     """Return the phrases, of `total` in all: `a, b and 3 more`."""
     parts = [*phrases]
-    ending = f" and {total - len(parts)} more" if total > len(parts) else ""
+    if total > len(parts):
+        ending = f" and {total - len(parts)} more"
+    else:
+        ending = ""
     return phrase(joined(parts, ", "), ending)
 
 
 def plain(text: Words) -> str:
     """Return the text without its kinds and links, unescaped: for lengths and tests."""
-    return text if isinstance(text, str) else "".join(span.text for span in text)
+    if isinstance(text, str):
+        return text
+    return "".join(span.text for span in text)
 
 
 T = TypeVar("T")

@@ -79,12 +79,16 @@ def least_shown(facts: Facts) -> int:
         sizes.append(cell_bytes)
         targets[delta.key.target] += cell_bytes
     largest = nlargest(PLACES + 1, chain(sizes, targets.values(), [targets.total()]))
-    return largest[-1] + 1 if len(largest) > PLACES else 1
+    if len(largest) > PLACES:
+        return largest[-1] + 1
+    return 1
 
 
 def _change(delta: CellDelta) -> int | None:
     artifact = delta.metrics.get("artifact_bytes")
-    return artifact.change if artifact else None
+    if artifact:
+        return artifact.change
+    return None
 
 
 def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:

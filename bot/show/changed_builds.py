@@ -257,4 +257,6 @@ def _component_table(explanation: Explanation, code_label: str, count: int) -> T
 
 
 def _component(name: str, limit: int) -> Words:
-    return name if name == UNATTRIBUTED else name_cell(clip(name, limit))
+    if name == UNATTRIBUTED:
+        return name
+    return name_cell(clip(name, limit))

@@ -167,7 +167,10 @@ def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
 def _flags_in(command: str) -> tuple[str, ...] | None:
     """Return the flags in a command; remembered, as both sides often have the same."""
     try:
-        arguments = shlex.split(command) if _QUOTED.search(command) else command.split()
+        if _QUOTED.search(command):
+            arguments = shlex.split(command)
+        else:
+            arguments = command.split()
     except ValueError:
         return None
     if not arguments:

@@ -415,7 +415,9 @@ def check_name(report_id: str, base_ref: str) -> str:
     it.
     """
     name = _check_subject(report_id)
-    return f"{name} ({base_ref})" if base_ref else name
+    if base_ref:
+        return f"{name} ({base_ref})"
+    return name
 
 
 def _check_subject(report_id: str) -> str:

@@ -135,7 +135,9 @@ def _keys_to_reproduce(facts: Facts) -> list[CellKey]:
 
 
 def _fact(value: str | None) -> Phrase:
-    return phrase(code(clip(value, VALUE_LIMIT))) if value else phrase(ABSENT)
+    if value:
+        return phrase(code(clip(value, VALUE_LIMIT)))
+    return phrase(ABSENT)
 
 
 def _side(side: Snapshot) -> Iterator[Phrase]:

@@ -201,7 +201,10 @@ def _rank(build: _Build) -> tuple[int, CellKey]:
 
 
 def _row(facts: Facts, build: _Build, footnotes: Footnotes) -> Row:
-    sides = [build.head] if facts.report.adoption else [build.base, build.head]
+    if facts.report.adoption:
+        sides = [build.head]
+    else:
+        sides = [build.base, build.head]
     text_form = code_words("", facts.backends.get(build.delta.key.target, ""))
     code = _together(_near_code(side, footnotes) for side in sides)
     if text_form and code[-1] == "B":

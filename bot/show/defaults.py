@@ -94,4 +94,6 @@ def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
 def _named(names: Sequence[str]) -> str:
     text = ", ".join(names[:_MOST_NAMED])
     hidden = len(names) - _MOST_NAMED
-    return f"{text} and {hidden:,} more" if hidden > 0 else text
+    if hidden > 0:
+        return f"{text} and {hidden:,} more"
+    return text

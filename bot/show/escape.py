@@ -48,7 +48,9 @@ def visible(text: str) -> str:
 def _visible_character(character: str) -> str:
     if character.isprintable():
         return character
-    return " " if character.isspace() else "\ufffd"
+    if character.isspace():
+        return " "
+    return "\ufffd"
 
 
 def clip(text: str, limit: int) -> str:
@@ -143,7 +145,9 @@ def md_link(label: str, url: str) -> str:
     For any other URL, return the label alone.
     """
     text = md_text(label)
-    return f"[{text}](<{url}>)" if is_link(url) else text
+    if is_link(url):
+        return f"[{text}](<{url}>)"
+    return text
 
 
 def is_link(url: str) -> bool:

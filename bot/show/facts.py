@@ -99,13 +99,17 @@ class Facts:
         An accepted finding does not fail.
         """
         worst = self.worst(key)
-        return mark_of(worst) if worst else ""
+        if worst:
+            return mark_of(worst)
+        return ""
 
     def worst(self, key: CellKey) -> Finding | None:
         """Return the worst finding of a build, without those that base had."""
         findings = self.findings.get(key, ())
         news = worst_first(finding for finding in findings if not finding.known)
-        return whole_of(news[0], news) if news else None
+        if news:
+            return whole_of(news[0], news)
+        return None
 
     def level(self, key: CellKey) -> str:
         """Return `fail`, `warn` or nothing: what the build does to the verdict."""

@@ -130,7 +130,10 @@ def failure_words(*cells: Cell | None) -> Phrase:
     if limit is not None and figures:
         needed = f"a function needs {_range(figures)}, the limit is {amount(limit)}"
         return phrase(f"above the device's workgroup memory: {needed}")
-    ending = f" (exit code {failure.exit_code})" if failure.exit_code else ""
+    if failure.exit_code:
+        ending = f" (exit code {failure.exit_code})"
+    else:
+        ending = ""
     return phrase(_STAGES.get(failure.stage, "failed") + ending)
 
 
@@ -148,7 +151,9 @@ def _shared_memory_limit(failure: Failure) -> int | None:
     None for another failure.
     """
     match = _SHARED_MEMORY.search(failure.message)
-    return int(match[1]) if match else None
+    if match:
+        return int(match[1])
+    return None
 
 
 def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:

@@ -113,7 +113,9 @@ def relative(base: Value, head: Value) -> str:
     that are not nothing.
     """
     if base is None or not ends(base)[1]:
-        return "new" if head else "–"
+        if head:
+            return "new"
+        return "–"
     if head is None or not ends(base)[0]:
         return "–"
     first, last = map(percent, _ratios(base, head))

@@ -130,7 +130,9 @@ def _quiet(facts: Facts, total: Total) -> str:
         return "changed within the rules"
     if total.larger:
         return "larger within the rules"
-    return "smaller" if total.smaller else "within the rules"
+    if total.smaller:
+        return "smaller"
+    return "within the rules"
 
 
 def _missing(facts: Facts) -> list[CellDelta]:

@@ -61,7 +61,9 @@ def tendency(time: TimeRatio) -> str:
 
 
 def _number(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio >= _SMALL else f"{ratio:.2g}"
+    if ratio >= _SMALL:
+        return f"{ratio:.2f}"
+    return f"{ratio:.2g}"
 
 
 def outputs_words(build: BuildRun) -> str:
@@ -70,7 +72,9 @@ def outputs_words(build: BuildRun) -> str:
     if build.equal is None:
         return f"outputs not compared: {note}"
     words = "outputs equal" if build.equal else "outputs differ"
-    return f"{words}: {note}" if note else words
+    if note:
+        return f"{words}: {note}"
+    return words
 
 
 def run_sentence(build: BuildRun) -> str:

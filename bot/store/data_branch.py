@@ -615,5 +615,8 @@ def _section(key: str, value: str) -> str:
         text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         for text in (subsection, value)
     ]
-    head = f'[{section} "{escaped[0]}"]' if subsection else f"[{section}]"
+    if subsection:
+        head = f'[{section} "{escaped[0]}"]'
+    else:
+        head = f"[{section}]"
     return f'{head}\n\t{name} = "{escaped[1]}"\n'

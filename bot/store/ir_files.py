@@ -81,7 +81,9 @@ def stored_ir_of(store: Store, entry: Entry, snapshot: Snapshot) -> BaseIr | Non
     Raises InputError and NetworkError.
     """
     data = ir_file_of(store, entry, snapshot)
-    return unpacked_ir(data, snapshot, _where(entry)) if data else None
+    if data:
+        return unpacked_ir(data, snapshot, _where(entry))
+    return None
 
 
 def ir_file_of(store: Store, entry: Entry, snapshot: Snapshot) -> bytes:

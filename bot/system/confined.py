@@ -123,11 +123,10 @@ def isolation() -> str:
     """Return what commands of compilers are kept from on this machine, in words."""
     if has_namespaces():
         return "have no network and no variables of this environment"
-    reason = (
-        "this machine allows no namespaces"
-        if shutil.which(_UNSHARE[0])
-        else f"{_UNSHARE[0]} is not on PATH"
-    )
+    if shutil.which(_UNSHARE[0]):
+        reason = "this machine allows no namespaces"
+    else:
+        reason = f"{_UNSHARE[0]} is not on PATH"
     return f"have no variables of this environment, but the network is OPEN: {reason}"
 
 

@@ -45,11 +45,10 @@ def make_directory(path: Path) -> None:
 
     Raises OSError.
     """
-    missing = (
-        []
-        if path.is_dir()
-        else [place for place in (path, *path.parents) if not place.exists()]
-    )
+    if path.is_dir():
+        missing = []
+    else:
+        missing = [place for place in (path, *path.parents) if not place.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for place in missing:
         with contextlib.suppress(PermissionError):  # another user's run was faster
@@ -97,20 +96,22 @@ def is_writable(root: Path) -> bool:
     What does not exist can be made.
     """
     if not root.exists():
-        return is_writable(root.parent) if root != root.parent else False
-    folders = (
-        [path for path in root.iterdir() if path.is_dir()] if root.is_dir() else []
-    )
+        if root != root.parent:
+            return is_writable(root.parent)
+        return False
+    if root.is_dir():
+        folders = [path for path in root.iterdir() if path.is_dir()]
+    else:
+        folders = []
     return all(os.access(path, os.W_OK) for path in (root, *folders))
 
 
 def no_room(error: OSError, where: str) -> OutputError:
     """Return the one line for temporary files that cannot be written."""
-    message = (
-        "the disk has no space for temporary files"
-        if error.errno in FULL
-        else "temporary files cannot be written"
-    )
+    if error.errno in FULL:
+        message = "the disk has no space for temporary files"
+    else:
+        message = "temporary files cannot be written"
     hint = "free some space there, or set TMPDIR to another directory"
     return OutputError(f"{message}: {error.strerror or error}", where=where, hint=hint)
 
@@ -222,11 +223,9 @@ def whole_or_nothing(path: Path) -> bytes:
     Nothing where that cannot be read, or would be a long or endless read.
     """
     try:
-        return (
-            path.read_bytes()
-            if path.is_file() and path.stat().st_size <= 64 << 20
-            else b""
-        )
+        if path.is_file() and path.stat().st_size <= 64 << 20:
+            return path.read_bytes()
+        return b""
     except OSError:
         return b""
 

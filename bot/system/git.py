@@ -48,11 +48,9 @@ def safe_address(url: str) -> SplitResult | None:
     except ValueError:
         return None
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
-    return (
-        parts
-        if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii()
-        else None
-    )
+    if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii():
+        return parts
+    return None
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:
@@ -64,11 +62,10 @@ def credentials(token: str, server_url: str) -> Credentials | None:
     """
     if not token:
         return None
-    parts = (
-        None
-        if re.search(r"[^!-~]|[\"\\@\[\]]", server_url)
-        else safe_address(server_url)
-    )
+    if re.search(r"[^!-~]|[\"\\@\[\]]", server_url):
+        parts = None
+    else:
+        parts = safe_address(server_url)
     if parts is None:
         raise UsageError(
             f"no server to send a token to: {server_url[:80]!r}",
@@ -285,7 +282,9 @@ class Git:
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
         )
         sha = outcome.output.strip()
-        return sha if outcome.ok and _SHA.fullmatch(sha) else None
+        if outcome.ok and _SHA.fullmatch(sha):
+            return sha
+        return None
 
     def _advertised(self, ref: str) -> str | None:
         """Return what origin's branch or tag of that name stands at.
@@ -325,7 +324,9 @@ class Git:
             is_asked
             and self("ls-remote", "--exit-code", "origin", "refs/pull/*/head").ok
         )
-        return False if lists_others else None
+        if lists_others:
+            return False
+        return None
 
     def _reached(self, outcome: Outcome) -> None:
         if not outcome.ok and _UNREACHABLE.search(outcome.output):
@@ -363,11 +364,9 @@ class Git:
         """
         if not self.has_remote():
             return False
-        depth = (
-            ("--depth=1",)
-            if self.text("rev-parse", "--is-shallow-repository") == "true"
-            else ()
-        )
+        depth = list[str]()
+        if self.text("rev-parse", "--is-shallow-repository") == "true":
+            depth.append("--depth=1")
         outcome = self(*_FETCH, *depth, "origin", sha)
         self._reached(outcome)
         return outcome.ok

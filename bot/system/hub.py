@@ -186,9 +186,10 @@ class BoundedRetry(GithubRetry):
                     403, data, dict(response.headers)
                 ) from None
             raise
-        asked_seconds = (
-            following.get_retry_after(response) if response is not None else None
-        )
+        if response is not None:
+            asked_seconds = following.get_retry_after(response)
+        else:
+            asked_seconds = None
         if (
             asked_seconds
             and self.max_rate_limit_wait is not None
@@ -327,9 +328,14 @@ class Hub:
 
         `path`: from the root of the API with a slash, or from the repository without.
         """
-        rooted = path if path.startswith("/") else f"/repos/{self.repository}/{path}"
+        if path.startswith("/"):
+            rooted = path
+        else:
+            rooted = f"/repos/{self.repository}/{path}"
         text = self.requester.requestJson(verb, rooted, query)[2]
-        return json.loads(text, object_hook=_Answer) if text else None
+        if text:
+            return json.loads(text, object_hook=_Answer)
+        return None
 
     def download(self, path: str, max_bytes: int) -> bytes:
         """Return the bytes that a path of the repository redirects to.
@@ -505,7 +511,10 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
         return NetworkError(f"cannot {action}: the conversation is locked", hint=hint)
     if _is_rate_limit(error):
         after = (error.headers or {}).get("retry-after")
-        waiting = f" and asks to wait {_one_line(after)} seconds" if after else ""
+        if after:
+            waiting = f" and asks to wait {_one_line(after)} seconds"
+        else:
+            waiting = ""
         return NetworkError(
             f"cannot {action}: GitHub limits the rate of requests{waiting}:"
             f" {status} {message}",
@@ -543,8 +552,13 @@ def _full_message(error: GithubException) -> str:
 
 def _errors_of(error: GithubException) -> list[Any]:
     """Return the list of what GitHub names as wrong; empty where it has none."""
-    errors = error.data.get("errors") if isinstance(error.data, dict) else None
-    return errors if isinstance(errors, list) else []
+    if isinstance(error.data, dict):
+        errors = error.data.get("errors")
+    else:
+        errors = None
+    if isinstance(errors, list):
+        return errors
+    return []
 
 
 def _detail(entry: Any) -> str:
@@ -567,11 +581,18 @@ def _is_rate_limit(error: GithubException) -> bool:
 
 def _message(error: GithubException) -> str:
     """GitHub's own words, or a proxy's page; empty where there are none."""
-    message = error.data.get("message") if isinstance(error.data, dict) else error.data
-    return message if isinstance(message, str) else ""
+    if isinstance(error.data, dict):
+        message = error.data.get("message")
+    else:
+        message = error.data
+    if isinstance(message, str):
+        return message
+    return ""
 
 
 def _one_line(text: str) -> str:
     """Server's text as one clipped line without anything that looks like a token."""
     line = _TOKEN.sub("…", " ".join(text.split()))
-    return line if len(line) <= _CLIP_CHARACTERS else f"{line[: _CLIP_CHARACTERS - 1]}…"
+    if len(line) <= _CLIP_CHARACTERS:
+        return line
+    return f"{line[: _CLIP_CHARACTERS - 1]}…"

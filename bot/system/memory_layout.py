@@ -58,8 +58,6 @@ def placed(argv: Sequence[str], layout: int) -> list[str]:
     0 is the usual one.
     """
     room = _STACK_BYTES[layout % LAYOUTS]
-    return (
-        [sys.executable, "-IS", "-c", _LAUNCHER, str(room), *argv]
-        if room
-        else list(argv)
-    )
+    if room:
+        return [sys.executable, "-IS", "-c", _LAUNCHER, str(room), *argv]
+    return list(argv)

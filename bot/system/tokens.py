@@ -36,11 +36,10 @@ def require_no_token(environ: Mapping[str, str]) -> None:
     for name in _TOKENS:
         if environ.get(name, "").strip():
             is_input = name.startswith(_INPUT_PREFIX)
-            where = (
-                f"input {name.removeprefix(_INPUT_PREFIX).lower()}"
-                if is_input
-                else f"environment: {name}"
-            )
+            if is_input:
+                where = f"input {name.removeprefix(_INPUT_PREFIX).lower()}"
+            else:
+                where = f"environment: {name}"
             raise UsageError(
                 "a command that compiles takes no token on GitHub Actions",
                 where=where,

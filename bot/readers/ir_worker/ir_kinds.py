@@ -224,7 +224,9 @@ class _Generic:
         is_windowed = self._is_windowed()
         factors = self._factors()
         if factors is None:
-            return "pooling" if is_windowed else "reduction"
+            if is_windowed:
+                return "pooling"
+            return "reduction"
         if is_windowed:
             return "conv"
         # Where every parallel loop moves both factors nothing is used twice: dot products

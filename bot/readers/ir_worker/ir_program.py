@@ -254,7 +254,10 @@ def component_of(location: str) -> str | None:
     (TFLite joins the names of merged operations so). None for places in files, and for
     such names as `<root>` and `%0`.
     """
-    offset = len("loc(") if location.startswith("loc(") else len(location)
+    if location.startswith("loc("):
+        offset = len("loc(")
+    else:
+        offset = len(location)
     while token := _PLACE.search(location, offset):
         offset = token.end()
         if token["name"] is None:
@@ -529,7 +532,10 @@ class _BodyReading:
 
     def visit(self, op: Any) -> None:
         """Take in the next operation."""
-        buffer = self._buffers.get(op.operands[0]) if len(op.operands) else None
+        if len(op.operands):
+            buffer = self._buffers.get(op.operands[0])
+        else:
+            buffer = None
         if op.name in _MAKES_BUFFERS:
             self._make(op)
         elif op.name == _CALL:

@@ -162,7 +162,10 @@ class IrWorker:
                 }
                 alloca_sizes = [_alloca_bytes(op, counts) for op in allocas]
                 name = name_of(function)
-                size = None if None in alloca_sizes else sum(filter(None, alloca_sizes))
+                if None in alloca_sizes:
+                    size = None
+                else:
+                    size = sum(filter(None, alloca_sizes))
                 sizes[name] = max(
                     sizes[name], size or 0
                 )  # private helpers may share a name; the larger counts
@@ -250,14 +253,12 @@ def _bits(element: Any) -> int | None:
     """
     if hasattr(element, "element_type"):
         inner = _bits(element.element_type)
-        shape = (
-            element.shape
-            if hasattr(element, "shape")
-            else [getattr(element, "num_elements", 2)]
-        )
         if inner is None:
             return None
-        return inner * math.prod(shape)
+        sizes: list[int] = [getattr(element, "num_elements", 2)]
+        if hasattr(element, "shape"):
+            sizes = list(element.shape)
+        return inner * math.prod(sizes)
     fields = []
     if hasattr(element, "body"):
         fields = [_bits(field) for field in element.body or [None]]
