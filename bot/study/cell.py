@@ -1,4 +1,4 @@
-"""One finished compile, or its failure, as a cell of the snapshot."""
+"""Turn one finished compile, or its failure, into a cell of the snapshot."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ReadProgram(NamedTuple):
 
 @lru_cache(maxsize=16)
 def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProgram:
-    """The worker's answer, read once for all cells that give the same.
+    """Read the worker's answer, once for all cells that give the same.
 
     Its IR is kept for those who want to see it.
     """
@@ -288,7 +288,10 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
 
 
 def _phases(planned: PlannedCell, compiled: Compiled) -> dict[str, str]:
-    """Return the digest of the model for the phases of a program that nobody reads, and that of all source files."""
+    """Return the digests of a cell whose program nobody reads.
+
+    Each hashed phase has the digest of the model; all source files have one of their own.
+    """
     phases = dict.fromkeys(HASHED_PHASES, written(bytes.fromhex(planned.model.digest)))
     if compiled.sources_digest:
         phases[SOURCES] = written(bytes.fromhex(compiled.sources_digest))

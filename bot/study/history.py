@@ -349,7 +349,7 @@ def _growths(
     loaded: Sequence[tuple[str, Snapshot]],
     store: Store,
 ) -> tuple[Growth, ...]:
-    """The growth of a branch.
+    """Return the growth of a branch.
 
     `commits`: of the branch, the newest first; `on_line`: its baselines, the oldest
     first; `loaded`: those that are shown, the newest first.

@@ -67,11 +67,11 @@ class VariantPlan(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The variant's."""
+        """Return the variant's name."""
         return self.variant.name
 
     def planned(self, key: CellKey) -> PlannedCell:
-        """The planned cell of that key; there is one."""
+        """Return the planned cell of that key; there is one."""
         return next(cell for cell in self.side.cells if cell.key == key)
 
 
@@ -118,7 +118,7 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
 def _scope(
     experiment: Experiment, work: Work
 ) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """The models that the request keeps, and the targets that experiment and request do.
+    """Return the models that the request keeps, and the targets that both keep.
 
     Raises UsageError for none.
 
@@ -197,7 +197,7 @@ def _targets_of(
 
 
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
-    """The variants with what was measured of them.
+    """Return the variants with what was measured of them.
 
     The cells of one that its compiler refuses are unsupported.
     """
