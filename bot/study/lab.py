@@ -331,7 +331,9 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
         for plan in plans:
             digest = plan.side.compiler.info.digest
             if digest not in tools:
-                tools[digest] = _tools_of(plan, runtime, scratch, stack, work)
+                tools[digest] = _tools_of(
+                    plan, runtime=runtime, scratch=scratch, stack=stack, work=work
+                )
         bench = _Bench(tools, scratch, work.cancel)
         for key in study.keys:
             reference = study.references.get(key.target)
