@@ -1,4 +1,4 @@
-"""A bisection: what it calls bad, which candidates it looks at, and the report of the step that it finds."""
+"""Search for the first bad candidate, and report the step that the bisection finds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.core.metrics import METRIC_BY_ID, Metric
 from bot.core.near import near_or_known
 from bot.core.planned import SIDES, narrowed, only_cell
 from bot.core.report import Baseline, Report
-from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, InputError, NoVerdict, UsageError
 from bot.explain.suspects import with_suspects
@@ -35,13 +35,18 @@ from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.specs import candidates_of
 from bot.study.tracing import traced
 
-_MOST_CHANGES = (
-    4  # So many other metrics are named that changed in the step that was found
-)
+# So many other metrics are named that changed in the step that was found
+_MOST_CHANGES = 4
 
 
 def metric_of(name: str, metrics_of_command: Mapping[str, Metric]) -> Metric:
-    """The metric of that id; `own`: those that the configuration declares. Raises UsageError."""
+    """Return the metric of that id.
+
+    `metrics_of_command`: those that the configuration declares.
+
+    Raises:
+        UsageError: there is none, or it varies from run to run.
+    """
     metrics = {**METRIC_BY_ID, **metrics_of_command}
     if name not in metrics:
         raise UsageError(
@@ -56,9 +61,15 @@ def metric_of(name: str, metrics_of_command: Mapping[str, Metric]) -> Metric:
 
 
 def limit_of(metric: Metric, text: str | None) -> int | None:
-    """The limit that was written, if any, in the metric's unit. Raises UsageError."""
+    """Return the limit that was written, if any, in the metric's unit.
+
+    Raises:
+        UsageError: it is not an amount of that unit.
+    """
+    if text is None:
+        return None
     try:
-        return None if text is None else parse_amount(text).steps(metric.unit)
+        return parse_amount(text).steps(metric.unit)
     except ValueError as error:
         raise UsageError(
             str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}"
@@ -68,22 +79,22 @@ def limit_of(metric: Metric, text: str | None) -> int | None:
 def _rule(
     metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[int]
 ) -> tuple[int, str]:
-    """The largest value that is good, and in words what is bad.
+    """Return the largest value that is good, and in words what is bad.
 
     `good`, `bad`: all values of the two ends.
 
-    `limit`: None is half way. Raises UsageError where GOOD is not good by it, or BAD
-    not bad.
+    `limit`: None is half way.
+
+    Raises:
+        UsageError: GOOD is not good by it, or BAD not bad.
     """
-    position = "" if limit is not None else ", halfway from GOOD to BAD"
-    limit = (max(good) + min(bad)) // 2 if limit is None else limit
+    position = ""
+    if limit is None:
+        position = ", halfway from GOOD to BAD"
+        limit = (max(good) + min(bad)) // 2
     rule = f"more than {amount(limit, metric.unit)}{position}"
     ends = judged(good, limit), judged(bad, limit)
-    texts = (
-        " or ".join(amount(value, metric.unit) for value in values)
-        for values in (good, bad)
-    )
-    figures = "GOOD has {}, BAD {}".format(*texts)
+    figures = f"GOOD has {_amounts(good, metric)}, BAD {_amounts(bad, metric)}"
     if ends == ("bad", "good") or max(bad) < min(good):
         raise UsageError(
             f"GOOD and BAD are swapped: {figures}",
@@ -105,6 +116,11 @@ def _rule(
     return limit, rule
 
 
+def _amounts(values: Sequence[int], metric: Metric) -> str:
+    """Return the values of one end, with their unit."""
+    return " or ".join(amount(value, metric.unit) for value in values)
+
+
 # The search: the first bad one among variants that are measured when they are asked
 # for, in as few as there can be.
 #
@@ -115,20 +131,21 @@ def _rule(
 
 @dataclass
 class _Search:
-    """One cell's metric over SPECs from GOOD to BAD, each measured when it is first looked at."""
+    """One cell's metric over SPECs from GOOD to BAD.
+
+    Each is measured when it is first looked at.
+    """
 
     metric: Metric
     specs: Sequence[str]
     backward: bool  # True where GOOD is the newer end
     work: Work
-    snapshots: dict[
-        int, Snapshot
-    ]  # place → what was measured there; of both ends from the start
+    # place → what was measured there; of both ends from the start
+    snapshots: dict[int, Snapshot]
     key: CellKey = field(init=False)
     limit: int = 0  # the largest value that is good
-    candidates: dict[int, Candidate] = field(
-        default_factory=dict
-    )  # place → how the one there is judged
+    # place → how the one there is judged
+    candidates: dict[int, Candidate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise UsageError where more or less than one cell is meant."""
@@ -137,48 +154,47 @@ class _Search:
         )
 
     def name(self, place: int) -> str:
-        """A release by its version alone, anything else as it was named."""
+        """Return a release by its version alone, anything else as it was named."""
         return release_in(self.specs[place]) or self.specs[place]
 
     def snapshot(self, place: int) -> Snapshot:
-        """What was measured at a place; measures it where that is not yet done."""
+        """Return what was measured at a place; measure it where that is not yet done."""
         if place not in self.snapshots:
-            spec, base = self.specs[place], {"base": self.snapshots[0]}
-            self.snapshots[place] = (
-                load_snapshot(Path(spec))
-                if is_snapshot(spec)
-                else self.work.measured([self.work.prepare("head", spec)], base)["head"]
-            )
+            self.snapshots[place] = self._measured(self.specs[place])
         return self.snapshots[place]
 
+    def _measured(self, spec: str) -> Snapshot:
+        base = {"base": self.snapshots[0]}
+        if is_snapshot(spec):
+            return load_snapshot(Path(spec))
+        return self.work.measured([self.work.prepare("head", spec)], base)["head"]
+
     def values(self, place: int) -> tuple[tuple[int, ...], str]:
-        """All values at a place, and why there are none."""
-        good, cell = (
-            next(
-                (cell for cell in self.snapshot(index).cells if cell.key == self.key),
-                None,
-            )
-            for index in (0, place)
-        )
+        """Return all values at a place, and why there are none."""
+        good = self._cell(0)
+        cell = self._cell(place)
         return values_of(cell, good, self.metric.id)
 
+    def _cell(self, place: int) -> Cell | None:
+        cells = self.snapshot(place).cells
+        return next((cell for cell in cells if cell.key == self.key), None)
+
     def judge(self, place: int) -> Judged:
-        """How a variant is judged, with a line of news."""
+        """Judge the variant at a place, with a line of news."""
         result: Judged = "skipped"
         values: tuple[int, ...] = ()
         try:
             values, reason = self.values(place)
-        except (
-            CompilerUnavailable,
-            UsageError,
-            InputError,
-        ) as error:  # gone, without an option, a damaged file
+        except (CompilerUnavailable, UsageError, InputError) as error:
+            # gone, without an option, a damaged file
             reason = error.line
-        if values and (result := judged(values, self.limit)) == "skipped":
-            reason = (
-                "the build is non-deterministic: its values lie on both sides of the"
-                " limit"
-            )
+        if values:
+            result = judged(values, self.limit)
+            if result == "skipped":
+                reason = (
+                    "the build is non-deterministic: its values lie on both sides of"
+                    " the limit"
+                )
         self.candidates[place] = Candidate(
             name=self.name(place), judged=result, values=values, reason=reason
         )
@@ -193,13 +209,14 @@ def bisect(
     among: Sequence[str],
     work: Work,
 ) -> tuple[Bisection, Report]:
-    """The first bad candidate, and the report of its step.
+    """Find the first bad candidate, and report its step.
 
     `good_bad`: SPECs of both ends; `limit`: what is bad is above it; `among`: what lies
     between, in order, nothing where that can be found out.
 
     Raises:
-        UsageError: the ends are the same, swapped, or of no row; or not one cell is selected.
+        UsageError: the ends are the same, swapped, or of no row; or not one cell is
+            selected.
         NoVerdict: an end has no value.
     """
     if not all(map(is_snapshot, good_bad)):
@@ -210,7 +227,8 @@ def bisect(
         f"{len(specs)} candidates from {release_in(specs[0]) or specs[0]} to"
         f" {release_in(specs[-1]) or specs[-1]}"
     )
-    sides, last = work.sides(ends), len(specs) - 1
+    sides = work.sides(ends)
+    last = len(specs) - 1
     search = _Search(
         metric=metric,
         specs=specs,
@@ -218,40 +236,40 @@ def bisect(
         work=work,
         snapshots={0: sides["base"], last: sides["head"]},
     )
-    (good, why_good), (bad, why_bad) = search.values(0), search.values(last)
-    for word, values, reason, place in (
-        ("GOOD", good, why_good, 0),
-        ("BAD", bad, why_bad, last),
-    ):
-        if not values:
-            raise NoVerdict(
-                f"{word} has no value: {reason[:200]}",
-                where=search.name(place),
-                hint="name another one",
-            )
+    good, why_good = search.values(0)
+    bad, why_bad = search.values(last)
+    _require_value("GOOD", search.name(0), good, why_good)
+    _require_value("BAD", search.name(last), bad, why_bad)
     search.limit, rule = _rule(metric, limit=limit, good=good, bad=bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
+    places = dict(zip(SIDES, step, strict=True))
     plans = [
-        work.prepare(side, specs[index])
-        for side, index in zip(SIDES, step, strict=True)
-        if not is_snapshot(specs[index])
+        work.prepare(side, specs[place])
+        for side, place in places.items()
+        if not is_snapshot(specs[place])
     ]
-    sides = traced(
-        plans,
-        {side: search.snapshot(index) for side, index in zip(SIDES, step, strict=True)},
-        work,
-    )
-    search.snapshots |= {
-        index: sides[side] for side, index in zip(SIDES, step, strict=True)
-    }
+    snapshots = {side: search.snapshot(place) for side, place in places.items()}
+    sides = traced(plans, snapshots, work)
+    for side, place in places.items():
+        search.snapshots[place] = sides[side]
     return _result(search, step, rule)
 
 
+def _require_value(end: str, name: str, values: Sequence[int], reason: str) -> None:
+    """Raise NoVerdict where an end has no value."""
+    if not values:
+        raise NoVerdict(
+            f"{end} has no value: {reason[:200]}", where=name, hint="name another one"
+        )
+
+
 def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Report]:
-    """The last good candidate compared with the first bad one."""
-    key, work, (good, bad) = search.key, search.work, step
+    """Compare the last good candidate with the first bad one."""
+    key = search.key
+    work = search.work
+    good, bad = step
     older, newer = reversed(step) if search.backward else step
     snapshots_of_sides = {
         "base": search.snapshot(older),
@@ -275,18 +293,19 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
     delta = next(delta for delta in report.deltas if delta.key == key)
     cause, reason = _cause(search.metric, delta, report.explanations.get(key))
     # what makes the report of the step again, and what tells all of it
-    base, head, out = search.specs[older], search.specs[newer], work.request.out
+    base = search.specs[older]
+    head = search.specs[newer]
+    out = work.request.out
+    command = "compare"
+    if is_snapshot(base) and is_snapshot(head):
+        command = "report"
     cell = ["--model", key.model, "--target", key.target]
-    again = [
-        "report" if is_snapshot(base) and is_snapshot(head) else "compare",
-        "--base",
-        base,
-        "--head",
-        head,
-        *cell,
-    ]
+    again = [command, "--base", base, "--head", head, *cell]
     again += ["--config", str(work.request.config or "default"), "--out", str(out)]
     commands = again, ["explain", str(out / "report.json"), *cell]
+    could_be: tuple[str, ...] = ()
+    if bad - good > 1:
+        could_be = tuple(map(search.name, range(good + 1, bad + 1)))
     result = Bisection(
         metric=search.metric.id,
         model=key.model,
@@ -297,9 +316,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
         looks=tuple(search.candidates[place] for place in sorted(search.candidates)),
         last_good=search.name(good),
         first_bad=search.name(bad),
-        could_be=(
-            tuple(map(search.name, range(good + 1, bad + 1))) if bad - good > 1 else ()
-        ),
+        could_be=could_be,
         state=delta.state,
         cause=cause,
         why=reason,
@@ -312,7 +329,7 @@ def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Repor
 def _cause(
     metric: Metric, delta: CellDelta, explanation: Explanation | None
 ) -> tuple[str | None, str]:
-    """The cause of the step and the words for it.
+    """Return the cause of the step and the words for it.
 
     Of another metric than the artifact's size, what changed with it.
 
@@ -331,27 +348,22 @@ def _cause(
             and values.change
         ):
             changes.append(f"{metric_id} {sides_in_words(*values.sides, metric.unit)}")
-    changed = (
-        f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}" if changes else ""
-    )
-    return (
-        None,
-        (
-            "only changes of artifact_bytes have a cause, not those of"
-            f" {metric.id}{changed}"
-        ),
-    )
+    words = f"only changes of artifact_bytes have a cause, not those of {metric.id}"
+    if changes:
+        words += f"; changed with it: {', '.join(changes[:_MOST_CHANGES])}"
+    return None, words
 
 
 def _notes(search: _Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
-    stored_snapshot = (
-        sum(candidate.judged != "skipped" for candidate in search.candidates.values())
-        + step.bad
-        - step.good
-        - 1
+    judged_count = sum(
+        candidate.judged != "skipped" for candidate in search.candidates.values()
     )
-    if unknown := len(search.specs) - stored_snapshot:
-        of = f"{unknown} of {plural(len(search.specs), 'candidate')}"
-        yield f"{of} have no known value: good may also turn to bad at another place"
+    known_count = judged_count + step.bad - step.good - 1
+    if unknown := len(search.specs) - known_count:
+        shown_count = f"{unknown} of {plural(len(search.specs), 'candidate')}"
+        yield (
+            f"{shown_count} have no known value: good may also turn to bad at another"
+            " place"
+        )

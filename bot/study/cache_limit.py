@@ -1,4 +1,4 @@
-"""How large the cache may be, and a run that holds it to that."""
+"""Hold the cache to the size that it may have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOCKS_APART_NS = (
 
 
 def limit_of_environment() -> int:
-    """The limit where no option gives one; raises UsageError."""
+    """Return the limit where no option gives one; raises UsageError."""
     try:
         return parse_size(default_limit())
     except ValueError as error:
@@ -30,7 +30,10 @@ def limit_of_environment() -> int:
 def limited(
     cache: Path, limit_bytes: int, say: Callable[[str], None]
 ) -> Iterator[None]:
-    """A run: where it ends well, what it did not use leaves the cache until that is within its limit.
+    """Hold the cache to its limit around a run.
+
+    Where the run ends well, what it did not use leaves the cache until that is within
+    its limit.
 
     However it ends, it is said where there was no room for what it measured.
     """

@@ -1,4 +1,4 @@
-"""One finished compile, or its failure, as a cell of the snapshot."""
+"""Turn one finished compile, or its failure, into a cell of the snapshot."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ReadProgram(NamedTuple):
 
 @lru_cache(maxsize=16)
 def read_program(answer: str | None, texts: TextStore | None = None) -> ReadProgram:
-    """The worker's answer, read once for all cells that give the same.
+    """Read the worker's answer, once for all cells that give the same.
 
     Its IR is kept for those who want to see it.
     """
@@ -80,21 +80,24 @@ def products_of(
     program: ReadProgram,
     assembler: Assembler | None = None,
 ) -> Products:
-    """What a compile left behind, for the readers.
+    """Return what a compile left behind, for the readers.
 
     PTX text as machine code, where there is an assembler.
 
     What that refuses is no failure of the cell.
     """
-    files, assembled, not_assembled = compiled.files, None, ""
+    files = compiled.files
+    assembled = None
+    not_assembled = ""
     if backend == BACKEND and assembler is not None:
         from bot.readers.artifact import ptx_modules  # as in `cell_of`
 
         try:
             result = assembler.assembled(ptx_modules(files[ARTIFACT]))
-            assembled, not_assembled = (
-                (None, result) if isinstance(result, str) else (result, "")
-            )
+            if isinstance(result, str):
+                not_assembled = result
+            else:
+                assembled = result
         except MalformedBinary as error:
             not_assembled = error.line
     allocas, no_allocas = _read(_text(compiled, ALLOCAS), alloca_bytes)
@@ -126,11 +129,9 @@ def products_of(
 
 
 def _text(compiled: Compiled, name: str) -> str | None:
-    return (
-        compiled.files[name].decode("utf-8", "replace")
-        if name in compiled.files
-        else None
-    )
+    if name not in compiled.files:
+        return None
+    return compiled.files[name].decode("utf-8", "replace")
 
 
 def cell_of(
@@ -139,7 +140,7 @@ def cell_of(
     texts: TextStore | None = None,
     assembler: Assembler | None = None,
 ) -> Cell:
-    """The row of one cell, whatever happened to it.
+    """Return the row of one cell, whatever happened to it.
 
     `assembler`: what makes machine code of PTX text; without one, that is not measured.
     """
@@ -160,7 +161,6 @@ def _measured(
     if result.artifacts:
         return _of_files(planned, result)
     # The formats' libraries: a report of known snapshots needs none of them.
-    from bot.readers.artifact import exported_functions
     from bot.readers.assemble import measure
 
     program = read_program(_text(result, PROGRAM), texts)
@@ -168,26 +168,19 @@ def _measured(
         result, backend=planned.target.backend, program=program, assembler=assembler
     )
     measurement = measure(products)
-    families, no_families = (
-        (program.facts.families if program.facts else None),
-        program.reason or _NO_FAMILIES,
-    )
-    local = {
-        name: reason for name, reason in products.reasons.items() if is_local(reason)
-    }
-    # Executables of an unknown format leave gaps in a good measurement; only what is no
-    # module at all is a failure.
-    if measurement.metrics["vm_bytes"] is None:
-        failure = Failure("read", measurement.reasons["vm_bytes"])
-        return Cell(planned.key, "failed", failure=failure, command=planned.command())
-    if not exported_functions(result.files[ARTIFACT]):
-        return Cell(
-            planned.key, "failed", failure=NO_FUNCTION, command=planned.command()
-        )
-    if incomplete := _incomplete_library(products, measurement):
-        return Cell(
-            planned.key, "failed", failure=incomplete, command=planned.command()
-        )
+    unusable = _unusable(result, products, measurement)
+    if unusable is not None:
+        return _failed(planned, unusable)
+    reasons = dict(measurement.reasons)
+    for name, reason in products.reasons.items():
+        if is_local(reason):
+            reasons[name] = reason
+    families = program.facts.families if program.facts else None
+    if families is None:
+        reasons["families"] = program.reason or _NO_FAMILIES
+    assembler_name = None
+    if assembler:
+        assembler_name = assembler_of(planned.target.backend, assembler.ptxas) or None
     return Cell(
         key=planned.key,
         status="over-stack-limit" if result.refusal else "ok",
@@ -196,20 +189,34 @@ def _measured(
         failure=result.refusal,
         command=planned.command(lifted=result.refusal is not None),
         artifact_digest=_digest(products),
-        reasons={
-            **measurement.reasons,
-            **local,
-            **({"families": no_families} if families is None else {}),
-        },
+        reasons=reasons,
         program=program.program,
         families=families or (),
         parts=measurement.parts,
-        assembler=(
-            assembler_of(planned.target.backend, assembler.ptxas) or None
-            if assembler
-            else None
-        ),
+        assembler=assembler_name,
     )
+
+
+def _failed(planned: PlannedCell, failure: Failure) -> Cell:
+    """Return the row of a cell whose artifact cannot be measured."""
+    return Cell(planned.key, "failed", failure=failure, command=planned.command())
+
+
+def _unusable(
+    compiled: Compiled, products: Products, measurement: Measurement
+) -> Failure | None:
+    """Return why an artifact is a failure of its cell; None where it is not.
+
+    Executables of an unknown format leave gaps in a good measurement; only what is no
+    module at all is a failure.
+    """
+    from bot.readers.artifact import exported_functions  # as in `cell_of`
+
+    if measurement.metrics["vm_bytes"] is None:
+        return Failure("read", measurement.reasons["vm_bytes"])
+    if not exported_functions(compiled.files[ARTIFACT]):
+        return NO_FUNCTION
+    return _incomplete_library(products, measurement)
 
 
 def _incomplete_library(products: Products, measurement: Measurement) -> Failure | None:
@@ -228,7 +235,7 @@ def _incomplete_library(products: Products, measurement: Measurement) -> Failure
 
 
 def _digest(products: Products) -> str:
-    """SHA-256 (hex) of all that ships."""
+    """Return the SHA-256 (hex) of all that ships."""
     digests = [
         hashlib.sha256(data).hexdigest()
         for data in (products.artifact, products.library)
@@ -240,7 +247,7 @@ def _digest(products: Products) -> str:
 
 
 def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
-    """The row of a cell whose files say themselves what they are."""
+    """Return the row of a cell whose files say themselves what they are."""
     from bot.readers.files import measure_files, stages_of
 
     try:
@@ -252,42 +259,39 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
             costs=costs,
         )
     except InputError as error:
-        return Cell(
-            planned.key,
-            "failed",
-            failure=Failure("read", error.what),
-            command=planned.command(),
-        )
-    files = {
+        return _failed(planned, Failure("read", error.what))
+    digests = {
         name: hashlib.sha256(compiled.files[name]).hexdigest()
         for name in compiled.artifacts
     }
+    if len(digests) == 1:
+        [digest] = digests.values()
+    else:
+        named_digests = repr(sorted(digests.items()))
+        digest = hashlib.sha256(named_digests.encode()).hexdigest()
+    traces = {}
     trace = stages_of(compiled.files, compiled.stages)
-    entry = (
-        files.values()
-        if len(files) == 1
-        else [hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()]
-    )
+    if trace and len(measurement.dispatches) == 1:
+        traces = {row.name: trace for row in measurement.dispatches}
     return Cell(
         key=planned.key,
         status="ok",
         metrics=measurement.metrics,
         dispatches=measurement.dispatches,
         command=planned.command(),
-        artifact_digest=next(iter(entry)),
+        artifact_digest=digest,
         reasons=measurement.reasons,
         program=Program(_phases(planned, compiled)),
         parts=measurement.parts,
-        traces=(
-            {row.name: trace for row in measurement.dispatches}
-            if trace and len(measurement.dispatches) == 1
-            else {}
-        ),
+        traces=traces,
     )
 
 
 def _phases(planned: PlannedCell, compiled: Compiled) -> dict[str, str]:
-    """Return the digest of the model for the phases of a program that nobody reads, and that of all source files."""
+    """Return the digests of a cell whose program nobody reads.
+
+    Each hashed phase has the digest of the model; all source files have one of their own.
+    """
     phases = dict.fromkeys(HASHED_PHASES, written(bytes.fromhex(planned.model.digest)))
     if compiled.sources_digest:
         phases[SOURCES] = written(bytes.fromhex(compiled.sources_digest))

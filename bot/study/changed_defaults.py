@@ -1,4 +1,7 @@
-"""Try each changed default of a compiler option on head, for the largest change that the option may have caused."""
+"""Try each changed default of a compiler option on head.
+
+For the largest change that the option may have caused.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +52,16 @@ _BACKENDS = {
 def changed_defaults(
     plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
 ) -> tuple[TriedDefault, ...]:
-    """Return the options whose default changed, or is reported on one side only, each with its experiment.
+    """Return the options whose default changed, each with its experiment.
+
+    One whose default is reported on one side only is among them.
 
     Only IREE's compilers are asked. Nothing is asked where both sides have the same
     compiler, or no code changed.
     """
     compilers = {plan.label: plan.compiler for plan in plans}
-    base, head = compilers.get("base"), compilers.get("head")
+    base = compilers.get("base")
+    head = compilers.get("head")
     if (
         not isinstance(base, Iree)
         or not isinstance(head, Iree)
@@ -97,7 +103,7 @@ def changed_defaults(
 
 
 def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
-    """Return the dispatches that both sides have with different code, the largest change first."""
+    """Return the dispatches that both sides have with different code, largest first."""
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(
         sides["base"],
@@ -148,17 +154,19 @@ class _Trials:
             return untried("one side alone has it")
         base = self._build("base", key, delta.base)
         head = self._build("head", key, delta.head)
-        if isinstance(base, str) or isinstance(head, str):
-            return untried(base if isinstance(base, str) else str(head))
+        if isinstance(base, str):
+            return untried(base)
+        if isinstance(head, str):
+            return untried(head)
         proofs = self._with_base(base, change)
         if isinstance(proofs, str):
             return untried(proofs)
         proof = prove_default(base, head, proofs)
         self.compiles += proof.compiles
         trial = _trial(proof, key, delta)
-        return (
-            trial if change.base is not None else replace(trial, base=proofs.base or "")
-        )
+        if change.base is None:
+            trial = replace(trial, base=proofs.base or "")
+        return trial
 
     def _chosen(self, option: str) -> Moved | None:
         changed_dispatch = next(

@@ -1,4 +1,7 @@
-"""LLVM's code generator alone: one compiler's optimized bitcode through the linker that lies beside another compiler.
+"""Run LLVM's code generator alone.
+
+One compiler's optimized bitcode goes through the linker that lies beside another
+compiler.
 
 `iree-lld` compiles bitcode as link-time optimization does. Without its optimizer, what
 is left is the code generator.
@@ -22,12 +25,15 @@ from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 _TARGET = re.compile(
     r'hal\.executable\.variant [^\n]*?target\(<"llvm-cpu", "[^"]*", \{([^\n]*)\}>\)'
 )
-_BITCODE, _OBJECT = "optimized.bc", "code.o"
+_BITCODE = "optimized.bc"
+_OBJECT = "code.o"
 _COMPLAINT = f"iree-lld: error: {_BITCODE}: "
 
 
 def linker_flags(text: str) -> tuple[str, ...] | None:
-    """Return the flags for the target of an executable; None where llvm-cpu does not compile it.
+    """Return the flags for the target of an executable.
+
+    None where llvm-cpu does not compile it.
 
     Bitcode does not say for which processor it is. The compiler writes what the flags
     of the build mean (cpu, features, ABI) into each executable: `host` is a processor
@@ -54,7 +60,7 @@ def _attribute(target: str, name: str) -> str:
 def generated(
     setup: CompileSetup, bitcode: bytes, flags: Sequence[str], entry_point: str
 ) -> AloneCode | Failure:
-    """Return the code that this compiler's LLVM makes of bitcode that is optimized already."""
+    """Return the code that this compiler's LLVM makes of optimized bitcode."""
     with temporary_directory("generated-", setup.session.scratch) as directory:
         out = _linked(setup, bitcode=bitcode, flags=flags, directory=directory)
         if isinstance(out, Failure):
@@ -73,7 +79,10 @@ def instructions_after(
     entry_point: str,
     pass_name: str,
 ) -> Counter[str] | Failure:
-    """Return the machine instructions of a function after one pass of this code generator, by name."""
+    """Return the machine instructions of a function after one pass, by name.
+
+    The pass is one of this code generator.
+    """
     with temporary_directory("generated-", setup.session.scratch) as directory:
         stopped = (*flags, "-mllvm", f"-stop-after={pass_name}")
         out = _linked(setup, bitcode=bitcode, flags=stopped, directory=directory)
@@ -106,9 +115,7 @@ def _linked(
     out = directory / _OBJECT
     if out.is_file():  # what the linker says of symbols afterwards does not matter
         return out
-    reason = (
-        failed.first_line.removeprefix(_COMPLAINT)
-        if failed
-        else "it wrote no object file"
-    )
+    reason = "it wrote no object file"
+    if failed:
+        reason = failed.first_line.removeprefix(_COMPLAINT)
     return Failure("read", f"iree-lld cannot compile this bitcode: {reason}")

@@ -1,4 +1,4 @@
-"""A side that is a commit: the configuration, the models and the sources as that commit has them."""
+"""Open a side that is a commit: its configuration, models and sources."""
 
 from __future__ import annotations
 
@@ -33,15 +33,21 @@ class Commit:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Name the files in errors as git does, `main:models/a.mlir`: the folder is temporary."""
+        """Name the files in errors as git does: the folder is temporary.
+
+        An example is `main:models/a.mlir`.
+        """
         with _named(self.tree, self.spec):
             yield
 
     def compiler(self, given_compiler: str = "") -> Sought:
-        """Return the compiler of this side; raises ConfigError or UsageError where none is named.
+        """Return the compiler of this side.
 
-        A command without a package is the commit itself. `given`: the compiler for every side
-        that names none, which overrides the pin in the commit.
+        A command without a package is the commit itself. `given_compiler`: the compiler
+        for every side that names none, which overrides the pin in the commit.
+
+        Raises:
+            ConfigError, UsageError: none is named.
         """
         command = self.config.command
         if command and not command.package:
@@ -72,7 +78,8 @@ def as_commit(
 ) -> str:
     """Return `ref:NAME` for a SPEC that names a commit, empty for any other.
 
-    A name without `ref:` is a commit only where it is no release, no path and no command's words.
+    A name without `ref:` is a commit only where it is no release, no path and no
+    command's words.
     """
     if names_commit(spec):
         return spec
@@ -95,8 +102,8 @@ def open_commit(
 ) -> Commit:
     """Check out the commit that `spec` names, and read the configuration there.
 
-    A commit without this configuration gets the one in `config_path`: its globs then match the
-    files of the commit. `stack`: removes the files. Raises BotError.
+    A commit without this configuration gets the one in `config_path`: its globs then
+    match the files of the commit. `stack`: removes the files. Raises BotError.
     """
     name = spec.removeprefix(COMMIT)
     if config_path is None:

@@ -1,6 +1,7 @@
-"""Two sides to a report: measured where they are not known yet, compared, judged and explained.
+"""Turn two sides into a report: measure, compare, judge and explain them.
 
-Why it has no verdict.
+A side that is a snapshot is not measured. A report can also have no verdict: this
+module says why.
 
 To try flags or a configuration is to compare two repository states with one compiler,
 as a pull request does: the base side's configuration has the rules, and a compiler that
@@ -13,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,26 +89,26 @@ def reported(
 
 
 def adopting(report: Report, brought: Adoption) -> Report:
-    """The report of a change that brings the configuration: nothing is compared, so that nothing fails it.
+    """Return the report of a change that brings the configuration.
 
-    It does not pass either: it warns, so that nobody takes it for a comparison; without
-    a measured cell it is unknown.
+    Nothing is compared, so that nothing fails it. It does not pass either: it warns, so
+    that nobody takes it for a comparison; without a measured cell it is unknown.
     """
     findings = tuple(
         structs.replace(finding, level="warn") for finding in report.verdict.findings
     )
-    is_measured = any(cell.measured for cell in report.head.cells)
-    verdict = structs.replace(
-        report.verdict, status="warn" if is_measured else "unknown", findings=findings
-    )
+    status: VerdictStatus = "unknown"
+    if any(cell.measured for cell in report.head.cells):
+        status = "warn"
+    verdict = structs.replace(report.verdict, status=status, findings=findings)
     return structs.replace(report, verdict=verdict, adoption=brought)
 
 
 def held_to_limits(report: Report, repaired: Adoption) -> Report:
-    """The report of a change that repairs a pin which names no release: head alone is held to the limits.
+    """Return the report of a change that repairs a pin which names no release.
 
-    It warns where no limit is exceeded, so that nobody takes it for a comparison.
-    Without a measured build it is unknown.
+    Head alone is held to the limits. It warns where no limit is exceeded, so that
+    nobody takes it for a comparison. Without a measured build it is unknown.
     """
     findings = tuple(
         finding
@@ -129,36 +131,31 @@ def require_verdict(report: Report, out: Path) -> None:
 
 
 def no_verdict(report: Report, out: Path) -> NoVerdict:
-    """Why a report has no verdict, in one line."""
-    where, problem = (
-        str(out / "report.json"),
-        f"no verdict: {report.broke or 'nothing could be compared'}",
-    )
-    if any(
-        cell.measured
-        for snapshot in (report.base, report.head)
-        for cell in snapshot.cells
-    ):
-        reason = nothing_in_common(report.base, report.head)
-        reason = reason or next(
-            (delta.reason for delta in report.deltas if delta.reason), ""
-        )
-        lacking = [
-            side
-            for side, snapshot in (("base", report.base), ("head", report.head))
-            if not snapshot.cells
-        ]
-        return NoVerdict(
-            problem,
-            where=where,
-            hint=reason
-            or (f"{lacking[0]} has none of these builds" if lacking else ""),
-        )
+    """Return why a report has no verdict, in one line."""
+    where = str(out / "report.json")
+    problem = f"no verdict: {report.broke or 'nothing could be compared'}"
+    all_cells = chain(report.base.cells, report.head.cells)
+    if any(cell.measured for cell in all_cells):
+        return NoVerdict(problem, where=where, hint=_why_uncompared(report))
     failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
     hint = failure.first_line if failure else "no builds were planned"
     return NoVerdict(
         f"{problem}, no build could be measured on either side", where=where, hint=hint
     )
+
+
+def _why_uncompared(report: Report) -> str:
+    """Return why measured builds could not be compared, empty where nobody knows."""
+    reason = nothing_in_common(report.base, report.head)
+    if reason:
+        return reason
+    for delta in report.deltas:
+        if delta.reason:
+            return delta.reason
+    for side, snapshot in (("base", report.base), ("head", report.head)):
+        if not snapshot.cells:
+            return f"{side} has none of these builds"
+    return ""
 
 
 def _notes(
@@ -167,20 +164,24 @@ def _notes(
     deltas: Sequence[CellDelta],
     causes: Mapping[CellKey, Explanation],
 ) -> Iterator[str]:
-    """What a reader must not miss beside the cells themselves."""
+    """Yield what a reader must not miss beside the cells themselves."""
     yield from filter(None, [other_version(base, head)])
     yield from unmeasured_models(base, head)
     for delta in deltas:
         if delta.unstable and (delta.state != "same" or delta.is_open):
-            is_first = delta.key in causes and causes[delta.key].first_compiles
-            yield f"{delta.key}: {delta.noise}; {_OF_FIRST if is_first else _LEAST}"
+            note = _LEAST
+            if delta.key in causes and causes[delta.key].first_compiles:
+                note = _OF_FIRST
+            yield f"{delta.key}: {delta.noise}; {note}"
 
 
 def step_of(
     report: Report, base: str, head: str, gaps: tuple[str, ...], most_causes: int
 ) -> Step:
-    """What a report says of the step from one release to the next."""
-    total, states = everything(report), [delta.state for delta in report.deltas]
+    """Return what a report says of the step from one release to the next."""
+    total = everything(report)
+    states = [delta.state for delta in report.deltas]
+    root_causes = [cause for cause in report.root_causes if cause.total.absolute_bytes]
     causes = tuple(
         StepCause(
             cause=cause.cause,
@@ -190,9 +191,7 @@ def step_of(
             net_bytes=cause.total.net_bytes,
             absolute_bytes=cause.total.absolute_bytes,
         )
-        for cause in [
-            cause for cause in report.root_causes if cause.total.absolute_bytes
-        ][:most_causes]
+        for cause in root_causes[:most_causes]
     )
     sizes = (total.cells, total.base, total.head, total.larger, total.smaller)
     return Step(
@@ -207,7 +206,10 @@ def step_of(
 
 
 class BothSides(NamedTuple):
-    """Both sides measured or read, what they are judged by, and plans of those whose compilers are here."""
+    """Both sides measured or read, and what they are judged by.
+
+    `plans`: of those sides whose compilers are here.
+    """
 
     work: Work
     sides: Mapping[str, Snapshot]
@@ -220,49 +222,22 @@ def both_sides(
 ) -> BothSides:
     """Measure both sides where they are not known yet.
 
-    Raises UsageError where nobody names their compilers.
-
     `one_cell`: more than one is refused. Whatever can be refused before a release is
     fetched is refused before.
+
+    Raises:
+        UsageError: nobody names the compilers.
     """
-    read, works = cache(load_config), dict[str, Work]()
-    for side in SIDES:
-        path, tried = (
-            request.configs.get(side, request.config),
-            (request.tried if side == "head" else ()),
-        )
-        request_of_side = replace(request, config=path, flags=(*request.flags, *tried))
-        works[side] = Work(
-            request=request_of_side, config=read(path), show=show, cancel=cancel
-        )
+    works = _work_of_sides(request, show, cancel)
     named = {side: _named(side, work) for side, work in works.items()}
     rules_of_base = works["base"].config
     require_writable(request.out)
-    missing = [side for side, (sought, _) in named.items() if not sought.spec]
-    if missing:
-        options = (
-            ["--compiler"] if _tries(request) else [f"--{side}" for side in missing]
-        )
-        option_words = " and ".join(f"{option} SPEC" for option in options)
-        hint = (
-            f"give {option_words}, such as {options[0]} 3.13.0, or a --config that names"
-            f" compiler.{missing[0]}"
-        )
-        where = str(works[missing[0]].request.config or "")
-        raise UsageError(
-            f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint
-        )
-    head = named["head"][0].spec
-    if is_snapshot(head) and (request.tried or "head" in request.configs):
-        problem = (
-            "is a finished snapshot, so flags and configuration cannot be changed on it"
-        )
-        raise UsageError(problem, where=head, hint="name a compiler for the head side")
-    snapshots = {
-        side: load_snapshot(Path(snapshot.spec))
-        for side, (snapshot, _) in named.items()
-        if is_snapshot(snapshot.spec)
-    }
+    _refuse_missing(request, works, named)
+    _refuse_changed_snapshot(request, named["head"][0].spec)
+    snapshots: dict[str, Snapshot] = {}
+    for side, (sought, _) in named.items():
+        if is_snapshot(sought.spec):
+            snapshots[side] = load_snapshot(Path(sought.spec))
     new = [side for side in SIDES if side not in snapshots]
     for side in new:
         sought, rule = named[side]
@@ -273,18 +248,15 @@ def both_sides(
     cells = {cell.key for side in new for cell in works[side].planned().cells}
     if one_cell and new:
         only_cell(cells)
-    specs = {
-        side: named[side][0].spec for side in new
-    }  # what is here comes first: its faults cost no fetching
+    specs = {side: named[side][0].spec for side in new}
+    # what is here comes first: its faults cost no fetching
     new.sort(
         key=lambda side: (
             specs[side] in MOVING or works[side].places.release(specs[side]) is not None
         )
     )
-    plans = sorted(
-        (works[side].prepare(side, named[side][0]) for side in new),
-        key=lambda plan: plan.label,
-    )
+    plans = [works[side].prepare(side, named[side][0]) for side in new]
+    plans.sort(key=lambda plan: plan.label)
     rules = structs.replace(
         rules_of_base, timeout_seconds=works["head"].config.timeout_seconds
     )
@@ -298,37 +270,101 @@ def both_sides(
     )
 
 
+def _work_of_sides(request: Request, show: Show, cancel: Cancel) -> dict[str, Work]:
+    """Return the work of each side, with the configuration and flags of that side."""
+    read = cache(load_config)
+    works: dict[str, Work] = {}
+    for side in SIDES:
+        path = request.configs.get(side, request.config)
+        flags = request.flags
+        if side == "head":
+            flags = (*flags, *request.tried)
+        request_of_side = replace(request, config=path, flags=flags)
+        works[side] = Work(
+            request=request_of_side, config=read(path), show=show, cancel=cancel
+        )
+    return works
+
+
+def _refuse_missing(
+    request: Request,
+    works: Mapping[str, Work],
+    named: Mapping[str, tuple[Sought, str]],
+) -> None:
+    """Raise UsageError where nobody names the compiler of a side."""
+    missing = [side for side, (sought, _) in named.items() if not sought.spec]
+    if not missing:
+        return
+    options = [f"--{side}" for side in missing]
+    if _tries(request):
+        options = ["--compiler"]
+    option_words = " and ".join(f"{option} SPEC" for option in options)
+    hint = (
+        f"give {option_words}, such as {options[0]} 3.13.0, or a --config that names"
+        f" compiler.{missing[0]}"
+    )
+    where = str(works[missing[0]].request.config or "")
+    raise UsageError(
+        f"no compiler for the {' and '.join(missing)} side", where=where, hint=hint
+    )
+
+
+def _refuse_changed_snapshot(request: Request, head: str) -> None:
+    """Raise UsageError where flags or configuration are tried on a snapshot."""
+    if is_snapshot(head) and (request.tried or "head" in request.configs):
+        problem = (
+            "is a finished snapshot, so flags and configuration cannot be changed on it"
+        )
+        raise UsageError(problem, where=head, hint="name a compiler for the head side")
+
+
 def _tries(request: Request) -> bool:
-    """True where the sides differ in flags or configuration: what is compared is then not two compilers."""
+    """Return whether the sides differ in flags or configuration.
+
+    What is compared is then not two compilers.
+    """
     return bool(request.tried or request.configs)
 
 
 def _named(side: str, work: Work) -> tuple[Sought, str]:
-    """A side's compiler or snapshot, its SPEC empty where nobody named one.
+    """Return a side's compiler or snapshot, and how it was found.
 
-    And how it was found.
+    Its SPEC is empty where nobody named one.
     """
-    specs, compiler, tries = (
-        work.request.specs,
-        work.config.compiler,
-        _tries(work.request),
-    )
-    other_spec = specs.get("head" if side == "base" else "base", "")
-    lends = ("head", "base") if tries and not is_snapshot(other_spec) else ()
-    for name in (side, "both", *lends):
+    specs = work.request.specs
+    tries = _tries(work.request)
+    names = [side, "both"]
+    if tries and not is_snapshot(specs.get(_other(side), "")):
+        names += ["head", "base"]
+    for name in names:
         if spec := specs.get(name):
-            option = "--compiler" if name == "both" else f"--{name}"
-            if is_snapshot(spec):
-                option = "snapshot"
-            shown_spec = Path(spec).name
-            if "==" not in spec and not exists(spec):
-                shown_spec = work.release(spec) or shown_spec
-            return Sought(spec), f"{option} {shown_spec}"
-    key = side if not tries else "head" if compiler.head else "base"
-    where = f"{compiler.requirements}, which the configuration names"
-    return _pinned(work, key), (
-        where if compiler.requirements else f"compiler.{key} of the configuration"
-    )
+            return Sought(spec), _option_given(name, spec, work)
+    compiler = work.config.compiler
+    key = side
+    if tries:
+        key = "head" if compiler.head else "base"
+    found = f"compiler.{key} of the configuration"
+    if compiler.requirements:
+        found = f"{compiler.requirements}, which the configuration names"
+    return _pinned(work, key), found
+
+
+def _other(side: str) -> str:
+    """Return the name of the other side."""
+    return "head" if side == "base" else "base"
+
+
+def _option_given(name: str, spec: str, work: Work) -> str:
+    """Return the words for an option with a SPEC: `--head 3.13.0`."""
+    option = f"--{name}"
+    if name == "both":
+        option = "--compiler"
+    if is_snapshot(spec):
+        option = "snapshot"
+    shown_spec = Path(spec).name
+    if "==" not in spec and not exists(spec):
+        shown_spec = work.release(spec) or shown_spec
+    return f"{option} {shown_spec}"
 
 
 def _pinned(work: Work, side: str) -> Sought:
@@ -338,7 +374,13 @@ def _pinned(work: Work, side: str) -> Sought:
 
 
 def with_compiler(work: Work) -> Work:
-    """The work with the compiler that the configuration names where the request names none."""
+    """Return the work with a compiler.
+
+    The configuration names it where the request names none.
+
+    Raises:
+        UsageError: neither names one.
+    """
     if work.request.specs.get("head"):
         return work
     sought = _pinned(work, "head")
@@ -358,20 +400,22 @@ def with_compiler(work: Work) -> Work:
 
 
 def source_of(work: Work) -> CompilerHistory | None:
-    """Where the request says that commits of the compiler are looked up, on GitHub with the environment's token."""
-    request, repository, environ = (
-        work.request,
-        work.config.compiler.repository,
-        os.environ,
-    )
+    """Return where the request looks up commits of the compiler.
+
+    On GitHub, it uses the environment's token.
+    """
+    request = work.request
+    repository = work.config.compiler.repository
+    environ = os.environ
     if request.source is not None:
         return clone_source(request.source, repository, work.cancel)
     if not request.suspects or not repository:
         return None
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
-    api_url, server_url = (
-        environ.get("GITHUB_API_URL"),
-        environ.get("GITHUB_SERVER_URL"),
+    return github_source(
+        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        server_url=environ.get("GITHUB_SERVER_URL") or "https://github.com",
+        token=token,
+        repository=repository,
+        cache=request.cache,
     )
-    hosts = api_url or "https://api.github.com", server_url or "https://github.com"
-    return github_source(*hosts, token, repository, request.cache)

@@ -1,4 +1,6 @@
-"""Compile one executable by itself from its IR at a given phase, and read the code of an entry point.
+"""Compile one executable by itself, and read the code of an entry point.
+
+The executable is IR at a given phase.
 
 A file with one `hal.executable` compiles like a program. The option
 `--compile-mode=hal-executable` is left out on purpose: with it the compiler ignores
@@ -33,9 +35,10 @@ SOURCES, CONFIGURATIONS, TARGETS = PHASES = (
 """Phases from which an executable can be compiled, in the compiler's order."""
 
 OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
-"""Keeps the object files of llvm-cpu: the linked library in the artifact has no symbols."""
+"""Keeps the object files of llvm-cpu: the linked library has no symbols."""
 
-_BINARIES, _INTERMEDIATES = "binaries", "intermediates"
+_BINARIES = "binaries"
+_INTERMEDIATES = "intermediates"
 _NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
 _NAME_WITHIN_BYTES = 8192
 
@@ -45,13 +48,12 @@ class AloneCode:
     """The code of one entry point whose executable was compiled by itself."""
 
     code_bytes: int
-    code: (
-        str | None
-    )  # digest of the code up to names, as `Dispatch.code`; None where it is not known
+    # digest of the code up to names, as `Dispatch.code`; None where it is not known
+    code: str | None
 
 
 def dump_options(phase: str, out: Path | str) -> tuple[str, ...]:
-    """Return the options that write the IR of each executable at this phase to a file in `out`."""
+    """Return the options that write each executable's IR at a phase to a file in `out`."""
     return f"--compile-to={phase}", f"--iree-hal-dump-{phase}-to={out}"
 
 
@@ -87,13 +89,16 @@ def compile_from(
     phase: str,
     entry_point: str,
 ) -> AloneCode | Failure:
-    """Compile the IR of one executable from a phase to the end; return the code of its entry point.
+    """Compile the IR of one executable from a phase to the end.
+
+    Return the code of its entry point.
 
     Args:
         argv: flags of the build, with the lifted stack limit where the build needs it.
         text: a module with one `hal.executable`, as the compiler writes it at `phase`.
         phase: one of PHASES.
-        entry_point: as `Dispatch.name`; spellings that differ in punctuation alone are the same.
+        entry_point: as `Dispatch.name`; spellings that differ in punctuation alone are
+            the same.
     """
     with temporary_directory("alone-", setup.session.scratch) as directory:
         return _compile(
@@ -159,7 +164,9 @@ def _compile(
     entry_point: str,
 ) -> AloneCode | Failure:
     points = _compiled_points(setup, argv=argv, text=text, directory=directory)
-    return points if isinstance(points, Failure) else code_of(points, entry_point)
+    if isinstance(points, Failure):
+        return points
+    return code_of(points, entry_point)
 
 
 def _compiled_points(
@@ -211,7 +218,9 @@ def run_in(
         timeout_seconds=setup.session.timeout_seconds,
         keeping=Undumped(),
     )
-    return None if outcome.ok else failure(outcome, setup.session.timeout_seconds)
+    if outcome.ok:
+        return None
+    return failure(outcome, setup.session.timeout_seconds)
 
 
 def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Failure:
@@ -221,11 +230,9 @@ def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Fail
         path for path in libraries if path.is_file()
     ]
     try:
-        return list(
-            function_points(objects)
-            if objects
-            else _binary_points(directory / _BINARIES)
-        )
+        if objects:
+            return list(function_points(objects))
+        return list(_binary_points(directory / _BINARIES))
     except MalformedBinary as error:
         return Failure("read", error.line)
 

@@ -1,4 +1,7 @@
-"""One compiler's IR in the other compiler's passes: the code bytes at each cut of the two pipelines."""
+"""Run one compiler's IR through the other compiler's passes, cut by cut.
+
+Each cut of the two pipelines has its code bytes.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +39,8 @@ class Feed(Protocol):
 class CrossFeed:
     """The first side's passes run up to a cut, and the second side's passes from there on.
 
-    A cut is usable only if its control holds: the second side's own IR has to give the second
-    side's own code.
+    A cut is usable only if its control holds: the second side's own IR has to give the
+    second side's own code.
 
     Attributes:
         reasons: why cuts are not usable.
@@ -47,7 +50,9 @@ class CrossFeed:
         self, first: Splicer, second: Splicer, cuts: Sequence[Cut], climb: Climb | None
     ) -> None:
         self.reasons = list[str]()
-        self._first, self._second, self._cuts = first, second, cuts
+        self._first = first
+        self._second = second
+        self._cuts = cuts
         self._bytes_by_place = dict[int, int | None]()
         if climb is not None:
             self._bytes_by_place[0] = climb.configured.code_bytes
@@ -56,7 +61,7 @@ class CrossFeed:
 
     @property
     def end(self) -> int:
-        """The place of the last cut."""
+        """Return the place of the last cut."""
         return len(self._cuts) - 1
 
     @property
@@ -66,12 +71,12 @@ class CrossFeed:
 
     @property
     def compiles(self) -> int:
-        """How many compiles this order and its controls took."""
+        """Return how many compiles this order and its controls took."""
         return self._second.compiles + (self._alone is not None)
 
     @property
     def measured(self) -> dict[int, int]:
-        """The code bytes of all usable cuts that were measured, by place."""
+        """Return the code bytes of all usable cuts that were measured, by place."""
         measured_places = sorted(self._bytes_by_place.items())
         return {
             place: code_bytes
@@ -85,15 +90,18 @@ class CrossFeed:
             code = self._code_at(self._cuts[place])
             if isinstance(code, Failure):
                 self.reasons.append(code.first_line)
-            self._bytes_by_place[place] = (
-                None if isinstance(code, Failure) else code.code_bytes
-            )
+                self._bytes_by_place[place] = None
+            else:
+                self._bytes_by_place[place] = code.code_bytes
         return self._bytes_by_place[place]
 
     def carried(self, piece: Piece) -> int | None:
         """Return the bytes that a piece carries; None where a cut at its ends is not usable."""
-        before, behind = self.bytes_at(piece.start), self.bytes_at(piece.end)
-        return None if before is None or behind is None else before - behind
+        before = self.bytes_at(piece.start)
+        behind = self.bytes_at(piece.end)
+        if before is None or behind is None:
+            return None
+        return before - behind
 
     def _code_at(self, cut: Cut) -> AloneCode | Failure:
         alone_code = self._alone_code()

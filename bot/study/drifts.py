@@ -1,4 +1,7 @@
-"""The largest drifts of a branch: which builds grew most since an older baseline, by which steps, and why."""
+"""Find the builds of a branch that grew most since an older baseline.
+
+Each has the steps in which it grew, and its main cause.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ def sizes_of(snapshot: Snapshot) -> Sizes:
 
 def grown_builds(base: Snapshot, head: Snapshot) -> list[CellKey]:
     """Return the builds whose artifact is larger on head, the largest growth first."""
-    before, after = sizes_of(base), sizes_of(head)
+    before = sizes_of(base)
+    after = sizes_of(head)
     changes = {key: after[key] - before[key] for key in after if key in before}
     return sorted(
         (key for key in changes if changes[key] > 0),
@@ -59,7 +63,8 @@ def largest_drifts(
         head=head,
         baseline=Baseline(f"baseline of {base[0]}", base[0]),
     )
-    before, after = sizes_of(base[1]), sizes_of(head)
+    before = sizes_of(base[1])
+    after = sizes_of(head)
     last_week = sizes_of(week_ago) if week_ago else {}
     sizes = [(sha, sizes_of(snapshot)) for sha, snapshot in between]
     drifts = []
@@ -88,7 +93,8 @@ def _steps(
     key: CellKey, base: int, sizes: Sequence[tuple[str, Sizes]]
 ) -> tuple[DriftStep, ...]:
     """Return the baselines that added most to a build; one without a size is no step."""
-    steps, last = list[DriftStep](), base
+    steps = list[DriftStep]()
+    last = base
     for sha, of_commit in sizes:
         if key in of_commit:
             steps.append(DriftStep(sha, of_commit[key] - last))

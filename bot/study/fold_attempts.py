@@ -1,4 +1,4 @@
-"""One attempt at folding: a cell's program with some groups of executables made one, compiled and measured.
+"""Fold some groups of a cell's executables, compile the program and measure it.
 
 The program is that at the end of the flow phase. What is compiled from there is kept in
 the cache as cells are.
@@ -55,13 +55,13 @@ class Attempt:
 
     @property
     def artifact_bytes(self) -> int | None:
-        """The size of its artifact; None without one."""
+        """Return the size of its artifact; None without one."""
         return self.cell.value("artifact_bytes") if self.cell.measured else None
 
 
 @dataclass
 class Attempts:
-    """Attempts at one cell: its program rewritten, compiled and measured, each set of groups once."""
+    """Attempts at one cell: each set of groups is compiled and measured once."""
 
     tools: FoldTools
     planned: PlannedCell
@@ -71,17 +71,15 @@ class Attempts:
     _known: dict[tuple[Group, ...], Attempt] = field(default_factory=dict)
 
     def at(self, groups: Sequence[Group]) -> Attempt:
-        """The attempt with these groups, in any order."""
+        """Return the attempt with these groups, in any order."""
         key = tuple(sorted(groups))
         if key not in self._known:
             self._known[key] = self._attempt(key)
         return self._known[key]
 
     def _attempt(self, groups: tuple[Group, ...]) -> Attempt:
-        tools, program = (
-            self.tools,
-            self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir"),
-        )
+        tools = self.tools
+        program = self.flow.with_name(f"{self.flow.stem}.{len(self._known)}.mlir")
         try:
             result = rewritten(
                 tools.folding, flow=self.flow, groups=groups, out=program
@@ -104,9 +102,8 @@ class Attempts:
                 planned, result=compiled, texts=None, assembler=tools.assembler
             )
             tools.cache.store(key, cell)
-        if (
-            cell.status == "over-stack-limit"
-        ):  # where the model itself is within the limit, this is none that compiles
+        if cell.status == "over-stack-limit":
+            # where the model itself is within the limit, this is none that compiles
             cell = Cell(cell.key, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
         return Attempt(
@@ -119,7 +116,8 @@ class Attempts:
         )
 
     def _resumed(self, program: Path) -> PlannedCell:
-        data, model = program.read_bytes(), self.planned.model
+        data = program.read_bytes()
+        model = self.planned.model
         shown_name = f"{model.name}.{self.planned.target.name}.mlir"
         resumed = Model(
             name=model.name,
@@ -133,7 +131,11 @@ class Attempts:
         )
 
     def program(self, attempt: Attempt) -> Path:
-        """The text of an attempt; raises MalformedBinary where it cannot be had again."""
+        """Return the text of an attempt.
+
+        Raises:
+            MalformedBinary: it cannot be had again.
+        """
         if not attempt.program.is_file():
             rewritten(
                 self.tools.folding,
@@ -144,7 +146,7 @@ class Attempts:
         return attempt.program
 
     def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
-        """The artifact of a text, written to `out`, or why there is none."""
+        """Write the artifact of a text to `out`; return that, or why there is none."""
         failed = artifact_of(
             self.tools.setup,
             argv=planned.argv,

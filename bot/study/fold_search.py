@@ -1,4 +1,6 @@
-"""Which groups of a program are worth folding: what compiles, of that what makes it smaller and not too slow.
+"""Find the groups of a program that are worth folding.
+
+They compile, make the program smaller, and do not make it too slow.
 
 Nothing here compiles or runs: attempts and prices are asked of what the caller gives.
 What is exact is only the artifact of the groups that are kept in the end; the sizes of
@@ -20,9 +22,8 @@ from bot.study.fold_attempts import Attempt
 from bot.study.rewriting import Group, Groups
 
 NOTHING: tuple[Group, ...] = ()
-_MOST_HALVES = (
-    4  # A group that fails is halved; what fails of fewer executables is left
-)
+# A group that fails is halved; what fails of fewer executables is left
+_MOST_HALVES = 4
 
 Try = Callable[[Sequence[Group]], Attempt]
 
@@ -35,19 +36,19 @@ class Searched(NamedTuple):
 
 
 def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
-    """The groups that make the artifact smaller, of those that compile.
+    """Return the groups that make the artifact smaller, of those that compile.
 
     `attempt` compiles and measures.
     """
-    tried, whys = [attempt(NOTHING)], dict[Group, str]()
+    tried = [attempt(NOTHING)]
+    whys: dict[Group, str] = {}
     levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
     for level in levels:
-        if level and not any(
-            sorted(level) == sorted(attempt.groups) for attempt in tried
-        ):
-            working, failed = compiling(level, attempt)
-            whys = {**failed, **whys}
-            tried.append(working)
+        if not level or _is_tried(level, tried):
+            continue
+        working, failed = compiling(level, attempt)
+        whys = {**failed, **whys}
+        tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
     folded = {name for group in best.groups for name in group}
     whys = {
@@ -64,10 +65,16 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
     )
 
 
-def kind_of(groups: Groups, group: Group) -> str | None:
-    """The strictest level at which these executables, which may be a part of a group, are one.
+def _is_tried(level: Sequence[Group], tried: Sequence[Attempt]) -> bool:
+    """Return whether one of the attempts folds exactly these groups."""
+    ordered = sorted(level)
+    return any(ordered == sorted(attempt.groups) for attempt in tried)
 
-    None where at none.
+
+def kind_of(groups: Groups, group: Group) -> str | None:
+    """Return the strictest level at which executables are one, or None.
+
+    The executables may be a part of a group.
     """
     for level in FOLD_KINDS:
         if any(set(group) <= set(whole) for whole in groups.groups[level]):
@@ -76,20 +83,24 @@ def kind_of(groups: Groups, group: Group) -> str | None:
 
 
 def left(groups: Groups, group: Group, reason: str) -> LeftFamily:
-    """A group that is not folded, with the reason and the strictest level at which it could be."""
+    """Return a group that is not folded as a family with its reason.
+
+    Its kind is the strictest level at which it could be folded.
+    """
     return LeftFamily(kind_of(groups, group) or FOLD_KINDS[-1], group, reason)
 
 
 def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
-    """The groups without the executables of banned ones that they hold, as far as two and more are left."""
+    """Return the groups without the executables of the banned groups in them.
+
+    A group of which less than two executables remain is dropped.
+    """
     result = []
     for group in groups:
-        bad = {
-            name
-            for banned_group in banned
-            if set(banned_group) <= set(group)
-            for name in banned_group
-        }
+        bad: set[str] = set()
+        for banned_group in banned:
+            if set(banned_group) <= set(group):
+                bad.update(banned_group)
         fitting = tuple(name for name in group if name not in bad)
         if len(fitting) > 1:
             result.append(fitting)
@@ -99,53 +110,64 @@ def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]
 def compiling(
     groups: Sequence[Group], attempt: Try
 ) -> tuple[Attempt, dict[Group, str]]:
-    """The attempt with as many of the groups as compile together, and why the others do not."""
+    """Fold as many of the groups as compile together.
+
+    Returns that attempt, and why the other groups are not in it.
+    """
     tried = attempt(groups)
     if tried.cell.measured:
-        refused = {attempt.members: attempt.why for attempt in tried.left}
-        return (
-            attempt([group for group in groups if group not in refused])
-            if refused
-            else tried
-        ), refused
-    reason = reason_of(tried)
+        refused = {family.members: family.why for family in tried.left}
+        if not refused:
+            return tried, refused
+        return attempt([group for group in groups if group not in refused]), refused
     if len(groups) == 1:
-        # the two halves of a group that fails; none of it where they are too small, or
-        # fail as well
-        group = groups[0]
-        if len(group) < _MOST_HALVES:
-            return attempt(NOTHING), {group: reason}
-        halves = [group[: len(group) // 2], group[len(group) // 2 :]]
-        working, failed = (
-            compiling(halves, attempt)
-            if attempt(halves[:1]).cell.measured
-            else (attempt(NOTHING), {})
-        )
-        return working, failed or ({} if working.groups else {group: reason})
+        return _compiling_halves(groups[0], reason_of(tried), attempt)
     middle = len(groups) // 2
-    parts = [compiling(part, attempt) for part in (groups[:middle], groups[middle:])]
-    failed = {
-        group: reason for _, reasons in parts for group, reason in reasons.items()
-    }
-    whole = attempt([group for part, _ in parts for group in part.groups])
+    first, first_failed = compiling(groups[:middle], attempt)
+    second, second_failed = compiling(groups[middle:], attempt)
+    failed = {**first_failed, **second_failed}
+    whole = attempt([*first.groups, *second.groups])
     if whole.cell.measured:
         return whole, failed
     # Where they compile apart only, those of the first are left.
-    lost = {
-        group: f"together with the other groups: {reason_of(whole)}"
-        for group in parts[1][0].groups
-    }
-    return parts[0][0], {**failed, **lost}
+    why_lost = f"together with the other groups: {reason_of(whole)}"
+    return first, {**failed, **dict.fromkeys(second.groups, why_lost)}
+
+
+def _compiling_halves(
+    group: Group, reason: str, attempt: Try
+) -> tuple[Attempt, dict[Group, str]]:
+    """Fold the two halves of a group that fails for this reason.
+
+    None of it is folded where the halves are too small, or fail as well.
+    """
+    if len(group) < _MOST_HALVES:
+        return attempt(NOTHING), {group: reason}
+    middle = len(group) // 2
+    parts = [group[:middle], group[middle:]]
+    failed: dict[Group, str] = {}
+    if attempt(parts[:1]).cell.measured:
+        working, failed = compiling(parts, attempt)
+    else:
+        working = attempt(NOTHING)
+    if not failed and not working.groups:
+        failed = {group: reason}
+    return working, failed
 
 
 def reason_of(failed: Attempt) -> str:
-    """Why it does not compile, without the place: cells of one reason are told together."""
+    """Return why an attempt does not compile, without the place.
+
+    Cells of one reason are reported together.
+    """
     failure = failed.cell.failure
-    return reason(failure.message) if failure else failed.cell.status
+    if failure is None:
+        return failed.cell.status
+    return reason(failure.message)
 
 
 class Choice(NamedTuple):
-    """Executables that could be one, and the ways to fold them, that with the smallest code first."""
+    """Executables that could be one, and the ways to fold them, smallest code first."""
 
     members: Group
     apart_bytes: int | None  # of their code as they are; None where it is not known
@@ -154,56 +176,32 @@ class Choice(NamedTuple):
 
 
 def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
-    """Groups that compile, those that share an executable together, with what the attempts say of them.
+    """Return the groups that compile, with what the attempts say of them.
+
+    Groups that share an executable are one choice.
 
     `tried`: the first with nothing folded.
     """
-    # entry point, as any target spells it → bytes of its executable where it has one of
-    # its own, else of its code
-    sizes = [
-        {
-            UNSPEAKABLE.sub("_", row.name): (
-                row.code_bytes if row.executable_bytes is None else row.executable_bytes
-            )
-            for row in attempt.cell.dispatches
-        }
-        for attempt in tried
-    ]
-    joined: list[set[str]] = []  # levels are one inside of the other, halves are not
-    for group in (group for attempt in tried for group in attempt.groups):
-        touching = [names for names in joined if not names.isdisjoint(group)]
-        joined = [names for names in joined if names not in touching] + [
-            set(group).union(*touching)
-        ]
+    sizes = [_entry_bytes(attempt) for attempt in tried]
     result = []
-    for names in joined:
+    for names in _joined(tried):
         members = tuple(name for name in groups.entries if name in names)
         entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
         ways = dict[tuple[Group, ...], int | None]()
         for size, attempt in zip(sizes, tried, strict=True):
-            # of those entry points that are left; None where one is not known, or none
-            # is found
-            sizes_of_entries = [size[name] for name in entries if name in size]
-            known_sizes = [
-                entry_size for entry_size in sizes_of_entries if entry_size is not None
-            ]
             inside = tuple(
                 group for group in attempt.groups if set(group) <= set(members)
             )
+            # of those entry points that are left
             ways.setdefault(
-                inside,
-                sum(known_sizes)
-                if sizes_of_entries and len(known_sizes) == len(sizes_of_entries)
-                else None,
+                inside, _total([size[name] for name in entries if name in size])
             )
         apart_bytes = ways.pop(())
         ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
         least_bytes = ways[ordered[0]]
-        share = (
-            None
-            if least_bytes is None or not apart_bytes
-            else least_bytes / apart_bytes
-        )
+        share = None
+        if least_bytes is not None and apart_bytes:
+            share = least_bytes / apart_bytes
         result.append(
             Choice(
                 members=members,
@@ -215,14 +213,52 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
     return result
 
 
+def _entry_bytes(attempt: Attempt) -> dict[str, int | None]:
+    """Return the bytes of each entry point, as any target spells its name.
+
+    They are those of its executable where it has one of its own, else of its code.
+    """
+    sizes: dict[str, int | None] = {}
+    for row in attempt.cell.dispatches:
+        size = row.executable_bytes
+        if size is None:
+            size = row.code_bytes
+        sizes[UNSPEAKABLE.sub("_", row.name)] = size
+    return sizes
+
+
+def _joined(tried: Sequence[Attempt]) -> list[set[str]]:
+    """Return the executables of all groups; groups that share one are joined.
+
+    Levels are one inside of the other, halves are not.
+    """
+    joined: list[set[str]] = []
+    for attempt in tried:
+        for group in attempt.groups:
+            touching = [names for names in joined if not names.isdisjoint(group)]
+            joined = [names for names in joined if names not in touching]
+            joined.append(set(group).union(*touching))
+    return joined
+
+
+def _total(sizes: Sequence[int | None]) -> int | None:
+    """Return the sum of sizes; None where one is not known, or where there are none."""
+    known_sizes = [size for size in sizes if size is not None]
+    if not sizes or len(known_sizes) < len(sizes):
+        return None
+    return sum(known_sizes)
+
+
 def gaining(
     choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
 ) -> tuple[Attempt, dict[Group, str]]:
-    """The attempt with the ways that make the artifact smaller, and what the others give.
+    """Fold in the ways that make the artifact smaller.
 
     What clearly does, as less than half of its code is left, is taken at once, if all
     of it does; each of the others is compiled beside what is kept by then, and where it
     does not gain as a whole, its small and its large executables apart.
+
+    Returns that attempt, and why each of the other choices is not in it.
 
     `elements`: executable → how many its largest tensor has.
     """
@@ -231,56 +267,68 @@ def gaining(
         for choice in choices
         if choice.left_share is not None and choice.left_share < 0.5
     ]
-    best, without = attempt([group for family in clear for group in family.ways[0]]), {}
     doubtful = [choice for choice in choices if choice not in clear]
-    if not is_smaller(best, plain := attempt(NOTHING)):
-        best, doubtful = plain, list(choices)
-    for audit in sorted(
-        doubtful,
-        key=lambda family: (
-            family.apart_bytes is None,
-            -(family.apart_bytes or 0),
-            family.members,
-        ),
-    ):
-        before, reason = best, "folding this group saves no code"
-        if audit.left_share is None or audit.left_share < 1:
-            tried = [attempt([*best.groups, *groups]) for groups in audit.ways]
-            sizes = [
-                size
-                for with_it in tried
-                if (size := with_it.artifact_bytes) is not None
-            ]
-            reason = (
-                "this group does not make the artifact smaller"
-                if sizes
-                else "this group does not compile together with the others"
-            )
-            best = next(
-                (
-                    size
-                    for size in tried
-                    if is_smaller(size, best) and size.artifact_bytes == min(sizes)
-                ),
-                best,
-            )
+    best = attempt([group for choice in clear for group in choice.ways[0]])
+    plain = attempt(NOTHING)
+    if not is_smaller(best, plain):
+        best = plain
+        doubtful = list(choices)
+    without: dict[Group, str] = {}
+    for choice in sorted(doubtful, key=_largest_first):
+        before = best
+        reason = "folding this group saves no code"
+        if choice.left_share is None or choice.left_share < 1:
+            best, reason = _with_best_way(choice, best, attempt)
         if best is before:
-            for half in halves(audit.members, elements):
-                with_it = attempt([*best.groups, half])
-                best = with_it if is_smaller(with_it, best) else best
+            best = _with_halves(choice, best, attempt, elements)
         if best is before:
-            without[audit.members] = reason
+            without[choice.members] = reason
     return best, without
 
 
+def _largest_first(choice: Choice) -> tuple[bool, int, Group]:
+    """Return a key that sorts choices by their code, unknown sizes last."""
+    return choice.apart_bytes is None, -(choice.apart_bytes or 0), choice.members
+
+
+def _with_best_way(choice: Choice, best: Attempt, attempt: Try) -> tuple[Attempt, str]:
+    """Fold a choice beside what is kept, in the way with the smallest artifact.
+
+    Returns the best attempt itself where no way is smaller, and the reason for that.
+    """
+    tried = [attempt([*best.groups, *way]) for way in choice.ways]
+    sizes = [
+        folded.artifact_bytes for folded in tried if folded.artifact_bytes is not None
+    ]
+    if not sizes:
+        return best, "this group does not compile together with the others"
+    reason = "this group does not make the artifact smaller"
+    for folded in tried:
+        if folded.artifact_bytes == min(sizes) and is_smaller(folded, best):
+            return folded, reason
+    return best, reason
+
+
+def _with_halves(
+    choice: Choice, best: Attempt, attempt: Try, elements: Mapping[str, int]
+) -> Attempt:
+    """Fold those halves of a choice that make the artifact smaller still."""
+    for half in halves(choice.members, elements):
+        folded = attempt([*best.groups, half])
+        if is_smaller(folded, best):
+            best = folded
+    return best
+
+
 def is_smaller(attempt: Attempt, other_attempt: Attempt) -> bool:
-    """Whether its artifact is; not where one of both has none."""
-    sizes = attempt.artifact_bytes, other_attempt.artifact_bytes
-    return sizes[0] is not None and sizes[1] is not None and sizes[0] < sizes[1]
+    """Return whether its artifact is smaller; False where one of both has none."""
+    size = attempt.artifact_bytes
+    other_size = other_attempt.artifact_bytes
+    return size is not None and other_size is not None and size < other_size
 
 
 def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
-    """A group's small and its large executables, in the program's order.
+    """Return a group's small and its large executables, in the program's order.
 
     None for a group of few.
     """
@@ -289,8 +337,8 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
     by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
     small = set(by_size[: len(group) // 2])
     return [
-        tuple(name for name in group if (name in small) is is_small)
-        for is_small in (True, False)
+        tuple(name for name in group if name in small),
+        tuple(name for name in group if name not in small),
     ]
 
 
@@ -300,15 +348,16 @@ def affordable(
     price: Callable[[Attempt], Price | str],
     max_slowdown: float,
 ) -> tuple[Attempt, dict[Group, str], Price | str]:
-    """The groups that are worth their price together, why the others are not, and that price.
+    """Keep the groups that are worth their price together.
 
-    What is dearest alone is dropped first. Where no price is known of all of them, all are kept.
+    What is dearest alone is dropped first. Where no price is known of all of them, all
+    are kept.
+
+    Returns their attempt, why each of the others is dropped, and the price.
     """
-    whole, alone_prices, whys = (
-        price(best),
-        dict[Group, Price | str](),
-        dict[Group, str](),
-    )
+    whole = price(best)
+    alone_prices: dict[Group, Price | str] = {}
+    whys: dict[Group, str] = {}
     if isinstance(whole, str):
         return best, {}, whole
     while isinstance(whole, str) or not within(whole, max_slowdown):
@@ -332,13 +381,13 @@ def _ratio_of(price: Price | str) -> float:
     return math.inf
 
 
-def _dear(alone_prices: Price | str, max_slowdown: float) -> str:
-    if isinstance(alone_prices, str):
-        return f"its slowdown is unknown: {alone_prices}"
-    is_within = within(alone_prices, max_slowdown)
+def _dear(alone_price: Price | str, max_slowdown: float) -> str:
+    if isinstance(alone_price, str):
+        return f"its slowdown is unknown: {alone_price}"
+    is_within = within(alone_price, max_slowdown)
     if is_within:
         return "alone it is worth its slowdown, but not together with the other groups"
-    return (
-        f"{'it may be' if is_within is None else 'it is'} slower by more than"
-        f" {max_slowdown:.1%}"
-    )
+    verb = "it is"
+    if is_within is None:
+        verb = "it may be"
+    return f"{verb} slower by more than {max_slowdown:.1%}"

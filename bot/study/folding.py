@@ -1,4 +1,4 @@
-"""How far a model's executables can be folded: each cell's audit, and the whole one as `fold.json` has it.
+"""Find how far a model's executables can be folded, as `fold.json` has it.
 
 Of each cell what is worth it is folded. Then programs are run where this machine can,
 before and after, and timed: groups that give other outputs, or cost too much, are not
@@ -52,8 +52,8 @@ from bot.system.processes import Meter
 
 FOLDER = "folded"  # Of the folded programs, beside `fold.json`
 NOT_ASKED = "--no-run was given"
+# Why outputs are not compared, nor anything timed, where the artifact stays what it was
 NOTHING_FOLDED = "nothing is folded"
-"""The reason why outputs are not compared, nor anything timed, where the artifact stays what it was."""
 NOT_FOLDED = {
     "operand-order": "executables with another operand order are not folded",
     "extra-operation": "executables with extra operations are not folded",
@@ -68,12 +68,10 @@ class Audited:
     cell: Cell  # as its printed command gives it
     planned: PlannedCell
     failure: str = ""
-    attempts: Attempts | None = (
-        None  # None where its program could not be had, with the reason in `failure`
-    )
-    best: Attempt | None = (
-        None  # with what is worth folding; None where there is a failure
-    )
+    # None where its program could not be had, with the reason in `failure`
+    attempts: Attempts | None = None
+    # with what is worth folding; None where there is a failure
+    best: Attempt | None = None
     left: tuple[LeftFamily, ...] = ()
     bench: Bench | str = ""  # what runs it here, or why nothing does
     run: Run = field(default_factory=Run)
@@ -122,18 +120,16 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
 
 
 def fold_best(audited: Audited, attempts: Attempts, banned: Collection[Group]) -> None:
-    """What is worth folding of a cell without some groups."""
+    """Fold what is worth it of a cell, without the banned groups."""
     groups = attempts.groups
     result = search(groups, attempts.at, banned)
     if not result.attempt.cell.measured:
-        audited.best, audited.failure = (
-            None,
-            f"resumed with nothing folded: {reason_of(result.attempt)}",
-        )
+        audited.best = None
+        audited.failure = f"resumed with nothing folded: {reason_of(result.attempt)}"
         return
-    grouped = {
-        name for level in groups.groups.values() for group in level for name in group
-    }
+    grouped: set[str] = set()
+    for level in groups.groups.values():
+        grouped.update(*level)
     families = [
         LeftFamily(
             family.kind, family.members, _why(family.kind, family.members, groups)
@@ -141,7 +137,8 @@ def fold_best(audited: Audited, attempts: Attempts, banned: Collection[Group]) -
         for family in audited.cell.families
         if grouped.isdisjoint(family.members)
     ]
-    audited.best, audited.left = result.attempt, (*result.left, *families)
+    audited.best = result.attempt
+    audited.left = (*result.left, *families)
 
 
 def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
@@ -165,31 +162,26 @@ class Bench(NamedTuple):
     before: Path
 
     def artifact(self, attempt: Attempt) -> Path | str:
-        """The artifact of an attempt, or why there is none."""
+        """Return the artifact of an attempt, or why there is none."""
         out = attempt.program.with_suffix(".vmfb")
-        return (
-            out
-            if out.is_file()
-            else self.attempts.artifact(
-                attempt.planned, self.attempts.program(attempt), out
-            )
-        )
+        if out.is_file():
+            return out
+        program = self.attempts.program(attempt)
+        return self.attempts.artifact(attempt.planned, program, out)
 
     def equal(self, attempt: Attempt) -> Equality:
-        """Whether an attempt gives the outputs of the printed command's artifact."""
+        """Return whether it gives the outputs of the printed command's artifact."""
         after = self.artifact(attempt)
-        return (
-            Equality(None, after)
-            if isinstance(after, str)
-            else self.runner.outputs_equal(self.before, after)
-        )
+        if isinstance(after, str):
+            return Equality(None, after)
+        return self.runner.outputs_equal(self.before, after)
 
     def price(self, attempt: Attempt) -> Price | str:
-        """What an attempt costs in run time."""
+        """Return what an attempt costs in run time."""
         after = self.artifact(attempt)
-        return (
-            after if isinstance(after, str) else self.runner.price(self.before, after)
-        )
+        if isinstance(after, str):
+            return after
+        return self.runner.price(self.before, after)
 
 
 def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
@@ -202,11 +194,9 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     plan = work.prepare("head", work.request.specs["head"])
     side = work.measured([plan])["head"]
     runtime = installed() if runs else None
-    toolchain, timeout, cache = (
-        plan.toolchain,
-        work.config.timeout_seconds,
-        work.request.cache,
-    )
+    toolchain = plan.toolchain
+    timeout = work.config.timeout_seconds
+    cache = work.request.cache
     with (
         temporary_directory("fold-") as scratch,
         closing(working(toolchain, work.cancel)) as folding,
@@ -223,23 +213,21 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
             importer,
         ),
     ):
-        cells, assembler = (
-            CellCache(cache, is_writable(cache.absolute())),
-            Assembler(work.cancel, timeout, assembler_here()),
-        )
         tools = FoldTools(
             setup=setup,
             folding=folding,
             importer=importer,
-            cache=cells,
-            assembler=assembler,
+            cache=CellCache(cache, is_writable(cache.absolute())),
+            assembler=Assembler(work.cancel, timeout, assembler_here()),
             scratch=scratch,
         )
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
         by_model = [
-            list(of)
-            for _, of in groupby(audits, lambda audited: audited.cell.key.model)
+            list(audits_of_model)
+            for _, audits_of_model in groupby(
+                audits, lambda audited: audited.cell.key.model
+            )
         ]
         if runtime is None:
             reason = MISSING if runs else NOT_ASKED
@@ -247,31 +235,41 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
                 audit.run = Run(
                     equal=None, equal_note=reason, price=None, price_note=reason
                 )
-        else:  # nothing else runs beside it, as it takes times
-            with temporary_directory("fold-data-") as data:
-                for audits_of_model in by_model:
-                    _check(
-                        audits_of_model,
-                        runtime=runtime,
-                        data=data,
-                        max_slowdown=max_slowdown,
-                        work=work,
-                    )
-                    shutil.rmtree(
-                        data / audits_of_model[0].cell.key.model, ignore_errors=True
-                    )
+        else:
+            _check_all(by_model, runtime, max_slowdown, work)
         rows = [fold_cell(audit, work.request.out) for audit in audits]
         models = [model_of(audits_of_model, rows) for audits_of_model in by_model]
-    ran = any(audit.run.equal is not None for audit in audits)
+    shown_machine = ""
+    if runtime is not None and any(audit.run.equal is not None for audit in audits):
+        shown_machine = machine(runtime)
     return FoldAudit(
         fold.FOLD_SCHEMA,
         compiler=toolchain.info,
         flags=side.flags,
-        machine=machine(runtime) if runtime is not None and ran else "",
+        machine=shown_machine,
         max_slowdown=max_slowdown,
         models=tuple(models),
         cells=tuple(rows),
     )
+
+
+def _check_all(
+    by_model: Sequence[Sequence[Audited]],
+    runtime: Runtime,
+    max_slowdown: float | None,
+    work: Work,
+) -> None:
+    """Check one model after the other; nothing else runs beside it, as it takes times."""
+    with temporary_directory("fold-data-") as data:
+        for audits in by_model:
+            _check(
+                audits,
+                runtime=runtime,
+                data=data,
+                max_slowdown=max_slowdown,
+                work=work,
+            )
+            shutil.rmtree(data / audits[0].cell.key.model, ignore_errors=True)
 
 
 def _all(
@@ -305,63 +303,71 @@ def _check(
     max_slowdown: float | None,
     work: Work,
 ) -> None:
-    """Run what can be run of one model; what gives other outputs on a target is folded on none."""
-    banned: dict[Group, str] = {}
+    """Run what can be run of one model.
+
+    What gives other outputs on a target is folded on none.
+    """
     for audit in audits:
         audit.bench = _bench(
             audit, runtime=runtime, data=data / audit.cell.key.model, work=work
         )
+    banned: dict[Group, str] = {}
     while True:
-        worse = {}
+        worse: dict[Group, str] = {}
         for audit in audits:
-            worse.update(
-                dict.fromkeys(
-                    _compared(audit, work),
-                    f"its outputs differ on {audit.cell.key.target}",
-                )
-            )
+            why = f"its outputs differ on {audit.cell.key.target}"
+            worse.update(dict.fromkeys(_compared(audit, work), why))
         if not worse.keys() - banned.keys():
             break
         banned.update(worse)
         for audit in audits:
-            if audit.attempts is not None:
-                fold_best(audit, audit.attempts, banned)
-                kinds = {
-                    group: kind_of(audit.attempts.groups, group) for group in banned
-                }
-                rejected = (
-                    LeftFamily(kind, group, banned[group])
-                    for group, kind in kinds.items()
-                    if kind is not None
-                )
-                audit.left = (*audit.left, *rejected)
+            _fold_without(audit, banned)
     for audit in audits:
-        bench, best = audit.bench, audit.best
-        if isinstance(bench, str) or best is None or not audit.run.equal:
-            continue
-        work.show.say(f"{audit.cell.key}: timing it before and after folding")
-        if max_slowdown is None:
-            price = bench.price(best)
-        else:  # the groups within the limit are kept
-            audit.best, dear, price = affordable(
-                best,
-                attempt=bench.attempts.at,
-                price=bench.price,
-                max_slowdown=max_slowdown,
-            )
-            audit.left += tuple(
-                left(bench.attempts.groups, group, reason)
-                for group, reason in dear.items()
-            )
-            if audit.best is not best:
-                _compared(audit, work)
-        known_price = price if isinstance(price, Price) else None
-        audit.run = structs.replace(
-            audit.run, price=known_price, price_note="" if known_price else str(price)
+        _price(audit, max_slowdown, work)
+
+
+def _fold_without(audit: Audited, banned: Mapping[Group, str]) -> None:
+    """Fold a cell again without the banned groups, which are left for these reasons."""
+    if audit.attempts is None:
+        return
+    fold_best(audit, audit.attempts, banned)
+    rejected = []
+    for group, why in banned.items():
+        kind = kind_of(audit.attempts.groups, group)
+        if kind is not None:
+            rejected.append(LeftFamily(kind, group, why))
+    audit.left = (*audit.left, *rejected)
+
+
+def _price(audit: Audited, max_slowdown: float | None, work: Work) -> None:
+    """Time a cell with equal outputs; keep the groups within the limit if there is one."""
+    bench = audit.bench
+    best = audit.best
+    if isinstance(bench, str) or best is None or not audit.run.equal:
+        return
+    work.show.say(f"{audit.cell.key}: timing it before and after folding")
+    if max_slowdown is None:
+        price = bench.price(best)
+    else:
+        audit.best, dear, price = affordable(
+            best,
+            attempt=bench.attempts.at,
+            price=bench.price,
+            max_slowdown=max_slowdown,
         )
+        audit.left += tuple(
+            left(bench.attempts.groups, group, reason) for group, reason in dear.items()
+        )
+        if audit.best is not best:
+            _compared(audit, work)
+    known_price = price if isinstance(price, Price) else None
+    audit.run = structs.replace(
+        audit.run, price=known_price, price_note="" if known_price else str(price)
+    )
 
 
 def _bench(audited: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
+    """Return what runs a cell's artifacts here, or why nothing does."""
     if audited.attempts is None or not audited.groups:
         return audited.failure or NOTHING_FOLDED
     attempts = audited.attempts
@@ -376,15 +382,16 @@ def _bench(audited: Audited, runtime: Runtime, data: Path, work: Work) -> Bench 
     before = attempts.artifact(
         audited.planned, attempts.source, attempts.flow.with_suffix(".before.vmfb")
     )
-    return before if isinstance(before, str) else Bench(attempts, runner, before)
+    if isinstance(before, str):
+        return before
+    return Bench(attempts, runner, before)
 
 
 def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
     """Compare outputs before and after folding.
 
-    Which groups, each folded alone, change them, and how.
-
-    All of them where only together they do.
+    Returns which groups change them, each folded alone, and how; all of them where only
+    together they do.
     """
     bench = audited.bench
     if isinstance(bench, str) or audited.best is None or not audited.groups:
@@ -392,16 +399,13 @@ def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
         audited.run = Run(equal=None, equal_note=reason, price=None, price_note=reason)
         return {}
     work.show.say(f"{audited.cell.key}: comparing outputs before and after folding")
-    equality, bad = bench.equal(audited.best), dict[Group, str]()
+    equality = bench.equal(audited.best)
+    bad: dict[Group, str] = {}
     if equality.equal is False:
-        is_equal_alone = {
-            group: bench.equal(bench.attempts.at([group])) for group in audited.groups
-        }
-        bad = {
-            group: is_equal.equal_note
-            for group, is_equal in is_equal_alone.items()
-            if is_equal.equal is False
-        }
+        for group in audited.groups:
+            equality_alone = bench.equal(bench.attempts.at([group]))
+            if equality_alone.equal is False:
+                bad[group] = equality_alone.equal_note
         bad = bad or dict.fromkeys(
             audited.groups, "its outputs differ only together with the other groups"
         )
@@ -420,7 +424,7 @@ def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
 
 
 def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
-    """The counts of one model, by the first of its cells whose program could be read."""
+    """Return the counts of a model, by its first cell whose program could be read."""
     cell = next(
         (audit for audit in audits if audit.attempts is not None), audits[0]
     ).cell
@@ -438,42 +442,36 @@ def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
 
 
 def fold_cell(audited: Audited, out: Path) -> FoldCell:
-    """The audit of one cell as `fold.json` has it.
+    """Return the audit of one cell as `fold.json` has it.
 
     Its folded program goes to the output directory.
     """
-    cell, run, command, module = audited.cell, audited.run, "", ""
-    folded = list[fold.FoldedFamily]()
-    if cell.status == "unsupported":
-        state = "unsupported"
-    elif audited.best is None or not audited.best.cell.measured:
-        state = FAILED
-    else:
-        state = "folded" if audited.groups else "nothing-to-fold"
-    if audited.attempts is not None and audited.best is not None and audited.groups:
-        groups, best = audited.attempts.groups, audited.best
+    cell = audited.cell
+    run = audited.run
+    command = ""
+    module = ""
+    folded: list[fold.FoldedFamily] = []
+    attempts = audited.attempts
+    best = audited.best
+    if attempts is not None and best is not None and audited.groups:
         for group in best.folded:
-            kind = kind_of(groups, group.members) or FOLD_KINDS[-1]
+            kind = kind_of(attempts.groups, group.members) or FOLD_KINDS[-1]
             folded.append(fold.FoldedFamily(kind, group.members, group.operands))
         module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
         make_directory(out / FOLDER)
-        shutil.copyfile(audited.attempts.program(best), out / module)
+        shutil.copyfile(attempts.program(best), out / module)
         shown_model = structs.replace(best.planned.model, shown=module)
         command = structs.replace(best.planned, model=shown_model).command()
     return FoldCell(
         model=cell.key.model,
         target=cell.key.target,
-        state=state,
+        state=_state(audited),
         executables=_both(audited, "executables"),
         artifact_bytes=_both(audited, "artifact_bytes"),
         equal=run.equal,
         folded=tuple(folded),
         left=audited.left,
-        resumed_bytes=(
-            audited.attempts.at(()).artifact_bytes
-            if audited.attempts is not None
-            else None
-        ),
+        resumed_bytes=attempts.at(()).artifact_bytes if attempts is not None else None,
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,
@@ -483,9 +481,22 @@ def fold_cell(audited: Audited, out: Path) -> FoldCell:
     )
 
 
+def _state(audited: Audited) -> str:
+    """Return what became of a cell, in the words of `fold.json`."""
+    if audited.cell.status == "unsupported":
+        return "unsupported"
+    if audited.best is None or not audited.best.cell.measured:
+        return FAILED
+    if audited.groups:
+        return "folded"
+    return "nothing-to-fold"
+
+
 def _both(audited: Audited, metric: str) -> fold.BeforeAfter:
-    """A metric before and after; what is not folded stays what it was."""
+    """Return a metric before and after; what is not folded stays what it was."""
     before = audited.cell.value(metric) if audited.cell.measured else None
-    if audited.best is None or not audited.groups:
-        return fold.BeforeAfter(before, before if audited.best is not None else None)
+    if audited.best is None:
+        return fold.BeforeAfter(before, None)
+    if not audited.groups:
+        return fold.BeforeAfter(before, before)
     return fold.BeforeAfter(before, audited.best.cell.value(metric))

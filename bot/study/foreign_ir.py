@@ -1,4 +1,6 @@
-"""One compiler's IR of an executable made readable for another compiler, and put in place of that compiler's own.
+"""Make one compiler's IR of an executable readable for another compiler.
+
+It is put in place of that compiler's own IR.
 
 IR changes its spelling between releases. The generic form does not: one compiler prints
 it, and the other one parses it. What the verifier of the other compiler refuses even
@@ -38,7 +40,7 @@ _GENERIC_COUNT = re.compile(
 
 
 class _Form(NamedTuple):
-    """How one form of the text spells what holds the functions, and what counts workgroups."""
+    """How one form of the text spells modules of functions and counts of workgroups."""
 
     variant: re.Pattern[str]
     module: re.Pattern[str]
@@ -66,9 +68,8 @@ class NamedText:
 
     name: str
     text: str  # as its compiler prints it, without aliases
-    generic: str = (
-        ""  # in the form that all releases spell alike; empty where nobody asks for it
-    )
+    # in the form that all releases spell alike; empty where nobody asks for it
+    generic: str = ""
 
 
 def run_tool(
@@ -78,7 +79,10 @@ def run_tool(
     directory: Path,
     stdin: Path | None = None,
 ) -> Failure | None:
-    """Run a program that lies beside the compiler; return why it failed, None where it did not."""
+    """Run a program that lies beside the compiler.
+
+    Return why it failed, None where it did not.
+    """
     program = setup.toolchain.binary.with_name(name)
     if not program.is_file():
         return Failure("option", f"this compiler has no {name}")
@@ -166,7 +170,10 @@ def compile_foreign(
 def with_fixes(
     compile_text: Callable[[str], AloneCode | Failure], text: str
 ) -> AloneCode | Failure:
-    """Compile generic IR of another compiler, and rewrite it for as long as there is a fix for the complaint."""
+    """Compile generic IR of another compiler.
+
+    Rewrite it for as long as there is a fix for the complaint.
+    """
     unused = list(_FIXES)
     while True:
         code = compile_text(text)
@@ -186,7 +193,10 @@ def without_pipeline(text: str) -> str:
 
 
 def _with_pipelines_as(text: str, own_text: str) -> str:
-    """Spell the names of pipelines as the own text does: up to 3.11.0 they are words, later attributes."""
+    """Spell the names of pipelines as the own text does.
+
+    Up to 3.11.0 they are words, later attributes.
+    """
     printed_pipeline = _PIPELINE.search(own_text)
     if printed_pipeline is None:
         return text
@@ -238,14 +248,14 @@ def _integer_constants(text: str) -> str:
 
 
 def _wide_alignments(text: str) -> str:
-    """Type the alignments of masked loads and stores as 64 bits: from 3.12.0 on they have that type."""
+    """Type the alignments of masked loads and stores as 64 bits, as from 3.12.0 on."""
     return _MASKED.sub(
         lambda match: re.sub(r"(alignment = \d+) : i32", r"\1 : i64", match[0]), text
     )
 
 
 def _narrow_alignments(text: str) -> str:
-    """Type the alignments of masked loads and stores as 32 bits, as they are up to 3.11.0."""
+    """Type the alignments of masked loads and stores as 32 bits, as up to 3.11.0."""
     return _MASKED.sub(
         lambda match: re.sub(r"(alignment = \d+) : i64", r"\1 : i32", match[0]), text
     )
@@ -289,24 +299,29 @@ _FIXES = (
 def transplanted(
     own_ir: NamedText, foreign: NamedText, *, is_generic: bool
 ) -> str | None:
-    """Return the own executable with the body of the foreign one; None where either has no body.
+    """Return the own executable with the body of the foreign one.
+
+    None where either has no body.
 
     The target, the exports and the operation that counts workgroups stay the own ones.
     The entry point has the foreign name: names are code of some targets, and a name
     belongs to the source.
 
     Args:
-        own: in the generic form, too, where that is given; it is used in the place of the other one.
+        own_ir: in the generic form, too, where that is given; it is used in the place
+            of the other one.
         is_generic: whether the foreign body is taken in the generic form.
     """
-    own_text, own_form = (
-        (own_ir.generic, _GENERIC_FORM)
-        if own_ir.generic
-        else (own_ir.text, _PLAIN_FORM)
-    )
-    foreign_text, foreign_form = (
-        (foreign.generic, _GENERIC_FORM) if is_generic else (foreign.text, _PLAIN_FORM)
-    )
+    own_text = own_ir.text
+    own_form = _PLAIN_FORM
+    if own_ir.generic:
+        own_text = own_ir.generic
+        own_form = _GENERIC_FORM
+    foreign_text = foreign.text
+    foreign_form = _PLAIN_FORM
+    if is_generic:
+        foreign_text = foreign.generic
+        foreign_form = _GENERIC_FORM
     own_place = _region(own_text, own_form.variant, own_form.module)
     foreign_place = _region(foreign_text, foreign_form.variant, foreign_form.module)
     if own_place is None or foreign_place is None:
@@ -335,17 +350,22 @@ def _renamed(text: str, name: str, new_name: str) -> str:
 def _region(
     text: str, variant: re.Pattern[str], module: re.Pattern[str]
 ) -> slice | None:
-    """Return where the contents of the executable's module are; None where there is no module."""
+    """Return where the contents of the executable's module are; None without a module."""
     outer = variant.search(text)
     inner = module.search(text, outer.end()) if outer else None
     if inner is None:
         return None
     end = _closing(text, inner.end() - 2)
-    return None if end is None else slice(inner.end() - 1, end - 1)
+    if end is None:
+        return None
+    return slice(inner.end() - 1, end - 1)
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Return the place behind the brace that closes the one at `start`; None for torn text."""
+    """Return the place behind the brace that closes the one at `start`.
+
+    None for torn text.
+    """
     depth = 0
     place = start
     while (match := _BRACE.search(text, place)) is not None:
@@ -365,7 +385,10 @@ def _closing(text: str, start: int) -> int | None:
 
 
 def _workgroup_counts(body: str, opening: re.Pattern[str]) -> list[str]:
-    """Return the operations that count workgroups; newer releases have them beside the function."""
+    """Return the operations that count workgroups.
+
+    Newer releases have them beside the function.
+    """
     matches = []
     for match in opening.finditer(body):
         end = _closing(body, match.end() - 2)

@@ -1,4 +1,4 @@
-"""A history: which releases or stored baselines it is of, measured together, and what moved in each and why."""
+"""Measure the releases or stored baselines of a history together, and explain its moves."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ from bot.system.processes import Meter
 
 
 def release_study(specs: Sequence[str], work: Work) -> Study:
-    """Each release with its snapshot or the reason why there is none; sorted by version.
+    """Return each release with its snapshot, or the reason why there is none.
 
-    Those that can be had are measured together and fill the processors.
+    They are sorted by version. Those that can be had are measured together and fill the
+    processors.
 
     Raises:
         InputError: a snapshot cannot be read.
@@ -50,67 +51,64 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
     snapshots = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
     snapshots = work.selected(snapshots, must_match=len(snapshots) == len(specs))
     plans, missing = _plans([spec for spec in specs if spec not in snapshots], work)
-    sides, variants = _sides(plans, snapshots, work), list[Variant]()
+    sides = _sides(plans, snapshots, work)
+    variants = []
     for spec in specs:
-        shown_specs = (
-            plans[spec].compiler.info.spec
-            if spec in plans
-            else Path(spec).name
-            if is_snapshot(spec)
-            else spec
-        )
-        if (side := sides.get(spec)) is None:
-            variants.append(
-                Variant(
-                    release_in(spec) or Path(spec).name,
-                    shown_specs,
-                    reason=missing[spec],
-                )
-            )
+        shown_spec = spec
+        if spec in plans:
+            shown_spec = plans[spec].compiler.info.spec
+        elif is_snapshot(spec):
+            shown_spec = Path(spec).name
+        side = sides.get(spec)
+        if side is None:
+            name = release_in(spec) or Path(spec).name
+            variants.append(Variant(name, shown_spec, reason=missing[spec]))
         else:
+            compiler = side.compiler
             name = (
-                release_in(side.compiler.spec)
-                or side.compiler.spec
-                or side.compiler.version
-                or shown_specs
+                release_in(compiler.spec)
+                or compiler.spec
+                or compiler.version
+                or shown_spec
             )
-            variants.append(Variant(name, shown_specs, side))
+            variants.append(Variant(name, shown_spec, side))
     study = named_apart(_each_once(variants, work.show.say))
     if len(missing) == len(specs):
         first = study.variants[0]
         raise CompilerUnavailable(
             "no release is available", where=first.spec, hint=first.reason
         )
-    # by version; as they were asked for where one tells none
-    versions = {
-        variant.name: _version(variant.snapshot or variant.name)
-        for variant in study.variants
-    }
-    if without := next(
-        (name for name, version in versions.items() if version is None), None
-    ):
-        sentence = (
-            "has a version that cannot be ordered: releases keep the order of the"
-            " command"
-        )
-        work.show.say(f"{without} {sentence}")
-        return study
+    return _by_version(study, work.show.say)
+
+
+def _by_version(study: Study, say: Callable[[str], None]) -> Study:
+    """Return the study sorted by version; as it is where a variant has no version."""
+    versions: dict[str, Version] = {}
+    for variant in study.variants:
+        version = _version(variant.snapshot or variant.name)
+        if version is None:
+            say(
+                f"{variant.name} has a version that cannot be ordered: releases keep the"
+                " order of the command"
+            )
+            return study
+        versions[variant.name] = version
     return Study(
-        tuple(
-            sorted(study.variants, key=lambda variant: versions[variant.name] or _ZERO)
-        )
+        tuple(sorted(study.variants, key=lambda variant: versions[variant.name]))
     )
 
 
 def _each_once(
     variants: Sequence[Variant], say: Callable[[str], None]
 ) -> list[Variant]:
-    """The variants with each compiler once, the last that was named; what is left out is said."""
+    """Return the variants with each compiler once, the last that was named.
+
+    What is left out is said.
+    """
     last = dict[object, Variant]()
     for place, variant in enumerate(variants):
-        same: object = (
-            place  # of a gap, or of a compiler without a digest, nobody knows
-        )
+        # of a gap, or of a compiler without a digest, nobody knows
+        same: object = place
         if (side := variant.snapshot) and side.compiler.digest:
             same = (
                 side.compiler.digest,
@@ -130,38 +128,40 @@ def _each_once(
 def _plans(
     specs: Sequence[str], work: Work
 ) -> tuple[dict[str, SidePlan], dict[str, str]]:
-    """SPEC → the side, ready to be measured; SPEC → why it cannot be."""
-    plans, missing = dict[str, SidePlan](), dict[str, str]()
+    """Return SPEC → the side, ready to be measured; and SPEC → why it cannot be."""
+    plans: dict[str, SidePlan] = {}
+    missing: dict[str, str] = {}
     if specs:
         work.planned()  # what is wrong with the selectors is wrong for all releases
     for spec in dict.fromkeys(specs):
         try:
             plan = work.prepare(release_in(spec) or Path(spec).name, spec)
-            with temporary_directory("run-") as scratch:
-                session = Session(
-                    scratch=scratch,
-                    timeout_seconds=work.config.timeout_seconds,
-                    cancel=work.cancel,
-                    meter=Meter(),
-                )
-                with plan.compiler.at_work(
-                    session
-                ):  # one that cannot start would end all
-                    pass
+            _require_start(plan, work)
             plans[spec] = replace(plan, label=spec)
-        except (
-            CompilerUnavailable,
-            UsageError,
-        ) as error:  # gone from the page, or without an option of the flags
+        except (CompilerUnavailable, UsageError) as error:
+            # gone from the page, or without an option of the flags
             missing[spec] = error.line
             work.show.say(f"left out: {error.line}")
     return plans, missing
 
 
+def _require_start(plan: SidePlan, work: Work) -> None:
+    """Start the compiler of a side once: one that cannot start would end all."""
+    with temporary_directory("run-") as scratch:
+        session = Session(
+            scratch=scratch,
+            timeout_seconds=work.config.timeout_seconds,
+            cancel=work.cancel,
+            meter=Meter(),
+        )
+        with plan.compiler.at_work(session):
+            pass
+
+
 def _sides(
     plans: dict[str, SidePlan], snapshots: dict[str, Snapshot], work: Work
 ) -> dict[str, Snapshot]:
-    """All snapshots, those that were measured here doubted, each against the one before."""
+    """Return all snapshots; recheck those measured here, each against the one before."""
     if not plans:
         return snapshots
     with work.resources() as resources:
@@ -186,13 +186,15 @@ _ZERO = Version("0")
 
 
 def _version(of: Snapshot | str) -> Version | None:
-    """The version of a compiler's release, else what it calls itself: wheels of 3.13.0 say `3.13.0rc20261016`."""
+    """Return the version of a compiler's release, else what it calls itself.
+
+    Wheels of 3.13.0 say `3.13.0rc20261016`. None where that is no version.
+    """
+    name = of
+    if not isinstance(name, str):
+        name = release_in(name.compiler.spec) or name.compiler.version
     try:
-        return Version(
-            of
-            if isinstance(of, str)
-            else release_in(of.compiler.spec) or of.compiler.version
-        )
+        return Version(name)
     except InvalidVersion:
         return None
 
@@ -211,7 +213,7 @@ class StoredStudy(NamedTuple):
 
 
 def last_stored(where: str, last: int, work: Work) -> StoredStudy:
-    """The last so many baselines of the configuration's report, the oldest first.
+    """Return the last so many baselines of the configuration's report, oldest first.
 
     A damaged one has its reason.
 
@@ -220,71 +222,30 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
     stored.
 
     `where`: CONFIGURED, `data-branch`, or a directory. `auto` is the directory of the
-    configuration where that is there, else the data branch. Raises UsageError where
-    there is none, or a selector matches nothing; NetworkError where the store cannot be
-    asked.
+    configuration where that is there, else the data branch.
+
+    Raises:
+        UsageError: there is none, or a selector matches nothing.
+        NetworkError: the store cannot be asked.
     """
-    choice, config, say = work.config.baseline, work.request.config, work.show.say
-    directory, in_directory = Path(where), where != "data-branch"
-    if where == CONFIGURED:
-        directory = Path(choice.directory)
-        in_directory = choice.store == "directory" or (
-            choice.store == "auto" and directory.is_dir()
-        )
+    choice = work.config.baseline
+    config = work.request.config
+    directory = _directory_of(where, choice)
     git = Git(config.resolve().parent if config else Path.cwd(), work.cancel)
     name = git.default_branch()
     with (
-        nullcontext(DirectoryStore(directory))
-        if in_directory
-        else _branch(git, choice, name)
+        _branch(git, choice, name)
+        if directory is None
+        else nullcontext(DirectoryStore(directory))
     ) as store:
-        newest_sha = (
-            (git.resolve(f"origin/{name}") or git.resolve(name)) if name else None
-        )
-        line = (
-            (newest_sha, *git.ancestors(newest_sha, choice.ancestors))
-            if newest_sha
-            else ()
-        )
-        report_id = work.config.report_id
-        entries = [entry for entry in store.entries() if entry.report_id == report_id]
-        if not entries:
-            hint = (
-                "the first push to the default branch stores one; check `report_id` in"
-                " the configuration"
-            )
-            raise UsageError(
-                f"no baseline of report {report_id!r} is stored",
-                where="--store",
-                hint=hint,
-            )
-        place = {sha: -place for place, sha in enumerate(line)}
+        commits = _commits_of(git, name, choice.ancestors)
+        entries = _entries_of_report(store, work.config.report_id)
         stored = store.in_order(entries)
-        on_line = sorted(
-            (entry for entry in stored if entry.sha in place),
-            key=lambda entry: place[entry.sha],
-        )
-        if not on_line:
-            say(
-                "no stored baseline belongs to this default branch: baselines keep the"
-                " order of storage"
-            )
-        elif unrelated := len(stored) - len(on_line):
-            say(
-                f"left out: {unrelated} of {len(stored)} stored baselines, which do not"
-                " belong to this default branch"
-            )
-        variants, held_cells = list[Variant](), dict[CellKey, Cell]()
+        on_line = _entries_of(commits, stored)
+        _say_left_out(len(stored), on_line=len(on_line), say=work.show.say)
+        held_cells: dict[CellKey, Cell] = {}
         shown_entries = (on_line or stored)[-last:]
-        for entry in shown_entries:
-            try:
-                variants.append(
-                    of_commit(entry.sha, _held_once(store.load(entry), held_cells))
-                )
-            except InputError as error:
-                variants.append(
-                    Variant(entry.sha[:SHORT], entry.sha, reason=error.line)
-                )
+        variants = [_loaded(entry, store, held_cells) for entry in shown_entries]
         study = named_apart(variants)
         chosen = work.selected(
             {
@@ -298,20 +259,87 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
             for entry, variant in zip(shown_entries, study.variants, strict=True)
             if variant.name in chosen
         ]
-        growths = (
-            _growths(
-                git, commits=line, on_line=on_line, loaded=loaded[::-1], store=store
+        growths: tuple[Growth, ...] = ()
+        if on_line and loaded:
+            growths = _growths(
+                git, commits=commits, on_line=on_line, loaded=loaded[::-1], store=store
             )
-            if on_line and loaded
-            else ()
+    chosen_variants = [
+        structs.replace(variant, snapshot=chosen.get(variant.name))
+        for variant in study.variants
+    ]
+    return StoredStudy(Study(tuple(chosen_variants)), growths)
+
+
+def _directory_of(where: str, choice: BaselineChoice) -> Path | None:
+    """Return the directory of the baselines; None where the data branch has them."""
+    if where == "data-branch":
+        return None
+    if where != CONFIGURED:
+        return Path(where)
+    directory = Path(choice.directory)
+    if choice.store == "directory":
+        return directory
+    if choice.store == "auto" and directory.is_dir():
+        return directory
+    return None
+
+
+def _commits_of(git: Git, branch: str, most_ancestors: int) -> tuple[str, ...]:
+    """Return the commits of a branch, the newest first; none where it is unknown."""
+    if not branch:
+        return ()
+    newest_sha = git.resolve(f"origin/{branch}") or git.resolve(branch)
+    if not newest_sha:
+        return ()
+    return (newest_sha, *git.ancestors(newest_sha, most_ancestors))
+
+
+def _entries_of_report(store: Store, report_id: str) -> list[Entry]:
+    """Return the stored baselines of a report.
+
+    Raises:
+        UsageError: there is none.
+    """
+    entries = [entry for entry in store.entries() if entry.report_id == report_id]
+    if not entries:
+        hint = (
+            "the first push to the default branch stores one; check `report_id` in the"
+            " configuration"
         )
-    chosen_study = Study(
-        tuple(
-            structs.replace(variant, snapshot=chosen.get(variant.name))
-            for variant in study.variants
+        raise UsageError(
+            f"no baseline of report {report_id!r} is stored", where="--store", hint=hint
         )
-    )
-    return StoredStudy(chosen_study, growths)
+    return entries
+
+
+def _entries_of(commits: Sequence[str], stored: Sequence[Entry]) -> list[Entry]:
+    """Return the baselines of these commits, the oldest first."""
+    ages = {sha: age for age, sha in enumerate(commits)}
+    entries = [entry for entry in stored if entry.sha in ages]
+    return sorted(entries, key=lambda entry: -ages[entry.sha])
+
+
+def _say_left_out(stored: int, on_line: int, say: Callable[[str], None]) -> None:
+    """Say how many stored baselines do not belong to the default branch."""
+    if not on_line:
+        say(
+            "no stored baseline belongs to this default branch: baselines keep the"
+            " order of storage"
+        )
+    elif stored > on_line:
+        say(
+            f"left out: {stored - on_line} of {stored} stored baselines, which do not"
+            " belong to this default branch"
+        )
+
+
+def _loaded(entry: Entry, store: Store, held_cells: dict[CellKey, Cell]) -> Variant:
+    """Return a stored baseline as a variant; a damaged one has its reason."""
+    try:
+        return of_commit(entry.sha, _held_once(store.load(entry), held_cells))
+    except InputError as error:
+        return Variant(entry.sha[:SHORT], entry.sha, reason=error.line)
 
 
 def _growths(
@@ -321,7 +349,7 @@ def _growths(
     loaded: Sequence[tuple[str, Snapshot]],
     store: Store,
 ) -> tuple[Growth, ...]:
-    """The growth of a branch.
+    """Return the growth of a branch.
 
     `commits`: of the branch, the newest first; `on_line`: its baselines, the oldest
     first; `loaded`: those that are shown, the newest first.
@@ -344,7 +372,10 @@ def _growths(
 
 
 def _branch(git: Git, choice: BaselineChoice, default_branch: str) -> DataBranch:
-    """The data branch of the repository, or of the one beside it that the configuration names."""
+    """Return the data branch with the baselines.
+
+    It is in the repository, or in the one beside it that the configuration names.
+    """
     if not choice.repository:
         return DataBranch(git, choice.branch, default_branch=default_branch)
     return DataBranch(
@@ -356,9 +387,11 @@ _OF_CELLS = Cell.__struct_fields__
 
 
 def _held_once(side: Snapshot, held_cells: dict[CellKey, Cell]) -> Snapshot:
-    """The snapshot with whatever a cell has in common with its last one as one object: in a night few cells move.
+    """Return the snapshot with what a cell has in common with its last one as one object.
 
-    `held`: the last cell of each key, which becomes this snapshot's.
+    In a night few cells move.
+
+    `held_cells`: the last cell of each key, which becomes this snapshot's.
     """
     for cell in side.cells:
         last = held_cells.get(cell.key, cell)
@@ -367,9 +400,9 @@ def _held_once(side: Snapshot, held_cells: dict[CellKey, Cell]) -> Snapshot:
             for name in _OF_CELLS
             if (old := getattr(last, name)) == getattr(cell, name)
         }
-        held_cells[cell.key] = (
-            last if len(same) == len(_OF_CELLS) else structs.replace(cell, **same)
-        )
+        if len(same) < len(_OF_CELLS):
+            last = structs.replace(cell, **same)
+        held_cells[cell.key] = last
     return structs.replace(
         side, cells=tuple(held_cells[cell.key] for cell in side.cells)
     )
@@ -387,8 +420,12 @@ def explained_history(
     texts: Texts = no_texts,
     growths: tuple[Growth, ...] = (),
 ) -> History:
-    """What happened between neighbours that could be had; `growths`: of stored baselines."""
-    steps, moves = list[Step](), Moves()
+    """Explain what happened between neighbours that could be had.
+
+    `growths`: of stored baselines.
+    """
+    steps: list[Step] = []
+    moves = Moves()
     for (before, base), (name, head), gaps in neighbours(study.variants):
         report = reported(
             config, base=base, head=head, baseline=Baseline(before), texts=texts
@@ -407,7 +444,7 @@ def explained_history(
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:
-    """What moved in the cells of a report that both sides measured.
+    """Return what moved in the cells of a report that both sides measured.
 
     Of a number with several values nothing is told.
     """
@@ -418,40 +455,37 @@ def _moves(since: str, name: str, report: Report) -> Moves:
         ):
             continue
         numbers = [delta.metrics[id_] for id_ in TRACKED]
-        if changes := {
+        changes = {
             number.id: number.change
             for number in numbers
             if number.change and number.seen is None
-        }:
-            explanation = report.explanations.get(delta.key)
-            cause, reason = (
-                (explanation.cause, explanation.why) if explanation else (None, "")
-            )
-            sentence = "; ".join(
-                filter(None, (_flags(delta.base.command, delta.head.command), reason))
-            )
-            moves[name, delta.key] = Move(
-                since=since, changes=changes, cause=cause, why=sentence
-            )
+        }
+        if not changes:
+            continue
+        sentences = [_flags(delta.base.command, delta.head.command)]
+        cause = None
+        if explanation := report.explanations.get(delta.key):
+            cause = explanation.cause
+            sentences.append(explanation.why)
+        moves[name, delta.key] = Move(
+            since=since,
+            changes=changes,
+            cause=cause,
+            why="; ".join(filter(None, sentences)),
+        )
     return moves
 
 
-def _flags(*commands: str) -> str:
-    """The note that flags changed between two commands, other than by name alone.
+def _flags(older_command: str, newer_command: str) -> str:
+    """Return the note that flags changed between two commands, other than by name.
 
     Empty where they did not.
     """
-    older, newer = (
-        [flag for flag in flags_of(command) if flag != LIFTED_LIMIT_FLAG]
-        for command in commands
-    )
-    gone, new = (
-        [flag for flag in snapshot if flag not in unrelated]
-        for snapshot, unrelated in ((older, newer), (newer, older))
-    )
+    older = [flag for flag in flags_of(older_command) if flag != LIFTED_LIMIT_FLAG]
+    newer = [flag for flag in flags_of(newer_command) if flag != LIFTED_LIMIT_FLAG]
+    gone = [flag for flag in older if flag not in newer]
+    new = [flag for flag in newer if flag not in older]
     if not (older and newer) or not (gone or new):
         return ""
-    return (
-        "compiled with other flags"
-        f" ({', '.join([*(f'without {flag}' for flag in gone), *new])})"
-    )
+    changes = [*(f"without {flag}" for flag in gone), *new]
+    return f"compiled with other flags ({', '.join(changes)})"

@@ -1,4 +1,4 @@
-"""An experiment: a side for each of its variants planned and measured, and run beside the reference's."""
+"""Plan, measure and run the variants of an experiment, beside a reference variant."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class VariantPlan(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The variant's."""
+        """Return the variant's name."""
         return self.variant.name
 
     def planned(self, key: CellKey) -> PlannedCell:
-        """The planned cell of that key; there is one."""
+        """Return the planned cell of that key; there is one."""
         return next(cell for cell in self.side.cells if cell.key == key)
 
 
@@ -80,8 +80,9 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
 
     `specs["head"]` of the request names the compiler of those that name none.
 
-    Raises UsageError where nothing is left to measure; CompilerUnavailable where a
-    compiler could not be had.
+    Raises:
+        UsageError: nothing is left to measure.
+        CompilerUnavailable: a compiler could not be had.
     """
     models, targets = _scope(experiment, work)
     plans = [
@@ -90,15 +91,19 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     ]
     ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
     sides = _measured(ready, work)
-    times = _compile_times(ready, sides, work) if experiment.timing else {}
-    ran_on, runs = (
-        _timed(ready, _study(ready, sides), work) if experiment.run else ("", {})
-    )
-    idle = {
-        f"{plan.name}: this run measures none of its targets"
-        for plan in plans
-        if not plan.side.cells and not plan.refused
-    }
+    times = Times()
+    if experiment.timing:
+        times = _compile_times(ready, sides, work)
+    ran_on = ""
+    runs = Runs()
+    if experiment.run:
+        ran_on, runs = _timed(ready, _study(ready, sides), work)
+    notes = set[str]()
+    for plan in plans:
+        if not plan.side.cells and not plan.refused:
+            notes.add(f"{plan.name}: this run measures none of its targets")
+    for name, side in sides.items():
+        notes.update(f"{name}: {note}" for note in side.notes)
     return Lab(
         experiment=experiment,
         machine=ran_on,
@@ -106,23 +111,14 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         runs=runs,
         flags=(*COMMON_FLAGS, *work.config.flags, *work.request.flags),
         times=times,
-        notes=tuple(
-            sorted(
-                idle
-                | {
-                    f"{name}: {note}"
-                    for name, side in sides.items()
-                    for note in side.notes
-                }
-            )
-        ),
+        notes=tuple(sorted(notes)),
     )
 
 
 def _scope(
     experiment: Experiment, work: Work
 ) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """The models that the request keeps, and the targets that experiment and request do.
+    """Return the models that the request keeps, and the targets that both keep.
 
     Raises UsageError for none.
 
@@ -154,24 +150,11 @@ def _scope(
 def _planned(
     variant: Variant, models: tuple[Model, ...], targets: tuple[Target, ...], work: Work
 ) -> VariantPlan:
-    """One variant with its compiler; raises CompilerUnavailable."""
+    """Return one variant with its compiler; raises CompilerUnavailable."""
     compiler = work.compiler(variant.spec or work.request.specs["head"])
-    toolchain, own_targets = toolchain_of(compiler), list[Target]()
-    if (
-        variant.targets is not None
-    ):  # those that have this variant, with the flags that only they have
-        for target in targets:
-            flags = [
-                target_flags
-                for glob, target_flags in variant.targets.items()
-                if fnmatchcase(target.name, glob)
-            ]
-            if flags:
-                more_flags = [flag for group in flags for flag in group]
-                own_targets.append(
-                    structs.replace(target, flags=merged(target.flags, more_flags))
-                )
-        targets = tuple(own_targets)
+    toolchain = toolchain_of(compiler)
+    if variant.targets is not None:
+        targets = _targets_of(variant.targets, targets)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     chosen = models_of(variant, models=models, toolchain=toolchain, work=work)
     variant = structs.replace(variant, models=chosen.files)
@@ -191,8 +174,30 @@ def _planned(
     return VariantPlan(variant, side, tuple(chosen.refused_cells(targets)))
 
 
+def _targets_of(
+    flags_of_globs: Mapping[str, Sequence[str]], targets: Sequence[Target]
+) -> tuple[Target, ...]:
+    """Return the targets of a variant, with the flags that only they have there.
+
+    `flags_of_globs`: glob of targets → their flags.
+    """
+    chosen = []
+    for target in targets:
+        more_flags: list[str] = []
+        is_chosen = False
+        for glob, flags in flags_of_globs.items():
+            if fnmatchcase(target.name, glob):
+                is_chosen = True
+                more_flags += flags
+        if is_chosen:
+            chosen.append(
+                structs.replace(target, flags=merged(target.flags, more_flags))
+            )
+    return tuple(chosen)
+
+
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
-    """The variants with what was measured of them.
+    """Return the variants with what was measured of them.
 
     The cells of one that its compiler refuses are unsupported.
     """
@@ -214,7 +219,7 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
 
 
 def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
-    """Each variant's cells.
+    """Measure each variant's cells.
 
     One variant after the other, so that no more than one reads IR at a time.
 
@@ -228,37 +233,42 @@ def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
         for plan in plans:
             work.show.say(f"variant {plan.name}")
             sides |= measure_sides([plan.side], resources)
-        references, by_name = (
-            _study(plans, sides).references,
-            {plan.name: plan for plan in plans},
-        )
-        beside = {
-            frozenset((reference.name, plan.name)): {
-                "base": by_name[reference.name],
-                "head": plan,
-            }
-            for plan in plans
-            for cell in plan.side.cells
-            if (reference := references.get(cell.key.target))
-            and reference.name != plan.name
-        }
-        for pair in beside.values():
+        for pair in _beside_references(plans, _study(plans, sides)):
             labelled_sides = [
-                replace(variant.side, label=side) for side, variant in pair.items()
+                replace(plan.side, label=label) for label, plan in pair.items()
             ]
             again = recheck(
                 labelled_sides,
-                sides={side: sides[variant.name] for side, variant in pair.items()},
+                sides={label: sides[plan.name] for label, plan in pair.items()},
                 rules=work.config,
                 resources=resources,
             )
-            sides |= {variant.name: again[side] for side, variant in pair.items()}
+            for label, plan in pair.items():
+                sides[plan.name] = again[label]
         return repeat_unsteady(
             [plan.side for plan in plans],
             sides=sides,
             rules=work.config,
             resources=resources,
         )
+
+
+def _beside_references(
+    plans: Sequence[VariantPlan], study: Study
+) -> list[dict[str, VariantPlan]]:
+    """Return each pair of a reference (`base`) and another variant (`head`) once."""
+    references = study.references
+    by_name = {plan.name: plan for plan in plans}
+    pairs: dict[frozenset[str], dict[str, VariantPlan]] = {}
+    for plan in plans:
+        for cell in plan.side.cells:
+            reference = references.get(cell.key.target)
+            if reference and reference.name != plan.name:
+                pairs[frozenset((reference.name, plan.name))] = {
+                    "base": by_name[reference.name],
+                    "head": plan,
+                }
+    return list(pairs.values())
 
 
 def _compile_times(
@@ -300,9 +310,9 @@ def _compile_times(
 
 
 def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str, Runs]:
-    """The machine in one line, empty where nothing was run, and what running the cells gave.
+    """Run the cells; nothing else runs beside it, as it takes times.
 
-    Nothing else runs beside it, as it takes times.
+    Returns the machine in one line, empty where nothing was run, and the runs.
     """
     cells = {
         (variant.name, cell.key): cell
@@ -310,60 +320,70 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
         if variant.snapshot
         for cell in variant.snapshot.cells
     }
-    runtime, say = installed(), work.show.say
+    runtime = installed()
     if runtime is None:
         return "", {
             key: _not_run(MISSING) for key, cell in cells.items() if cell.measured
         }
     runs = Runs()
     with temporary_directory("lab-") as scratch, ExitStack() as stack:
-        tools = dict[str, _Tools]()
+        tools: dict[str, _Tools] = {}
         for plan in plans:
-            info = plan.side.compiler.info
-            if info.digest in tools:
-                continue
-            session, of = (
-                Session(
-                    scratch=scratch,
-                    timeout_seconds=work.config.timeout_seconds,
-                    cancel=work.cancel,
-                    meter=Meter(),
-                ),
-                runtime,
-            )
-            if release := release_in(info.spec):
-                try:
-                    of = of_release(
-                        release,
-                        cache=work.request.cache,
-                        cancel=work.cancel,
-                        say=say,
-                        places=work.places,
-                    )
-                except CompilerUnavailable as error:
-                    say(
-                        f"running artifacts of {release} with {runtime.name}:"
-                        f" {error.line}"
-                    )
-            tools[info.digest] = (
-                *stack.enter_context(open_setup(plan.side.toolchain, session)),
-                of,
-            )
+            digest = plan.side.compiler.info.digest
+            if digest not in tools:
+                tools[digest] = _tools_of(
+                    plan, runtime=runtime, scratch=scratch, stack=stack, work=work
+                )
         bench = _Bench(tools, scratch, work.cancel)
         for key in study.keys:
-            if reference := study.references.get(key.target):
-                say(f"running {key}")
-                rows = [
-                    (plan, cells[plan.name, key])
-                    for plan in plans
-                    if (plan.name, key) in cells
-                ]
-                runs |= {
-                    (plan.name, key): run for plan, run in bench.all(rows, reference)
-                }
-    ran = any(run.price or run.equal is not None for run in runs.values())
-    other_runtimes = sorted({of.name for _, _, of in tools.values()} - {runtime.name})
-    return ", ".join((machine(runtime), *other_runtimes)) if ran else "", runs
+            reference = study.references.get(key.target)
+            if reference is None:
+                continue
+            work.show.say(f"running {key}")
+            rows = [
+                (plan, cells[plan.name, key])
+                for plan in plans
+                if (plan.name, key) in cells
+            ]
+            for plan, run in bench.all(rows, reference):
+                runs[plan.name, key] = run
+    if not any(run.price or run.equal is not None for run in runs.values()):
+        return "", runs
+    names = {its_runtime.name for _, _, its_runtime in tools.values()}
+    other_runtimes = sorted(names - {runtime.name})
+    return ", ".join((machine(runtime), *other_runtimes)), runs
+
+
+def _tools_of(
+    plan: VariantPlan, runtime: Runtime, scratch: Path, stack: ExitStack, work: Work
+) -> _Tools:
+    """Open what compiles and runs a variant's artifacts, until the stack is closed.
+
+    The compiler's own release runs them where it can be had, else the installed one.
+    """
+    session = Session(
+        scratch=scratch,
+        timeout_seconds=work.config.timeout_seconds,
+        cancel=work.cancel,
+        meter=Meter(),
+    )
+    release = release_in(plan.side.compiler.info.spec)
+    its_runtime = runtime
+    if release:
+        try:
+            its_runtime = of_release(
+                release,
+                cache=work.request.cache,
+                cancel=work.cancel,
+                say=work.show.say,
+                places=work.places,
+            )
+        except CompilerUnavailable as error:
+            work.show.say(
+                f"running artifacts of {release} with {runtime.name}: {error.line}"
+            )
+    setup, importer = stack.enter_context(open_setup(plan.side.toolchain, session))
+    return setup, importer, its_runtime
 
 
 def _not_run(reason: str) -> Run:
@@ -407,7 +427,7 @@ class _Bench:
         shutil.rmtree(data, ignore_errors=True)
 
     def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
-        """What runs artifacts of the reference's program, and its own artifact.
+        """Return what runs artifacts of the reference's program, and its own artifact.
 
         Or why nothing does.
         """
@@ -415,10 +435,8 @@ class _Bench:
         backend = plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
             return device_refusal(backend)
-        (setup, _, runtime), flow = (
-            self.tools[plan.side.compiler.info.digest],
-            self.scratch / "flow.mlir",
-        )
+        setup, _, runtime = self.tools[plan.side.compiler.info.digest]
+        flow = self.scratch / "flow.mlir"
         if (failed := self._compiled(first, flow, flow_of)) is not None:
             return failed
         signature = interface_of(setup.bindings, flow)
@@ -434,7 +452,9 @@ class _Bench:
             runtimes=self.runtimes,
         )
         before = runner.reason or self._artifact(first)
-        return before if isinstance(before, str) else (runner, before)
+        if isinstance(before, str):
+            return before
+        return runner, before
 
     def _artifact(self, row: _Row) -> Path | str:
         self.files += 1
@@ -448,25 +468,18 @@ class _Bench:
     ) -> str | None:
         """Compile a row's model to a file, the stack limit lifted where needed.
 
-        Why that fails, None else.
+        Returns why that fails, else None.
         """
-        (plan, cell), lifted = (
-            row,
-            ((LIFTED_LIMIT_FLAG,) if row[1].status == "over-stack-limit" else ()),
-        )
-        (setup, importer, _), planned = (
-            self.tools[plan.side.compiler.info.digest],
-            plan.planned(cell.key),
-        )
+        plan, cell = row
+        setup, importer, _ = self.tools[plan.side.compiler.info.digest]
+        planned = plan.planned(cell.key)
         source = importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        failed = by(
-            setup,
-            (*planned.argv, *lifted),
-            CompileInput(planned.model.name, source),
-            out,
-        )
+        argv = planned.argv
+        if cell.status == "over-stack-limit":
+            argv = (*argv, LIFTED_LIMIT_FLAG)
+        failed = by(setup, argv, CompileInput(planned.model.name, source), out)
         return failed.first_line if failed else None
 
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:
@@ -475,10 +488,8 @@ class _Bench:
         after = self._artifact(row)
         if isinstance(after, str):
             return _not_run(after)
-        equality, price = (
-            runner.outputs_equal(before, after),
-            runner.price(before, after),
-        )
+        equality = runner.outputs_equal(before, after)
+        price = runner.price(before, after)
         cost = price if isinstance(price, Price) else None
         return Run(
             equal=equality.equal,

@@ -1,4 +1,7 @@
-"""The models of an experiment and of its variants: files of their own, and texts that are rewritten for a variant."""
+"""Make the models of an experiment and of its variants.
+
+They are files of their own, and texts that are rewritten for a variant.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,9 @@ class VariantModels(NamedTuple):
 
 
 def models_in_scope(experiment: Experiment, work: Work) -> tuple[Model, ...]:
-    """The models of the experiment, or of the configuration; each named as in reports.
+    """Return the models of the experiment, or of the configuration.
+
+    Each is named as in reports.
 
     Raises InputError.
     """
@@ -78,7 +83,9 @@ def _require_files(files: Mapping[str, str]) -> None:
 def models_of(
     variant: Variant, models: Sequence[Model], toolchain: Toolchain, work: Work
 ) -> VariantModels:
-    """The models as a variant has them: from its files, with its layers and its assumptions.
+    """Return the models as a variant has them.
+
+    They come from its files, with its layers and its assumptions.
 
     Rewritten texts are written below `--out`, so that the printed commands can read
     them. Raises InputError.

@@ -1,4 +1,4 @@
-"""Whether an experiment measured anything."""
+"""Refuse an experiment that measured nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_CHARACTERS = 200
 
 
 def require_measured(lab: Lab, where: str) -> None:
-    """Raise NoVerdict where no build of an experiment was measured, with the first reason."""
+    """Raise NoVerdict, with the first reason, where no build was measured."""
     if lab.study.measured:
         return
     reasons = [cell.reason for _, cell in lab.cells if cell.reason]

@@ -1,4 +1,7 @@
-"""The times of an experiment's compiles by phase and by pass: each build is compiled once more, alone, and asked."""
+"""Time an experiment's compiles by phase and by pass.
+
+Each build is compiled once more, alone.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _DUMPING = "DumpModulePass"  # writes the files by which the phases are timed
 def compile_times(
     setup: CompileSetup, importer: Importer, planned: PlannedCell, cell: Cell
 ) -> CompileTimes:
-    """Compile a measured build with the compiler's report of times, the stack limit lifted where needed."""
+    """Compile a measured build with the compiler's report of times.
+
+    The stack limit is lifted where needed.
+    """
     source = importer.source(planned.model)
     if isinstance(source, Failure):
         return CompileTimes(reason=source.first_line)

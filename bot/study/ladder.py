@@ -1,4 +1,7 @@
-"""Measures the ladder of one dispatch: six compiles, each with one phase more from base (`bot.core.ladder`)."""
+"""Measure the ladder of one dispatch (`bot.core.ladder`).
+
+It takes six compiles, each with one phase more from base.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +53,14 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class FirstSide:
-    """What a ladder takes of the side whose IR comes first: its compiler is not asked again.
+    """What a ladder takes of the side whose IR comes first.
+
+    Its compiler is not asked again.
 
     Attributes:
         texts: phase → the IR of its executable.
-        control: the bitcode in the side's own code generator; None where llvm-cpu does not compile it.
+        control: the bitcode in the side's own code generator; None where llvm-cpu does
+            not compile it.
     """
 
     name: str
@@ -74,7 +80,8 @@ def measured_ladder(
     """
     if base.row.code is None or head.row.code is None:
         return "the digest of its code is not known"
-    lower, upper = _measured(base), _measured(head)
+    lower = _measured(base)
+    upper = _measured(head)
     first = _first(lower)
     return Ladder(
         head_code=head.row.code,
@@ -97,7 +104,9 @@ def first_side(side: LadderSide) -> FirstSide:
 def ladder_from(
     base: Dispatch, base_compiler: str, first: FirstSide, head: LadderSide
 ) -> Ladder | str:
-    """Return the ladder of one dispatch, base first, without base's compiler; why there can be none.
+    """Return the ladder of one dispatch, base first, without base's compiler.
+
+    Or why there can be none.
 
     Args:
         base_compiler: SHA-256 (hex) of the compiler that `first` is of.
@@ -162,7 +171,9 @@ def _text_at(side: LadderSide, source: str, phase: str) -> str | Failure:
         path.write_text(source, encoding="utf-8")
         input_ = CompileInput(side.row.executable, path)
         text = compile_to(side.setup, (*side.argv, *options), input_)
-    return text if isinstance(text, Failure) else printed(side.setup, text)
+    if isinstance(text, Failure):
+        return text
+    return printed(side.setup, text)
 
 
 def _end(measured: _Measured) -> Rung:
@@ -212,7 +223,10 @@ def _first(measured: _Measured) -> FirstSide:
 
 
 def _climb(first: FirstSide, second: _Measured) -> Climb:
-    """Return the rungs with the first side's IR up to a phase, and the second side's compiler from there on."""
+    """Return the rungs with the first side's IR up to a phase.
+
+    The second side's compiler runs from there on.
+    """
     optimized = control = None
     if first.control is not None and second.linker_flags is not None:
         setup = second.side.setup
@@ -231,7 +245,8 @@ def _climb(first: FirstSide, second: _Measured) -> Climb:
 
 
 def _foreign_rung(first: FirstSide, second: _Measured, phase: str) -> Rung:
-    foreign, second_text = first.texts[phase], second.texts[phase]
+    foreign = first.texts[phase]
+    second_text = second.texts[phase]
     if isinstance(foreign, Failure):
         return _rung(foreign)
     if isinstance(second_text, Failure):
@@ -248,7 +263,10 @@ def _foreign_rung(first: FirstSide, second: _Measured, phase: str) -> Rung:
 
 
 def _is_same_ir(side: LadderSide, own_text: NamedText, foreign: NamedText) -> bool:
-    """Return whether both sides have the same IR at a phase, so that one compile is the other one."""
+    """Return whether both sides have the same IR at a phase.
+
+    One compile is then the other one.
+    """
     generic = printed(side.setup, own_text.text, is_generic=True)
     if isinstance(generic, Failure):
         return False

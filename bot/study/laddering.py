@@ -43,10 +43,10 @@ _PASSING = (
     "not finished after ",
     "ended by ",
 )  # as `bot.compiler.diagnostics` says a timeout and a signal
+# So many of the largest dispatches are measured in both orders, as far as the work allows
 BOTH_ORDERS = 10
-"""So many of the largest dispatches are measured in both orders, as far as the work allows."""
+# A root cause with this share of the total change gets an example with a ladder first
 _LEAST_SHARE = 0.01
-"""A root cause with so much of the total change gets an example with a ladder first (a share)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,10 @@ class Wanted:
     key: CellKey
     delta: DispatchDelta
     both_orders: bool
-    with_proof: (
-        bool  # whether head is also compiled with base's configuration, value by value
-    )
-    one_order_why: str = (
-        ""  # why there can be one order alone; empty where there can be both
-    )
+    # whether head is also compiled with base's configuration, value by value
+    with_proof: bool
+    # why there can be one order alone; empty where there can be both
+    one_order_why: str = ""
 
     @property
     def place(self) -> tuple[CellKey, str]:
@@ -138,10 +136,7 @@ def within_work(
     is spent on the other order of the largest ones. Work counts whether or not a ladder
     is known already: the same snapshots always get the same ladders.
     """
-    compiled = {cell.key: 0 for side in sides.values() for cell in side.cells}
-    for side in sides.values():
-        for cell in side.cells:
-            compiled[cell.key] += compile_work(cell)
+    compiled = _compile_works(sides)
     budget = _Left(work)
     chosen = list[Wanted]()
     paid = set[CellKey]()  # cells of which the sources are written
@@ -163,6 +158,15 @@ def within_work(
     return [
         replace_field(ladder, both_orders=ladder.place in twice) for ladder in chosen
     ]
+
+
+def _compile_works(sides: Mapping[str, Snapshot]) -> dict[CellKey, int]:
+    """Return the work of compiling each cell on all sides together."""
+    works: dict[CellKey, int] = {}
+    for side in sides.values():
+        for cell in side.cells:
+            works[cell.key] = works.get(cell.key, 0) + compile_work(cell)
+    return works
 
 
 class _Left:
@@ -192,7 +196,10 @@ def _other_order_work(delta: DispatchDelta) -> int:
 
 
 def _proof_work(delta: DispatchDelta) -> int:
-    """Return the work of leaving out one differing knob after the other: as many compiles as that takes at most."""
+    """Return the work of leaving out one differing knob after the other.
+
+    That is as many compiles as it takes at most.
+    """
     compiles = min(MOST_COMPILES, LEAST_COMPILES + len(changed_knobs(delta) or ()))
     return _work(delta) * compiles // COMPILES_OF_LADDER
 
@@ -209,7 +216,8 @@ def with_ladders(
 
     Args:
         base_ir: takes the place of base's compiler, where that is not here.
-        plans: of the sides whose compilers are here; without both, only ladders that are known already count.
+        plans: of the sides whose compilers are here; without both, only ladders that
+            are known already count.
         tracers: label → what traces that side, where the caller has these open.
     """
     plans_here = {plan.label: plan for plan in plans}
@@ -261,9 +269,8 @@ def _is_enough(ladder: Ladder | None, wanted_ladder: Wanted) -> bool:
     return has_orders and has_proof
 
 
-_Ladders = dict[
-    tuple[CellKey, str], Ladder
-]  # Cell and entry point of head → its ladder
+# Cell and entry point of head → its ladder
+_Ladders = dict[tuple[CellKey, str], Ladder]
 
 
 def _known(
@@ -272,7 +279,10 @@ def _known(
     wanted_ladders: Sequence[Wanted],
     resources: Resources,
 ) -> _Ladders:
-    """Return the ladders that the cache has, or that a head brought whose compiler is not here."""
+    """Return the ladders that the cache has.
+
+    Where head's compiler is not here, return those that head brought.
+    """
     cells: dict[CellKey, Cell | None] = {cell.key: cell for cell in sides["head"].cells}
     if "head" in plans_here:
         plan = plans_here["head"]
@@ -395,7 +405,10 @@ def _of_cell(cell: Cell, ladders: _Ladders) -> dict[str, Ladder]:
 
 
 def _as_asked(ladder: Ladder, wanted_ladder: Wanted) -> Ladder:
-    """Return a ladder without what nobody asked for: what the cache holds must not change a report."""
+    """Return a ladder without what nobody asked for.
+
+    What the cache holds must not change a report.
+    """
     back = ladder.back if wanted_ladder.both_orders else None
     knobs = ladder.knobs if wanted_ladder.with_proof else None
     return replace(ladder, back=back, back_why=wanted_ladder.one_order_why, knobs=knobs)
@@ -416,7 +429,9 @@ def ladder_from_stored(
     head: LadderSide,
     known_ladders: Ladder | None,
 ) -> Ladder | None:
-    """Return a ladder of base's stored IR, base first alone; None where no IR of the dispatch is stored.
+    """Return a ladder of base's stored IR, base first alone.
+
+    None where no IR of the dispatch is stored.
 
     Args:
         known: what there is of the ladder already.
