@@ -28,7 +28,8 @@ def pages(services: Services) -> None:
     Raises:
         ConfigError: the branch has no configuration.
         UsageError: the run is of another branch than the default one, or of a pull request.
-        NoVerdict: no baseline is stored for any of the branch's commits that are looked through.
+        NoVerdict: no baseline is stored for any of the branch's commits that are
+            looked through.
     """
     require_default_branch(services, "pages are")
     config, name = configuration_of(services, services.at(""))

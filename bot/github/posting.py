@@ -107,9 +107,9 @@ def post(services: Services) -> int:
         )
 
     def without_result() -> list[Destination]:
-        """The pull requests that a run without a report may be of.
+        """Return the pull requests that a run without a report may be of.
 
-        Where there is one alone, it is.
+        A single one is always returned.
         """
         if len(pulls) == 1:
             return [to(pulls[0])]

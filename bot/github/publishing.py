@@ -32,7 +32,10 @@ _TRIES = 4
 
 
 def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
-    """The token's own comments whose first line is the marker, over all pages, oldest first."""
+    """Return the token's own comments whose first line is the marker, oldest first.
+
+    All pages are read.
+    """
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         login = hub.token_login()
         comments = sorted(
@@ -107,7 +110,7 @@ def _settled(
     create: bool,
     still_current: Callable[[], bool],
 ) -> str:
-    """From the comments that are there to the wished one."""
+    """Change the comments that are there into the wished one; return its address."""
     present = find(hub, number, marker)
     while True:
         if not present:
@@ -144,14 +147,14 @@ def _settled(
 
 
 def is_login(login: str, other_login: str) -> bool:
-    """True for one account: GitHub ignores the case of logins."""
+    """Return whether this is one account: GitHub ignores the case of logins."""
     return login.casefold() == other_login.casefold()
 
 
 def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
-    """Raise NetworkError for a new comment that the next run would not find, as it has another author than expected.
+    """Raise NetworkError for a new comment with another author than expected.
 
-    The comment is deleted: every run would write one more.
+    The next run would not find it. The comment is deleted: every run would write one more.
     """
     expected = hub.token_login()
     actual = created.user.login if created.user else ""
@@ -180,7 +183,7 @@ def _unless_gone(write: Callable[[], None]) -> bool:
 
 
 def first_line(body: str) -> str:
-    """The first line of a comment or an issue, which is its marker."""
+    """Return the first line of a comment or an issue, which is its marker."""
     return body.split("\n", 1)[0].rstrip("\r")
 
 
@@ -227,7 +230,10 @@ class Result(NamedTuple):
 
     @property
     def external_id(self) -> str:
-        """The result as the id of a new check run, which tells it from all others: an answer may get lost."""
+        """Return the result as the id of a new check run.
+
+        The id is unique, because an answer of GitHub may get lost.
+        """
         facts = (
             int(self.has_verdict),
             self.merge_sha,
@@ -291,7 +297,7 @@ def publish_check(
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
-    """Pull request → its own result in its newest check of this name on a commit."""
+    """Return pull request → its own result in its newest check on a commit."""
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
         # Ids grow with time. What a job or another app calls by the same name has
         # another external id.

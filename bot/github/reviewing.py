@@ -357,9 +357,10 @@ def _run_times(
     work: Work,
     sides: Mapping[str, Snapshot],
 ) -> RunTimes:
-    """Run the artifacts of failing builds in this job, which has no token that can write.
+    """Run the artifacts of failing builds in this job.
 
-    The job that joins the parts of a matrix has head's compiler, too.
+    The job has no token that can write. The job that joins the parts of a matrix has
+    head's compiler, too.
     """
     ready = list(plans)
     has_head = any(plan.label == "head" for plan in ready)

@@ -1,4 +1,6 @@
-"""Two artifacts of one program, run on this machine by IREE's runtime: whether they give the same, and which is faster.
+"""Compare two artifacts of one program: whether outputs are equal, and which is faster.
+
+IREE's runtime runs them on this machine.
 
 The extra `run` brings the runtime. The artifacts are run as they are: machine code that
 a compiler made of a model. Whoever does not trust the two does not trust the artifacts.
