@@ -131,11 +131,9 @@ def _judged(
     GitHub is asked only if a finding fails the check.
     """
     commits = push_commits(services, push)
-    merges = (
-        merges_of(services, hub=hub, config=config, commits=commits)
-        if report.verdict.failing
-        else Merges(commits)
-    )
+    merges = Merges(commits)
+    if report.verdict.failing:
+        merges = merges_of(services, hub=hub, config=config, commits=commits)
     verdict = accept(report.verdict, merges.acceptance)
     return Judged(push, structs.replace(report, verdict=verdict), merges)
 
@@ -225,7 +223,8 @@ def _reason_for_no_issue(
 
     A run of an older commit finds again what a later commit has repaired.
     """
-    sha, findings = services.context.sha, seen(judged.report.verdict.failing)
+    sha = services.context.sha
+    findings = seen(judged.report.verdict.failing)
     for issue in closed:
         if issue.state is None:
             continue
@@ -243,7 +242,8 @@ def _reason_for_no_issue(
 
 def _new_issue(services: Services, config: Config, judged: Judged) -> MainIssue:
     """Return the issue of a push that is the first to fail."""
-    sha, merges = services.context.sha, judged.merges
+    sha = services.context.sha
+    merges = judged.merges
     good_sha = judged.push.before.entry.sha if judged.push.before else ""
     state = IssueState(
         good_sha=good_sha,
@@ -289,7 +289,9 @@ def _update(
 
     The issue is closed if the branch is good again.
     """
-    say, sha, before = services.show.say, services.context.sha, own_issue.state
+    say = services.show.say
+    sha = services.context.sha
+    before = own_issue.state
     if before is None:
         say(f"issue #{own_issue.number} stays as it is: its hidden line was changed")
         return
@@ -302,15 +304,14 @@ def _update(
         )
         return
     merges = judged.merges
+    unasked = before.unasked
+    if sha != before.newest_sha:
+        unasked += merges.asked.unasked
     state = structs.replace(
         before,
         newest_sha=sha,
         pulls=_together(merges.asked.pulls, before.pulls),
-        unasked=(
-            before.unasked
-            if sha == before.newest_sha
-            else before.unasked + merges.asked.unasked
-        ),
+        unasked=unasked,
         acceptance=_both(before.acceptance, merges.acceptance),
     )
     report = _against_good(
@@ -339,7 +340,12 @@ def _update(
     is_written = update_issue(
         own_issue, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
     )
-    done = "closed" if state.is_resolved else "updated" if is_written else "up to date"
+    if state.is_resolved:
+        done = "closed"
+    elif is_written:
+        done = "updated"
+    else:
+        done = "up to date"
     say(f"issue #{own_issue.number}: {done}")
 
 

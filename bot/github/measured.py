@@ -36,9 +36,12 @@ from bot.store.ir_files import require_pinned
 from bot.system.files import write_atomically
 
 SCHEMA = "code-size-measured/1"
-FILE, TEXTS, IR = "measured.json", "texts.json", "ir.xz"
+FILE = "measured.json"
+TEXTS = "texts.json"
+IR = "ir.xz"
 MOST_FILE_BYTES = 32 << 20
-_MOST_NOTES, _MOST_NOTE_CHARACTERS = 20, 500
+_MOST_NOTES = 20
+_MOST_NOTE_CHARACTERS = 500
 _MOST_TEXTS_BYTES = 8 << 20
 _HINT = "see the log of the job that measured"
 _ERRORS: Mapping[int, type[BotError]] = {
@@ -251,15 +254,16 @@ def failure_of(problem: Problem) -> BotError:
 def _checked(measured: Measured) -> Measured:
     """Return the same with its words cut to a length that a comment has room for."""
     notes = tuple(_short(note) for note in measured.notes[:_MOST_NOTES])
-    baseline, failure = measured.baseline, measured.failure
+    baseline = measured.baseline
+    failure = measured.failure
     if baseline:
         baseline = msgspec.structs.replace(baseline, rule=_short(baseline.rule))
     if failure:
-        problem, where, hint = (
-            _short(text) for text in (failure.what, failure.where, failure.hint)
-        )
         failure = Problem(
-            what=problem, where=where, hint=hint, exit_code=failure.exit_code
+            what=_short(failure.what),
+            where=_short(failure.where),
+            hint=_short(failure.hint),
+            exit_code=failure.exit_code,
         )
     return msgspec.structs.replace(
         measured,

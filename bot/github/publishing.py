@@ -117,10 +117,8 @@ def _settled(
             if not (create and still_current()):
                 return ""
             created = hub.issue(number).create_comment(body)
-            created_id, url = (
-                required(created.id, "id"),
-                required(created.html_url, "html_url"),
-            )
+            created_id = required(created.id, "id")
+            url = required(created.html_url, "html_url")
             _require_author(hub, number, created)
             present = [
                 comment
@@ -130,7 +128,8 @@ def _settled(
             if not present:
                 return url
             _unless_gone(created.delete)  # another run was first
-        oldest, younger = present[0], present[1:]
+        oldest = present[0]
+        younger = present[1:]
         # equal but for what a server may do to line ends and to the last one
         if (oldest.body or "").replace("\r\n", "\n").rstrip() != body.replace(
             "\r\n", "\n"
@@ -279,7 +278,8 @@ def publish_check(
                     written = created
                 else:
                     written.edit(output=output)
-                sent, failures = sent + len(output["annotations"]), 0
+                sent += len(output["annotations"])
+                failures = 0
             except Exception as error:
                 failures += 1
                 if failures == _CHECK_TRIES or not in_doubt(error):
@@ -289,11 +289,9 @@ def publish_check(
                     if posted_check.external_id == external_id and (
                         written is None or posted_check.output.annotations_count > sent
                     ):
-                        written, sent, failures = (
-                            posted_check,
-                            posted_check.output.annotations_count,
-                            0,
-                        )
+                        written = posted_check
+                        sent = posted_check.output.annotations_count
+                        failures = 0
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
@@ -307,7 +305,8 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
 
 
 def _result(match: re.Match[str]) -> Result:
-    number, conclusion = int(match["pull"]), _CONCLUSIONS[match["conclusion"]]
+    number = int(match["pull"])
+    conclusion = _CONCLUSIONS[match["conclusion"]]
     if match["run"] is None:
         return Result(number, conclusion)
     return Result(

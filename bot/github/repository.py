@@ -179,11 +179,9 @@ def may_write(hub: Hub, login: str) -> bool:
 def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
     """Return the first line of a comment; None where it was deleted."""
     comment = _comment(hub, comment_id)
-    return (
-        None
-        if comment is None
-        else next(iter((comment.get("body") or "").splitlines()), "")
-    )
+    if comment is None:
+        return None
+    return next(iter((comment.get("body") or "").splitlines()), "")
 
 
 def comment_written_at(hub: Hub, comment_id: int) -> str:

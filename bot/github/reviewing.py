@@ -90,9 +90,11 @@ def review(services: Services) -> int:
                 services, base=opened_base, head=opened_head, judge=judge
             )
             read_only = services.context.read_only
-            where = services if read_only else replace(services, summary=None)
+            used_services = services if read_only else replace(services, summary=None)
             code = deliver(
-                report, where, Destination.of(services, judge.config, judge.config_name)
+                report,
+                used_services,
+                Destination.of(services, judge.config, judge.config_name),
             )
             write_measured(services.out, measured, texts)
             return code if read_only else 0
