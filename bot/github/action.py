@@ -1,4 +1,7 @@
-"""The action's entry: which of the runs on GitHub an event and the action's inputs ask for."""
+"""Choose and start the run that an event and the action's inputs ask for.
+
+This is the entry of the action on GitHub.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def act(
     cancel: Cancel,
     read_command: _ReadCommand,
 ) -> int:
-    """Do what the event asks for (`wanted` is `auto`), or insist on one command.
+    """Do what the event asks for (`command` is `auto`), or insist on one command.
 
     Returns the exit code.
 
@@ -76,11 +79,8 @@ def act(
             ) as unread,
             failure_in_summary(unread),
         ):
-            context, inputs = (
-                run_context(environ, read_event(environ)),
-                read_inputs(environ),
-            )
-            context, inputs = as_asked(context, inputs)
+            event_context = run_context(environ, read_event(environ))
+            context, inputs = as_asked(event_context, read_inputs(environ))
             chosen = _chosen(
                 context,
                 command=command if command != "auto" else inputs.command,
@@ -112,46 +112,72 @@ def act(
 def _chosen(
     context: RunContext, command: str, inputs: ActionInputs, read_command: _ReadCommand
 ) -> _Chosen:
-    """Choose the run; raises UsageError where event and command do not go together."""
-    story, reason = context.story, context.why
+    """Choose the run.
+
+    Raises:
+        UsageError: where event and command do not go together.
+    """
+    reason = context.why
     if context.event and command in _ANYWHERE:
         return _Chosen(command, f"command {command}", _ANYWHERE[command])
-    possible_commands = _ASKED[story]
-    if command not in ("auto", *possible_commands) and (
-        story != "nothing" or not context.event
-    ):
-        problem = f"this event asks for {_any_of(possible_commands) or story}, not for {command!r}: {reason}"
-        raise UsageError(
-            problem,
-            where="event",
-            hint="set the command to auto" if context.event else _AT_HOME,
-        )
-    if story == "nothing":
+    _require_possible(context, command)
+    if context.story == "nothing":
         return _Chosen("nothing", reason, _say_nothing)
-    name = possible_commands[0] if command == "auto" else command
+    name = _ASKED[context.story][0] if command == "auto" else command
+    is_lab = context.asked is not None and context.asked.typed.verb == "lab"
     if name == "gate":
         return _Chosen(name, reason, partial(gate, read_command=read_command))
-    if context.asked and context.asked.typed.verb == "lab":
-        run = measure_lab if name == "measure" else report_lab
-        return _Chosen(name, reason, run, compiles=name == "measure")
-    if name == "measure" and inputs.shard:
-        return _Chosen("measure", f"{reason}, one shard", part, compiles=True)
     if name == "measure":
-        return _Chosen(
-            "measure", reason, review if story == "review" else baseline, compiles=True
-        )
-    if name == "report" and story == "baseline":
+        return _chosen_measure(context, inputs, is_lab=is_lab)
+    if is_lab:
+        return _Chosen(name, reason, report_lab)
+    if name == "report" and context.story == "baseline":
         return _Chosen(name, reason, after_merge)
     return _Chosen(name, reason, _AFTERWARDS[name])
 
 
+def _require_possible(context: RunContext, command: str) -> None:
+    """Raise UsageError where the event does not ask for this command."""
+    story = context.story
+    possible_commands = _ASKED[story]
+    if command in ("auto", *possible_commands):
+        return
+    if story == "nothing" and context.event:
+        return
+    problem = (
+        f"this event asks for {_any_of(possible_commands) or story},"
+        f" not for {command!r}: {context.why}"
+    )
+    hint = "set the command to auto" if context.event else _AT_HOME
+    raise UsageError(problem, where="event", hint=hint)
+
+
+def _chosen_measure(
+    context: RunContext, inputs: ActionInputs, *, is_lab: bool
+) -> _Chosen:
+    """Choose the run that compiles what the event is about."""
+    reason = context.why
+    run: _Run = baseline
+    if is_lab:
+        run = measure_lab
+    elif inputs.shard:
+        run = part
+        reason = f"{reason}, one shard"
+    elif context.story == "review":
+        run = review
+    return _Chosen("measure", reason, run, compiles=True)
+
+
 def _any_of(commands: Sequence[str]) -> str:
-    """`measure, store or report`."""
+    """Join commands, as in `measure, store or report`."""
     return " or ".join(filter(None, (", ".join(commands[:-1]), *commands[-1:])))
 
 
 def _require_no_store_token(chosen: _Chosen, inputs: ActionInputs) -> None:
-    """Raise UsageError where a command that neither fetches for others nor stores got the token of the store."""
+    """Raise UsageError where a command got the store's token but has no use for it.
+
+    Only the commands that fetch for others or store may have it.
+    """
     if inputs.store_token and chosen.name not in (*_WITH_STORE_TOKEN, "nothing"):
         problem = f"the command {chosen.name} takes no token of another repository"
         raise UsageError(
@@ -161,11 +187,15 @@ def _require_no_store_token(chosen: _Chosen, inputs: ActionInputs) -> None:
 
 @contextmanager
 def owned_by_workspace(services: Services) -> Iterator[None]:
-    """Give what the run writes into the workspace to its owner, however the run ends: the container runs as root."""
-    workspace, inputs = services.git.directory, services.inputs
+    """Give what the run writes into the workspace to its owner, however the run ends.
+
+    The container runs as root.
+    """
+    workspace = services.git.directory
     paths = [workspace / ".git", services.out]
-    if inputs.cache:
-        paths.append(services.at(inputs.cache))
+    cache = services.inputs.cache
+    if cache:
+        paths.append(services.at(cache))
     try:
         yield
     finally:

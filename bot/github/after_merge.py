@@ -1,4 +1,6 @@
-"""The job `report` of a push: a check on the commit, and one issue while the branch exceeds its thresholds.
+"""Report a push: a check on the commit, and one issue while the branch fails.
+
+The branch fails while it exceeds its thresholds. This is the job `report` of a push.
 
 Everything is merged already, so the check blocks nothing. The issue is a second
 message: GitHub may refuse it without any effect on the check.
@@ -51,12 +53,15 @@ class Judged(NamedTuple):
     """A push that was judged."""
 
     push: Push
-    report: Report  # against the baseline before it, with what was accepted on its pull requests
+    # against the baseline before it, with what was accepted on its pull requests
+    report: Report
     merges: Merges
 
 
 def after_merge(services: Services) -> int:
-    """Judge a pushed commit against the baseline before it, write its check, and keep the issue up to date.
+    """Judge a pushed commit against the baseline before it, and publish the result.
+
+    Its check is written, and the issue is kept up to date.
 
     Raises:
         UsageError: there is no token.
@@ -126,11 +131,9 @@ def _judged(
     GitHub is asked only if a finding fails the check.
     """
     commits = push_commits(services, push)
-    merges = (
-        merges_of(services, hub=hub, config=config, commits=commits)
-        if report.verdict.failing
-        else Merges(commits)
-    )
+    merges = Merges(commits)
+    if report.verdict.failing:
+        merges = merges_of(services, hub=hub, config=config, commits=commits)
     verdict = accept(report.verdict, merges.acceptance)
     return Judged(push, structs.replace(report, verdict=verdict), merges)
 
@@ -146,7 +149,10 @@ def _set_outputs(services: Services, report: Report) -> None:
 def _refused_check(
     services: Services, hub: Hub, report: Report, config_name: str
 ) -> NetworkError | None:
-    """Write the check of the pushed commit; return why GitHub refused it, None if it did not."""
+    """Write the check of the pushed commit, and return why GitHub refused it.
+
+    None if it did not.
+    """
     context = services.context
     check = check_run(report, config_path=config_name, model_paths=model_paths(report))
     check = structs.replace(
@@ -217,7 +223,8 @@ def _reason_for_no_issue(
 
     A run of an older commit finds again what a later commit has repaired.
     """
-    sha, findings = services.context.sha, seen(judged.report.verdict.failing)
+    sha = services.context.sha
+    findings = seen(judged.report.verdict.failing)
     for issue in closed:
         if issue.state is None:
             continue
@@ -234,8 +241,9 @@ def _reason_for_no_issue(
 
 
 def _new_issue(services: Services, config: Config, judged: Judged) -> MainIssue:
-    """The issue of a push that is the first to fail."""
-    sha, merges = services.context.sha, judged.merges
+    """Return the issue of a push that is the first to fail."""
+    sha = services.context.sha
+    merges = judged.merges
     good_sha = judged.push.before.entry.sha if judged.push.before else ""
     state = IssueState(
         good_sha=good_sha,
@@ -277,8 +285,13 @@ def _update(
     judged: Judged,
     own_issue: OwnIssue,
 ) -> None:
-    """Write what the newest commit is against the last good baseline, and close the issue if it is good again."""
-    say, sha, before = services.show.say, services.context.sha, own_issue.state
+    """Compare the newest commit with the last good baseline in the issue.
+
+    The issue is closed if the branch is good again.
+    """
+    say = services.show.say
+    sha = services.context.sha
+    before = own_issue.state
     if before is None:
         say(f"issue #{own_issue.number} stays as it is: its hidden line was changed")
         return
@@ -291,15 +304,14 @@ def _update(
         )
         return
     merges = judged.merges
+    unasked = before.unasked
+    if sha != before.newest_sha:
+        unasked += merges.asked.unasked
     state = structs.replace(
         before,
         newest_sha=sha,
         pulls=_together(merges.asked.pulls, before.pulls),
-        unasked=(
-            before.unasked
-            if sha == before.newest_sha
-            else before.unasked + merges.asked.unasked
-        ),
+        unasked=unasked,
         acceptance=_both(before.acceptance, merges.acceptance),
     )
     report = _against_good(
@@ -328,12 +340,17 @@ def _update(
     is_written = update_issue(
         own_issue, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
     )
-    done = "closed" if state.is_resolved else "updated" if is_written else "up to date"
+    if state.is_resolved:
+        done = "closed"
+    elif is_written:
+        done = "updated"
+    else:
+        done = "up to date"
     say(f"issue #{own_issue.number}: {done}")
 
 
 def _is_older(services: Services, config: Config, sha: str, newest_sha: str) -> bool:
-    """True if a commit is before the newest that the issue reports.
+    """Return whether a commit is before the newest that the issue reports.
 
     False if that one cannot be found.
     """
@@ -346,14 +363,14 @@ def _is_older(services: Services, config: Config, sha: str, newest_sha: str) -> 
 def _together(
     newer: tuple[MergedPull, ...], older: tuple[MergedPull, ...]
 ) -> tuple[MergedPull, ...]:
-    """All merged pull requests, each once, the newest first."""
+    """Return all merged pull requests, each once, the newest first."""
     by_number = {pull.number: pull for pull in (*older, *newer)}
     numbers = dict.fromkeys(pull.number for pull in (*newer, *older))
     return tuple(by_number[number] for number in numbers)
 
 
 def _both(older: Acceptance | None, newer: Acceptance | None) -> Acceptance | None:
-    """What two acceptances accept together."""
+    """Return what two acceptances accept together."""
     if older is None or newer is None:
         return older or newer
     people = {*older.who.split(", "), *newer.who.split(", ")}

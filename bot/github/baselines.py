@@ -1,4 +1,4 @@
-"""Which stored baseline stands for a commit: the same, or the nearest ancestor that is alike.
+"""Find the stored baseline of a commit: its own, or that of an ancestor that is alike.
 
 A damaged one is skipped in favour of another, and said in the log only: nothing about
 the change under review is wrong, and the next push that measures the same commit writes
@@ -7,7 +7,7 @@ it anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -32,11 +32,17 @@ from bot.study.run import SidePlan
 from bot.system.processes import Cancel
 
 _MOST_LOADED = 5
-"""Stored snapshots that are looked at: where so many have nothing in common with the base, older ones have not."""
+"""How many stored snapshots are looked at.
+
+Where so many have nothing in common with the base, older ones have not.
+"""
 
 
 class Base(NamedTuple):
-    """The base side: a snapshot, a plan to measure it by, or neither, with the reason in `broke`."""
+    """The base side: a snapshot, a plan to measure it, or neither.
+
+    `broke` has the reason for neither.
+    """
 
     baseline: Baseline
     snapshot: Snapshot | None = None
@@ -45,17 +51,15 @@ class Base(NamedTuple):
     broke: str = ""
     # why the base can have no compiler: its pin names a release that does not exist
     no_compiler: str = ""
-    unread: bool = (
-        False  # True where stored baselines were not read, as that takes a token
-    )
+    # True where stored baselines were not read, as that takes a token
+    unread: bool = False
     digest: str = ""  # of the stored snapshot, where it is the base's own; else empty
-    entry: Entry | None = (
-        None  # the name of the stored snapshot; None for any other one
-    )
+    # the name of the stored snapshot; None for any other one
+    entry: Entry | None = None
 
 
 class Standing(NamedTuple):
-    """A stored snapshot, and how many commits older it is than the one that it was looked for."""
+    """A stored snapshot, and how many commits it is older than the wanted commit."""
 
     distance: int
     entry: Entry
@@ -70,16 +74,21 @@ def stored(
     is_wanted: Callable[[Entry], bool] = lambda _: True,
     a_commit: int | None = None,
 ) -> Iterator[Standing]:
-    """What is stored of a commit, then of its first parents, the nearest first, and of each what was stored last.
+    """Yield what is stored of a commit, then of its first parents, the nearest first.
 
-    A damaged one is skipped. `a_commit`: so many of each commit at most; None: all.
+    Of each commit, what was stored last comes first. A damaged one is skipped.
 
-    Raises NetworkError where the store cannot be asked.
+    `a_commit`: so many of each commit at most; None: all.
+
+    Raises:
+        NetworkError: where the store cannot be asked.
     """
     entries_by_commit = by_commit(store, config.report_id, is_wanted)
 
-    def readable(distance: int, entries: list[Entry]) -> Iterator[Standing]:
-        for entry in reversed(store.in_order(entries) if len(entries) > 1 else entries):
+    def readable(distance: int, entries: Sequence[Entry]) -> Iterator[Standing]:
+        if len(entries) > 1:
+            entries = store.in_order(entries)
+        for entry in reversed(entries):
             try:
                 snapshot = store.load(entry)
             except InputError as error:
@@ -90,11 +99,9 @@ def stored(
                 yield Standing(distance, entry, snapshot)
 
     yield from islice(readable(0, entries_by_commit.pop(sha, [])), a_commit)
-    ancestors = (
-        services.git.ancestors(sha, config.baseline.ancestors)
-        if entries_by_commit
-        else ()
-    )
+    if not entries_by_commit:
+        return
+    ancestors = services.git.ancestors(sha, config.baseline.ancestors)
     for distance, commit in enumerate(ancestors, 1):
         yield from islice(
             readable(distance, entries_by_commit.get(commit, [])), a_commit
@@ -108,7 +115,7 @@ def standing_for(
     digest: str | None,
     plan: SidePlan | None = None,
 ) -> Standing | None:
-    """The stored snapshot that gives what measuring the side's commit now would give.
+    """Return the stored snapshot that equals what measuring the side would give now.
 
     None where there is none.
 
@@ -122,11 +129,12 @@ def standing_for(
         )
         return None
     sha = side.wanted.sha
-    is_alike = (
-        (lambda entry: entry.sha == sha)
-        if digest is None
-        else (lambda entry: entry.digest == digest)
-    )
+
+    def is_alike(entry: Entry) -> bool:
+        if digest is None:
+            return entry.sha == sha
+        return entry.digest == digest
+
     return next(
         stored(services, store=store, config=side.config, sha=sha, is_wanted=is_alike),
         None,
@@ -134,9 +142,9 @@ def standing_for(
 
 
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
-    """What the cells cost in the nearest stored snapshot, whatever that was measured with.
+    """Return what the cells cost in the nearest stored snapshot.
 
-    None without any.
+    It counts whatever it was measured with. None without any.
     """
     try:
         standing = next(
@@ -175,11 +183,11 @@ def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) ->
         raise
     except BotError:
         return ""
+    if not is_gone:
+        return ""
     return (
         f"the base pins {places.project}=={release}, and the package index has no such"
         " release"
-        if is_gone
-        else ""
     )
 
 
@@ -189,12 +197,16 @@ def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) ->
 
 
 def nearest(services: Services, store: Store, side: Opened) -> Base | None:
-    """The nearest stored ancestor of the side's commit that has a measured cell in common with it.
+    """Return the nearest stored ancestor that has a measured cell in common.
 
-    Of its snapshot what has the side's models and flags, and says that it was planned as that is.
-    Raises NetworkError where the store cannot be asked.
+    Of its snapshot, the cells with the side's models and flags are taken. It says that
+    it was planned as the side is.
+
+    Raises:
+        NetworkError: where the store cannot be asked.
     """
-    chosen, sha = side.work.planned(), side.wanted.sha
+    chosen = side.work.planned()
+    sha = side.wanted.sha
     ancestors = stored(
         services,
         store=store,
@@ -216,15 +228,10 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
             snapshot, cells=tuple(comparable), models=models, targets=targets
         )
         if any(cell.measured for cell in snapshot.cells):
-            baseline = Baseline(
-                f"{side.wanted.rule}; snapshot stored for an ancestor",
-                side.wanted.sha,
-                distance,
-            )
-            present, notes = (
-                {cell.key for cell in snapshot.cells},
-                [older_note(distance)],
-            )
+            rule = f"{side.wanted.rule}; snapshot stored for an ancestor"
+            baseline = Baseline(rule, side.wanted.sha, distance)
+            present = {cell.key for cell in snapshot.cells}
+            notes = [older_note(distance)]
             supported = (cell for cell in chosen.cells if not cell.target.unsupported)
             if missing := sum(cell.key not in present for cell in supported):
                 reason = (
@@ -237,7 +244,7 @@ def nearest(services: Services, store: Store, side: Opened) -> Base | None:
 
 
 def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
-    """Return whether the stored cell has the model, the flags and the files of the planned one."""
+    """Return whether the stored cell has the planned one's model, flags and files."""
     if stored.models.get(cell.key.model) != planned.model.digest:
         return False
     if cell.status == "unsupported" or planned.target.unsupported:
@@ -249,7 +256,10 @@ def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
 
 
 def older_note(distance: int | None) -> str:
-    """The note that changes may come from commits between baseline and base, as nobody knows what these did."""
+    """Return the note that changes may come from commits between baseline and base.
+
+    Nobody knows what these commits did.
+    """
     commits = plural(distance, "commit") if distance else "some commits"
     return (
         f"changes may come from other commits: the baseline is {commits} before the"

@@ -27,6 +27,7 @@ from bot.core.publication import (
     CheckRun,
     CommentState,
     Conclusion,
+    Seen,
     accept,
     alarms,
     approval_labels,
@@ -66,15 +67,17 @@ from bot.system.hub import Hub
 
 _LOOKS = 3
 _CONFIG_DIGITS = 8
-_ID_CHARACTERS = (
-    40  # of a report id, which an answer to a command extends by the comment's id
-)
+# of a report id, which an answer to a command extends by the comment's id
+_ID_CHARACTERS = 40
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-]| FILE)")
 _Result = TypeVar("_Result")
 
 
 class Undelivered(NetworkError):
-    """A report that was handed out as far as GitHub let us: what it refused, all of it in one line."""
+    """Say what GitHub refused, in one line.
+
+    The rest of the report was delivered.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,53 +91,54 @@ class Destination:
     head_sha: str
     run_id: int  # the run whose artifact holds the report
     config: Config
-    config_name: str = (
-        ""  # path of the configuration in the repository; empty for the packaged one
-    )
-    base_ref: str = (
-        ""  # the branch that the pull request goes to, and the report is about
-    )
-    merge_sha: str = (
-        ""  # the merge commit that was measured; empty where no run said so
-    )
+    # path of the configuration in the repository; empty for the packaged one
+    config_name: str = ""
+    # the branch that the pull request goes to, and the report is about
+    base_ref: str = ""
+    # the merge commit that was measured; empty where no run said so
+    merge_sha: str = ""
     # the commit of the base branch that the head was merged onto; empty likewise
     base_sha: str = ""
 
     @classmethod
     def of(cls, services: Services, config: Config, config_name: str) -> Destination:
-        """Where the report of this run goes."""
+        """Return where the report of this run goes."""
         context = services.context
         if context.pull:
             pull = context.pull
             return cls(
                 pull.number,
-                pull.head_sha,
-                context.run_id,
-                config,
-                config_name,
-                pull.base_ref,
+                head_sha=pull.head_sha,
+                run_id=context.run_id,
+                config=config,
+                config_name=config_name,
+                base_ref=pull.base_ref,
                 merge_sha=context.sha,
                 base_sha=_first_parent(services),
             )
         if context.queue:
             return cls(
                 None,
-                context.sha,
-                context.run_id,
-                config,
-                config_name,
-                context.queue.base_ref,
+                head_sha=context.sha,
+                run_id=context.run_id,
+                config=config,
+                config_name=config_name,
+                base_ref=context.queue.base_ref,
             )
         answered = f"{context.asked.comment_id}" if context.asked else "manual"
         by_hand = structs.replace(
             config, report_id=f"{config.report_id[:_ID_CHARACTERS]}.{answered}"
         )
         return cls(
-            services.inputs.pull_request, "", context.run_id, by_hand, config_name
+            services.inputs.pull_request,
+            head_sha="",
+            run_id=context.run_id,
+            config=by_hand,
+            config_name=config_name,
         )
 
     def result(self, conclusion: Conclusion, has_verdict: bool) -> Result:
-        """What the check of this report remembers."""
+        """Return what the check of this report remembers."""
         name = hashlib.sha256(self.config_name.encode()).hexdigest()
         return Result(
             self.pull or 0,
@@ -148,7 +152,7 @@ class Destination:
 
 
 def _first_parent(services: Services) -> str:
-    """The commit that the event's merge commit is onto.
+    """Return the commit that the event's merge commit is onto.
 
     Empty where the clone does not have the merge commit.
     """
@@ -160,7 +164,7 @@ def _first_parent(services: Services) -> str:
 
 
 class Memory(NamedTuple):
-    """What the comment that is there remembers, and what the approval label accepts now."""
+    """What the comment remembers, and what the approval label accepts now."""
 
     previous: CommentState | None = None  # None where there is no comment
     acceptance: Acceptance | None = None
@@ -189,9 +193,9 @@ _CHANGED_SINCE = (
 def recalled(
     hub: Hub, number: int, to: Destination, command: Asked | None = None
 ) -> Memory:
-    """What the comment's state has, with the approval label as it is set now; raises NetworkError.
+    """Return what the comment's state has, with the approval label as it is set now.
 
-    `asked`: the command of this run. It accepts the findings that the report showed
+    `command`: the command of this run. It accepts the findings that the report showed
     when it was written. Its acceptance stands until its comment is deleted, or until
     somebody sets a label later.
 
@@ -199,19 +203,18 @@ def recalled(
     there were any, or before the comment was last written, accepts none, and is
     remembered as such, or it would accept whatever comes later. One that was taken off
     takes its acceptance with it.
+
+    Raises:
+        NetworkError: where GitHub does not answer.
     """
     reports = find(hub, number, marker(to.config.report_id))
     report = reports[0] if reports else None
-    previous = (decode(report.body or "") or CommentState()) if report else None
+    previous = None
+    if report:
+        previous = decode(report.body or "") or CommentState()
     if not to.head_sha:
         return Memory(previous)
-    acceptance = previous.acceptance if previous else None
-    is_new = (
-        command
-        and command.typed.verb == "accept"
-        and not (acceptance and acceptance.event_id == command.comment_id)
-    )
-    if not command or not is_new:
+    if not command or not _is_new_acceptance(command, previous):
         return _accepted_before(
             hub, number=number, to=to, previous=previous, report=report
         )
@@ -233,6 +236,14 @@ def recalled(
     )._replace(ignored=_CHANGED_SINCE)
 
 
+def _is_new_acceptance(command: Asked, previous: CommentState | None) -> bool:
+    """Return whether a command accepts, and the comment does not remember it yet."""
+    if command.typed.verb != "accept":
+        return False
+    acceptance = previous.acceptance if previous else None
+    return not acceptance or acceptance.event_id != command.comment_id
+
+
 def _accepted_before(
     hub: Hub,
     number: int,
@@ -240,7 +251,7 @@ def _accepted_before(
     previous: CommentState | None,
     report: IssueComment | None,
 ) -> Memory:
-    """What the label accepts, or what an earlier command accepted.
+    """Return what the label accepts, or what an earlier command accepted.
 
     `report`: the comment that has the state.
     """
@@ -250,22 +261,33 @@ def _accepted_before(
         return Memory(previous, acceptance)
     if label is None:
         return Memory(previous)
-    if acceptance and acceptance.event_id == label.id:
-        return Memory(previous, acceptance, "" if acceptance.seen else _SET_TOO_EARLY)
-    who = label.actor.login if label.actor else ""  # the account may be gone
-    if not who or not may_write(hub, who):
-        return Memory(previous, ignored=_NOT_BY_A_WRITER)
-    was_seen = report and report.updated_at < label.created_at
-    findings = previous.findings if previous and was_seen else ()
-    return Memory(
-        previous,
-        Acceptance(who, label.id, findings),
-        "" if findings else _SET_TOO_EARLY,
-    )
+    if acceptance is None or acceptance.event_id != label.id:
+        if not label.actor:  # the account is gone
+            return Memory(previous, ignored=_NOT_BY_A_WRITER)
+        who = label.actor.login
+        if not who or not may_write(hub, who):
+            return Memory(previous, ignored=_NOT_BY_A_WRITER)
+        findings = _findings_before(label, previous, report)
+        acceptance = Acceptance(who, label.id, findings)
+    if acceptance.seen:
+        return Memory(previous, acceptance)
+    return Memory(previous, acceptance, _SET_TOO_EARLY)
+
+
+def _findings_before(
+    label: IssueEvent, previous: CommentState | None, report: IssueComment | None
+) -> tuple[Seen, ...]:
+    """Return the findings that the comment showed when the label was set."""
+    if previous and report and report.updated_at < label.created_at:
+        return previous.findings
+    return ()
 
 
 def _still_holds(hub: Hub, acceptance: Acceptance, label: IssueEvent | None) -> bool:
-    """Return whether an acceptance by a command counts: its comment is there, and no label was set after it."""
+    """Return whether an acceptance by a command still counts.
+
+    Its comment must be there, and no label may be set after it.
+    """
     written_at = comment_written_at(hub, acceptance.event_id)
     return bool(written_at) and (
         label is None or f"{label.created_at:{MOMENT}}" <= written_at
@@ -273,9 +295,9 @@ def _still_holds(hub: Hub, acceptance: Acceptance, label: IssueEvent | None) -> 
 
 
 def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
-    """What the comment of the pull request remembers.
+    """Return what the comment of the pull request remembers.
 
-    Of a merge queue what was accepted on all that are queued.
+    For a merge queue, this is what was accepted on all pull requests that are queued.
     """
     if to.pull is not None:
         return recalled(hub, number=to.pull, to=to, command=services.context.asked)
@@ -287,7 +309,9 @@ def _remembered(hub: Hub, services: Services, to: Destination) -> Memory:
 
 
 def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance | None:
-    """What was accepted on any of these pull requests, as one acceptance; None if nothing was.
+    """Return what was accepted on any of these pull requests, as one acceptance.
+
+    None if nothing was.
 
     `to`: has the report, and the commit that was measured.
     """
@@ -307,113 +331,155 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
     """Hand a report, or why there is none, to everyone who asked.
 
-    What GitHub refused is raised last, as Undelivered.
-
     Returns the exit code: 5 where there is no verdict, 1 where it is fail and the
     configuration lets that fail the job.
+
+    Raises:
+        Undelivered: last of all, where GitHub refused something.
     """
     problems: list[NetworkError] = []
-    hub, number = None if services.context.read_only else services.hub, to.pull
-    has_memory = hub and (number is not None or services.context.queue)
-    remembered = (
-        _attempt(problems, lambda: _remembered(hub, services, to))
-        if hub and has_memory
-        else None
-    )
+    hub = None if services.context.read_only else services.hub
+    # What could not be read is not overwritten: its acceptance would be lost, and
+    # nobody would know.
+    remembered: Memory | None = None
+    if hub and (to.pull is not None or services.context.queue):
+        remembered = _attempt(problems, lambda: _remembered(hub, services, to))
     memory = remembered or Memory()
-    outputs, error = {"verdict": "unknown", "report-path": services.report_path}, None
     if isinstance(report, BotError):
-        state = CommentState(True, acceptance=memory.acceptance)
-        state_line = encode(state) if to.head_sha else ""
-        summary = body = render_broken(
-            to.config.report_id,
-            error=report,
-            links=_links(services),
-            state_line=state_line,
-        )
-        check = broken_check(
-            to.config.report_id,
-            base_ref=to.base_ref,
-            error=report,
-            url=services.context.run_url,
-        )
-        is_new, is_failure = True, False
+        written = _written_broken(report, services, to, memory)
     else:
-        final = _final(report, services=services, to=to, memory=memory)
-        services.show.report(
-            final, write_report(final, to.config.templates, services.out)
-        )
-        summary, body = (
-            render_summary(final, to.config.templates),
-            (services.out / "comment.md").read_text("utf-8"),
-        )
-        check = check_run(
-            final,
-            config_path=to.config_name,
-            model_paths=model_paths(final),
-            base_ref=to.base_ref,
-        )
-        is_new = wants_comment(
-            final, memory.previous, to.config.comment == "always" or not to.head_sha
-        )
-        counts = Counter(delta.state for delta in final.deltas)
-        outputs |= {
-            "verdict": final.verdict.status,
-            "findings": str(len(final.verdict.news)),
-        }
-        outputs |= {state: str(counts[state]) for state in STATES}
-        error = (
-            no_verdict(final, services.out)
-            if final.verdict.status == "unknown"
-            else None
-        )
-        is_failure = final.verdict.status == "fail" and to.config.fail_job
+        written = _written(report, services, to, memory)
     if services.summary:
-        write_summary(services.summary, summary)
-    set_outputs(services, outputs)
-    if hub and number is not None:
-        # What could not be read is not overwritten: its acceptance would be lost, and
-        # nobody would know.
-        result = to.result(check.conclusion, outputs["verdict"] != "unknown")
+        write_summary(services.summary, written.summary)
+    set_outputs(services, written.outputs)
+    if hub and (to.pull is not None or services.context.queue):
+        result = to.result(
+            written.check.conclusion, written.outputs["verdict"] != "unknown"
+        )
         publication = _Publication(
-            hub=hub, services=services, to=to, result=result, check_name=check.name
+            hub=hub,
+            services=services,
+            to=to,
+            result=result,
+            check_name=written.check.name,
         )
-        url = (
-            _attempt(
-                problems,
-                lambda: _publish(publication, number=number, body=body, create=is_new),
-            )
-            if remembered
-            else None
-        )
-        if to.head_sha:
-            _attempt(problems, lambda: _check(publication, check))
-        set_outputs(services, {"comment-url": url or ""})
-    elif hub and services.context.queue:
-        result = to.result(check.conclusion, outputs["verdict"] != "unknown")
-        publication = _Publication(
-            hub=hub, services=services, to=to, result=result, check_name=check.name
-        )
-        _attempt(problems, lambda: _queue_check(publication, check))
+        may_comment = remembered is not None
+        _published(publication, written, problems, may_comment=may_comment)
     if problems:
         raise Undelivered(
             "; ".join(dict.fromkeys(problem.line for problem in problems))
         )
     if isinstance(report, BotError):
         return report.exit_code
-    if error:
-        services.show.say(error.line)
-        return error.exit_code
-    return int(is_failure)
+    if written.error:
+        services.show.say(written.error.line)
+        return written.error.exit_code
+    return int(written.is_failure)
+
+
+class _Written(NamedTuple):
+    """A report as the files, the comment and the check have it."""
+
+    summary: str  # the text of the job summary
+    body: str  # the text of the comment
+    check: CheckRun
+    outputs: dict[str, str]
+    is_new: bool  # whether a comment is made where there is none
+    is_failure: bool = False
+    error: BotError | None = None  # why a report that was made has no verdict
+
+
+def _written_broken(
+    error: BotError, services: Services, to: Destination, memory: Memory
+) -> _Written:
+    """Write why there is no report."""
+    state_line = ""
+    if to.head_sha:
+        state_line = encode(CommentState(True, acceptance=memory.acceptance))
+    text = render_broken(
+        to.config.report_id,
+        error=error,
+        links=_links(services),
+        state_line=state_line,
+    )
+    check = broken_check(
+        to.config.report_id,
+        base_ref=to.base_ref,
+        error=error,
+        url=services.context.run_url,
+    )
+    outputs = {"verdict": "unknown", "report-path": services.report_path}
+    return _Written(text, text, check, outputs, is_new=True)
+
+
+def _written(
+    report: Report, services: Services, to: Destination, memory: Memory
+) -> _Written:
+    """Write a report below the output directory, and show it."""
+    final = _final(report, services=services, to=to, memory=memory)
+    services.show.report(final, write_report(final, to.config.templates, services.out))
+    status = final.verdict.status
+    counts = Counter(delta.state for delta in final.deltas)
+    summary = render_summary(final, to.config.templates)
+    body = (services.out / "comment.md").read_text("utf-8")
+    check = check_run(
+        final,
+        config_path=to.config_name,
+        model_paths=model_paths(final),
+        base_ref=to.base_ref,
+    )
+    return _Written(
+        summary,
+        body,
+        check,
+        outputs={
+            "verdict": status,
+            "report-path": services.report_path,
+            "findings": str(len(final.verdict.news)),
+            **{state: str(counts[state]) for state in STATES},
+        },
+        is_new=wants_comment(
+            final, memory.previous, to.config.comment == "always" or not to.head_sha
+        ),
+        is_failure=status == "fail" and to.config.fail_job,
+        error=no_verdict(final, services.out) if status == "unknown" else None,
+    )
+
+
+def _published(
+    publication: _Publication,
+    written: _Written,
+    problems: list[NetworkError],
+    *,
+    may_comment: bool,
+) -> None:
+    """Write the comment and the check; collect what GitHub refused as problems."""
+    number = publication.to.pull
+    if number is None:
+        _attempt(problems, lambda: _queue_check(publication, written.check))
+        return
+    url: str | None = None
+    if may_comment:
+        url = _attempt(
+            problems,
+            lambda: _publish(
+                publication, number=number, body=written.body, create=written.is_new
+            ),
+        )
+    if publication.to.head_sha:
+        _attempt(problems, lambda: _check(publication, written.check))
+    set_outputs(publication.services, {"comment-url": url or ""})
 
 
 @contextmanager
 def failure_delivered(
     services: Services, to: Callable[[], Sequence[Destination]], reason: str = ""
 ) -> Iterator[None]:
-    """Whatever breaks within, an error of ours too, is told where the report was to go, and raised.
+    """Deliver an error that is raised within to where the report was to go.
 
-    `words`: put before what broke.
+    The error, which may be one of ours, is raised again.
+
+    `reason`: put before what broke.
     """
     try:
         yield
@@ -430,14 +496,11 @@ def failure_delivered(
         try:
             bot_error = as_bot_error(error)
             for destination in to():
+                shown = bot_error
+                if reason:
+                    shown = InputError(f"{reason}: {bot_error.line}")
                 try:
-                    deliver(
-                        InputError(f"{reason}: {bot_error.line}")
-                        if reason
-                        else bot_error,
-                        services,
-                        destination,
-                    )
+                    deliver(shown, services, destination)
                 except Undelivered as refused:
                     services.show.say(refused.line)
         except Exception as second:  # the first one is worth more
@@ -446,28 +509,26 @@ def failure_delivered(
 
 
 def failure_in_summary(services: Services) -> AbstractContextManager[None]:
-    """What breaks within, and was told nowhere else, is told in the job summary alone: there is no verdict, and why."""
+    """Write an error that is raised within to the job summary alone.
+
+    It says that there is no verdict, and why. An error that was delivered elsewhere is
+    not written again.
+    """
 
     def summary() -> list[Destination]:
-        is_delivered = "verdict" in services.outputs_set
-        return (
-            []
-            if is_delivered
-            else [
-                Destination(
-                    None, "", services.context.run_id, *workspace_rules(services)
-                )
-            ]
-        )
+        if "verdict" in services.outputs_set:
+            return []
+        run_id = services.context.run_id
+        return [Destination(None, "", run_id, *workspace_rules(services))]
 
     return failure_delivered(services, summary)
 
 
 def as_bot_error(error: Exception) -> BotError:
-    """The error in one line that everyone may read."""
-    return (
-        error if isinstance(error, BotError) else InternalError.of(error, public=True)
-    )
+    """Return the error in one line that everyone may read."""
+    if isinstance(error, BotError):
+        return error
+    return InternalError.of(error, public=True)
 
 
 def _attempt(
@@ -481,15 +542,15 @@ def _attempt(
 
 
 def _links(services: Services) -> tuple[tuple[str, str], ...]:
-    return (
-        (("workflow run", services.context.run_url),) if services.context.run_id else ()
-    )
+    if not services.context.run_id:
+        return ()
+    return (("workflow run", services.context.run_url),)
 
 
 def _final(
     report: Report, services: Services, to: Destination, memory: Memory
 ) -> Report:
-    """The report after the acceptance, with what its comment has to remember."""
+    """Return the report after the acceptance, with what its comment remembers."""
     status = "unknown" if report.broke else report.verdict.status
     verdict = accept(structs.replace(report.verdict, status=status), memory.acceptance)
     if memory.ignored and verdict.status == "fail":
@@ -560,7 +621,11 @@ class _Publication:
         return ""
 
     def _is_onto_older(self, ours: Result, published: Result) -> bool:
-        """True where our merge commit is onto an ancestor of the commit that the other one is onto."""
+        """Return whether our merge commit is onto an older commit of the base.
+
+        It is where that commit is an ancestor of the commit that the other merge commit
+        is onto.
+        """
         if (
             not ours.base_sha
             or not published.base_sha
@@ -577,8 +642,12 @@ class _Publication:
 
 
 def _publish(publication: _Publication, number: int, body: str, create: bool) -> str:
-    """The comment's address; empty where there is none, or where it is another run's by now."""
-    hub, to, say = publication.hub, publication.to, publication.services.show.say
+    """Write the comment, and return its address.
+
+    Empty where there is none, or where it is another run's by now.
+    """
+    hub = publication.hub
+    to = publication.to
     reasons = ["there is nothing to report"]
 
     def still_current() -> bool:
@@ -589,7 +658,8 @@ def _publish(publication: _Publication, number: int, body: str, create: bool) ->
             reasons.append("the pull request has a newer head or another base")
             return False
         better = publication.better_report(now)
-        reasons.extend([better] if better else [])
+        if better:
+            reasons.append(better)
         return not better
 
     url = publish(
@@ -600,37 +670,38 @@ def _publish(publication: _Publication, number: int, body: str, create: bool) ->
         create=create,
         still_current=still_current,
     )
-    say(f"comment: {url}" if url else f"no comment: {reasons[-1]}")
+    line = f"comment: {url}" if url else f"no comment: {reasons[-1]}"
+    publication.services.show.say(line)
     return url
 
 
 def _check(publication: _Publication, check: CheckRun) -> None:
-    """The check of the commit.
+    """Write the check of the commit.
 
-    Where other pull requests share it, and the base, it says the worst of their
-    results.
+    Where other pull requests share the commit and the base, the check says the worst of
+    their results.
 
     One more look after it is written finds those that wrote at the same time: whoever
     is last sees the others.
     """
-    hub, to, services = publication.hub, publication.to, publication.services
+    hub = publication.hub
+    to = publication.to
+    services = publication.services
     try:
         better = publication.better_report(pull(hub, publication.result.pull_number))
-    except (
-        NetworkError
-    ):  # nothing is known to be better, and the check can still be written
+    except NetworkError:
+        # nothing is known to be better, and the check can still be written
         better = ""
     if better:
         services.show.say(f"no check: {better}")
         return
     written = None
     for _ in range(_LOOKS):
-        worst_pull = (
-            None
-            if check.conclusion == "failure"
-            else _worst_other(hub, check=check, to=to, services=services)
-        )
-        new_check = overruled_check(check, *worst_pull) if worst_pull else check
+        new_check = check
+        if check.conclusion != "failure":
+            worst_pull = _worst_other(hub, check=check, to=to, services=services)
+            if worst_pull:
+                new_check = overruled_check(check, *worst_pull)
         if new_check == written:
             break
         publish_check(
@@ -644,7 +715,7 @@ def _check(publication: _Publication, check: CheckRun) -> None:
 
 
 def _queue_check(publication: _Publication, check: CheckRun) -> None:
-    """The check of a merge queue's commit, which no other pull request has."""
+    """Write the check of a merge queue's commit, which no other pull request has."""
     url = publication.services.context.run_url
     publish_check(
         publication.hub,
@@ -658,7 +729,9 @@ def _queue_check(publication: _Publication, check: CheckRun) -> None:
 def _worst_other(
     hub: Hub, check: CheckRun, to: Destination, services: Services
 ) -> tuple[int, Conclusion | None] | None:
-    """The open pull request with the same commit and base whose result is worst, and worse than this check.
+    """Return the open pull request with the same commit and base and the worst result.
+
+    None where no result is worse than this check.
 
     What a fork measured does not stand for a pull request that has no result yet: that
     is worse than all.
@@ -670,31 +743,20 @@ def _worst_other(
     ]
     published_results = results(hub, to.head_sha, check.name) if other_pulls else {}
     is_ours = services.context.story == "review" and not services.context.is_foreign
-    worst: list[Conclusion | None] = [
-        "failure",
-        *([] if is_ours else [None]),
-        "neutral",
-    ]
-    conclusions = {
-        number: published_results[number].conclusion
-        if number in published_results
-        else None
-        for number in other_pulls
-    }
-    ranked = [
-        (number, conclusion)
-        for conclusion in worst
-        for number in other_pulls
-        if conclusions[number] == conclusion
-    ]
-    return next(
-        (
-            candidate
-            for candidate in ranked
-            if check.conclusion == "success" or candidate[1] != "neutral"
-        ),
-        None,
-    )
+    worst: list[Conclusion | None] = ["failure"]
+    if not is_ours:
+        worst.append(None)
+    if check.conclusion == "success":
+        worst.append("neutral")
+    conclusions: dict[int, Conclusion | None] = dict.fromkeys(other_pulls)
+    for number in other_pulls:
+        if number in published_results:
+            conclusions[number] = published_results[number].conclusion
+    for conclusion in worst:
+        for number in other_pulls:
+            if conclusions[number] == conclusion:
+                return number, conclusion
+    return None
 
 
 def set_outputs(services: Services, values: Mapping[str, str]) -> None:
@@ -707,27 +769,26 @@ def set_outputs(services: Services, values: Mapping[str, str]) -> None:
 def suspected(
     report: Report, services: Services, config: Config, base: str = "", head: str = ""
 ) -> Report:
-    """The report with suspects: commits of the compiler, where both sides have another one and GitHub is at hand.
+    """Return the report with suspects, which are commits of the compiler.
+
+    There are some where both sides have another compiler and GitHub is at hand.
 
     `base`, `head`: what this repository's pull request, if it is one, is compared by;
     in the compiler's own, that is what it changes.
     """
-    context, repository, touched = (
-        services.context,
-        config.compiler.repository,
-        list[str](),
-    )
+    context = services.context
+    repository = config.compiler.repository
     if (
         not repository
         or services.hub is None
         or report.base.compiler.digest in ("", report.head.compiler.digest)
     ):
         return report
+    touched: list[str] = []
     try:
-        is_own = (
-            base and head and repository.casefold() == context.repository.casefold()
-        )
-        touched = services.git.touched(base, head) if is_own else []
+        is_own = repository.casefold() == context.repository.casefold()
+        if base and head and is_own:
+            touched = services.git.touched(base, head)
     except Interrupted:
         raise
     except BotError as error:

@@ -1,7 +1,9 @@
-"""The first job of a command in a comment: who wrote it, what it asks for, and about which commits.
+"""Check a command in a comment: who wrote it, what it asks for, and which commits.
 
-It runs no compiler and no file of the pull request. The jobs after it take their commits from it,
-so that a later push changes nothing.
+This is the first job of a command.
+
+It runs no compiler and no file of the pull request. The jobs after it take their commits
+from it, so that a later push changes nothing.
 """
 
 from __future__ import annotations
@@ -41,13 +43,18 @@ from bot.show.comment import marker
 from bot.system.hub import Hub, explain
 
 _PAUSES = (1, 2, 0)
-"""Between looks at a new head, which GitHub merges some seconds after the push; times the hub's."""
+"""How long to wait between looks at a new head, times the hub's time.
+
+GitHub merges a new head some seconds after the push.
+"""
 _SHA = re.compile(r"[0-9a-f]{40}")
 _INPUT = "input asked"
 
 
 def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
-    """Check the command of a comment, answer it, or pin its commits for the jobs after this one.
+    """Check the command of a comment, and answer it or pin its commits.
+
+    The jobs after this one use the pinned commits.
 
     A person without write access gets no answer, so that nobody can make the bot write.
 
@@ -89,10 +96,13 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
 def as_asked(
     context: RunContext, inputs: ActionInputs
 ) -> tuple[RunContext, ActionInputs]:
-    """Return the context and the inputs of a job after the gate; both as they are in any other job.
+    """Return the context and the inputs of a job after the gate.
 
-    Raises UsageError for the input `asked` without a command, and InputError for one of another
-    comment.
+    Both are as they are in any other job.
+
+    Raises:
+        UsageError: for the input `asked` without a command.
+        InputError: for one of another comment.
     """
     if not inputs.asked:
         return context, inputs
@@ -137,7 +147,10 @@ def _side(text: str, command: Asked) -> str:
 
 
 def _unfit(hub: Hub, comment: Comment) -> str:
-    """Say why a comment is not looked at; empty for a command of a person with write access."""
+    """Say why a comment is not looked at.
+
+    Empty for a command of a person with write access.
+    """
     if not comment.author or not may_write(hub, comment.author):
         return f"{comment.author or 'the author'} has no write access"
     line = first_line_of_comment(hub, comment.id)
@@ -193,7 +206,7 @@ def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
 
 
 def _merged(hub: Hub, number: int) -> tuple[PullRequest, str, str]:
-    """Return an open pull request, GitHub's merge of its head, and the first parent of that."""
+    """Return an open pull request, GitHub's merge of its head, and its first parent."""
     where = f"#{number}"
     for pause in _PAUSES:
         pull_request = pull(hub, number)
@@ -245,7 +258,10 @@ def _commit_of(hub: Hub, ref: str) -> str:
 
 
 def _require_findings(services: Services, hub: Hub, command: Asked) -> None:
-    """Raise UsageError where the report shows nothing to accept, or changed after the command."""
+    """Raise UsageError where there is nothing to accept, or the report changed.
+
+    It must not change after the command.
+    """
     services.git.ensure(command.merge_sha)
     about = Pull(
         number=command.pull_number,

@@ -1,4 +1,7 @@
-"""The note of a report whose base is a stored baseline: which experiments its stored IR allowed."""
+"""Make the note of a report whose base is a stored baseline.
+
+It says which experiments the stored IR allowed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from bot.show.filters import plural
 
 
 def stored_ir_notes(report: Report) -> tuple[str, ...]:
-    """Return what base's stored IR allowed; nothing where no dispatch changed its size on both sides."""
+    """Return what base's stored IR allowed.
+
+    Nothing where no dispatch changed its size on both sides.
+    """
     changed = attributed = 0
     for explanation in report.explanations.values():
         for delta in explanation.dispatches:

@@ -1,4 +1,4 @@
-"""The command `/code-size lab`: one job measures the experiment, and another one answers.
+"""Run the command `/code-size lab`: one job measures, and another one answers.
 
 The job that measures runs compilers and has no token that writes. The job that reports runs
 none: it checks what the first one handed over, and draws it.
@@ -49,7 +49,7 @@ from bot.system.hub import Hub
 
 
 def measure_lab(services: Services) -> int:
-    """Measure the experiment with the head compiler, and hand it to the job that reports."""
+    """Measure the experiment with the head compiler for the job that reports."""
     command, experiment = _experiment(services)
     require_writable(services.out)
     with (
@@ -73,7 +73,7 @@ def measure_lab(services: Services) -> int:
 
 
 def report_lab(services: Services) -> int:
-    """Answer with the experiment that the measuring job handed over, or why there is none.
+    """Answer with the experiment that was handed over, or why there is none.
 
     Raises Undelivered where GitHub refuses the comment: the job summary has the answer.
     """

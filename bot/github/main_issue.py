@@ -1,4 +1,6 @@
-"""The issue about a main branch that exceeds its thresholds: found, created, updated and closed on GitHub.
+"""Find, create, update and close the issue about a main branch on GitHub.
+
+The issue is open while the branch exceeds its thresholds.
 
 An issue is found by the marker in its first line and by its author, like the comment of
 a pull request. Every step starts from what is there. If two runs create an issue at the
@@ -37,28 +39,32 @@ class OwnIssue:
 
     @property
     def number(self) -> int:
-        """The number of the issue."""
+        """Return the number of the issue."""
         return required(self.issue.number, "number")
 
     @property
     def is_open(self) -> bool:
-        """True for an open issue."""
+        """Return whether the issue is open."""
         return required(self.issue.state, "state") == "open"
 
     @property
     def was_closed_by_a_person(self) -> bool:
-        """True for a closed issue that the bot did not close."""
+        """Return whether the issue is closed, and not by the bot."""
         return (
             not self.is_open and self.state is not None and not self.state.is_resolved
         )
 
 
 def own_issues(hub: Hub, marker: str, state: Which) -> list[OwnIssue]:
-    """Return the token's own issues whose first line is the marker, over all pages, the oldest first."""
+    """Return the token's own issues whose first line is the marker, the oldest first.
+
+    All pages are read.
+    """
     with _explained("read the issue about the main branch", "issues: read"):
         login = hub.token_login()
         issues = []
-        for issue in hub.repo.get_issues(state=state, creator=login):  # type: ignore[arg-type]  # a login will do
+        # a login will do
+        for issue in hub.repo.get_issues(state=state, creator=login):  # type: ignore[arg-type]
             body = issue.body or ""
             is_mine = issue.user is not None and is_login(issue.user.login, login)
             if is_mine and first_line(body) == marker:
@@ -67,7 +73,9 @@ def own_issues(hub: Hub, marker: str, state: Which) -> list[OwnIssue]:
 
 
 def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
-    """Create an issue unless another run was first; return the address of the one that stays.
+    """Create an issue unless another run was first, and return the address.
+
+    It is the address of the issue that stays.
 
     `body`: begins with the marker.
     """
@@ -127,7 +135,7 @@ def update_issue(
 
 
 def _plain(body: str | None) -> str:
-    """The text without what a server may do to line ends and to the last one."""
+    """Return the text without what a server may do to line ends and to the last one."""
     return (body or "").replace("\r\n", "\n").rstrip()
 
 

@@ -1,4 +1,6 @@
-"""The files that a measuring job hands to the job that reports or stores, and how they are read there.
+"""Write and read the files that a measuring job hands to the jobs after it.
+
+The jobs after it report or store.
 
 A compiler ran beside them, so they are read as anybody's: plain files with known names,
 bounded, and checked.
@@ -34,9 +36,12 @@ from bot.store.ir_files import require_pinned
 from bot.system.files import write_atomically
 
 SCHEMA = "code-size-measured/1"
-FILE, TEXTS, IR = "measured.json", "texts.json", "ir.xz"
+FILE = "measured.json"
+TEXTS = "texts.json"
+IR = "ir.xz"
 MOST_FILE_BYTES = 32 << 20
-_MOST_NOTES, _MOST_NOTE_CHARACTERS = 20, 500
+_MOST_NOTES = 20
+_MOST_NOTE_CHARACTERS = 500
 _MOST_TEXTS_BYTES = 8 << 20
 _HINT = "see the log of the job that measured"
 _ERRORS: Mapping[int, type[BotError]] = {
@@ -71,7 +76,8 @@ class Measured(Record, frozen=True, omit_defaults=True):
     # stored base; empty without one
     digest: str = ""
     standing: str = ""  # of a push: why nothing was measured; empty where something was
-    changed_defaults: TriedDefaults = ()  # of compiler options, where both compilers were there
+    # of compiler options, where both compilers were there
+    changed_defaults: TriedDefaults = ()
     # of the builds that fail the check; None where nobody asked to run artifacts
     run_times: RunTimes | None = None
     failure: Problem | None = None  # why there are no snapshots; None where there are
@@ -114,7 +120,11 @@ def write_measured(
 
 
 def write_ir(directory: Path, ir: bytes) -> None:
-    """Write the IR that is stored with a baseline, where there is any; raises OutputError."""
+    """Write the IR that is stored with a baseline, where there is any.
+
+    Raises:
+        OutputError: where a file cannot be written.
+    """
     if ir:
         write_atomically(directory / IR, ir)
 
@@ -131,7 +141,7 @@ def write_failure(directory: Path, error: BotError) -> None:
 
 
 def _within(texts: Mapping[str, str], most_bytes: int) -> Iterator[tuple[str, str]]:
-    """The first texts, in the order of their digests, that have no more bytes together."""
+    """Return the first texts, in the order of digests, that fit into the bytes."""
     total = 0
     for digest, text in sorted(texts.items()):
         total += len(text.encode())
@@ -183,7 +193,7 @@ def _snapshot_names(measured: Measured) -> tuple[str, ...]:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a plain file of an artifact.
+    """Return the bytes of a plain file of an artifact.
 
     Raises InputError for a link, a device and a file that is too large.
     """
@@ -224,7 +234,7 @@ def snapshot_of(data: bytes, where: str) -> Snapshot:
 
 
 def texts_of(data: bytes) -> Texts:
-    """The texts of an artifact, by digest; raises InputError."""
+    """Return the texts of an artifact, by digest; raise InputError for other data."""
     where = f"artifact {TEXTS}"
     try:
         texts = decoded(
@@ -236,23 +246,24 @@ def texts_of(data: bytes) -> Texts:
 
 
 def failure_of(problem: Problem) -> BotError:
-    """The error that ended the job that measured."""
+    """Return the error that ended the job that measured."""
     kind = _ERRORS.get(problem.exit_code, NoVerdict)
     return kind(problem.what, where=problem.where, hint=problem.hint)
 
 
 def _checked(measured: Measured) -> Measured:
-    """The same with its words cut to a length that a comment has room for."""
+    """Return the same with its words cut to a length that a comment has room for."""
     notes = tuple(_short(note) for note in measured.notes[:_MOST_NOTES])
-    baseline, failure = measured.baseline, measured.failure
+    baseline = measured.baseline
+    failure = measured.failure
     if baseline:
         baseline = msgspec.structs.replace(baseline, rule=_short(baseline.rule))
     if failure:
-        problem, where, hint = (
-            _short(text) for text in (failure.what, failure.where, failure.hint)
-        )
         failure = Problem(
-            what=problem, where=where, hint=hint, exit_code=failure.exit_code
+            what=_short(failure.what),
+            where=_short(failure.where),
+            hint=_short(failure.hint),
+            exit_code=failure.exit_code,
         )
     return msgspec.structs.replace(
         measured,

@@ -1,4 +1,4 @@
-"""The result of an experiment on its way from the job that measures to the job that reports.
+"""Hand the result of an experiment from the job that measures to the one that reports.
 
 The snapshots of the variants are files of their own. Everything else is checked here, as a
 compiler ran beside it.
@@ -49,7 +49,7 @@ class HandedRun(Record, frozen=True, omit_defaults=True):
 
 
 class HandedTimes(Record, frozen=True, omit_defaults=True):
-    """The wall times of one compile, as pairs of a name and microseconds in their order."""
+    """The wall times of one compile: pairs of name and microseconds, in order."""
 
     variant: Name
     model: Name
@@ -74,7 +74,7 @@ class HandedLab(Record, frozen=True, omit_defaults=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the snapshots, in the order of the variants."""
+        """Return the names of the snapshots, in the order of the variants."""
         return snapshot_names(self.variants)
 
 

@@ -1,4 +1,7 @@
-"""The pull requests that were merged between two commits of a branch, and what was accepted on them."""
+"""Find the pull requests that were merged between two commits of a branch.
+
+Also find what was accepted on them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from bot.show.escape import clean
 from bot.system.hub import Hub, explain, required
 
 MOST_COMMITS = 20
-"""So many commits are asked for their pull requests at most, one request each: the newest."""
+"""The most commits that are asked for their pull requests, one request each.
+
+The newest ones are asked.
+"""
 _TITLE_CHARACTERS = 120
 
 
@@ -51,7 +57,10 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
 
 
 class Merges(NamedTuple):
-    """The commits between a baseline and a pushed commit, and what GitHub knows of their pull requests."""
+    """Return the commits between a baseline and a pushed commit.
+
+    Also return what GitHub knows of their pull requests.
+    """
 
     commits: tuple[
         str, ...

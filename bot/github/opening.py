@@ -1,4 +1,4 @@
-"""The services of a run on GitHub: who is asked, where its files are, and the stores at hand."""
+"""Open what a run on GitHub uses: services, files, stores and both sides."""
 
 from __future__ import annotations
 
@@ -50,35 +50,38 @@ class Services:
     outputs: Path | None = None
     summary: Path | None = None
     on_actions: bool = False  # True where GitHub Actions runs the program
-    outputs_set: set[str] = field(
-        default_factory=set
-    )  # the names of the outputs that were set
+    # the names of the outputs that were set
+    outputs_set: set[str] = field(default_factory=set)
 
     def at(self, text: str) -> Path:
-        """A path that a person wrote, relative to the workspace, as it can be opened from here."""
-        path = self.git.directory / text
-        return (
-            Path(text) if self.git.directory.resolve() == Path.cwd().resolve() else path
-        )
+        """Return a path that a person wrote relative to the workspace.
+
+        It can be opened from here.
+        """
+        if self.git.directory.resolve() == Path.cwd().resolve():
+            return Path(text)
+        return self.git.directory / text
 
     @property
     def out(self) -> Path:
-        """Where the six files go."""
+        """Return the directory of the six files."""
         return self.at(self.inputs.out or "code-size-report")
 
     @property
     def report_path(self) -> str:
-        """The report directory as later steps of the job name it: a container has its workspace at another place."""
-        top, out = self.git.directory.resolve(), self.out.resolve()
-        return (
-            out.relative_to(top).as_posix()
-            if out.is_relative_to(top)
-            else str(self.out)
-        )
+        """Return the report directory as later steps of the job name it.
+
+        A container has its workspace at another place.
+        """
+        top = self.git.directory.resolve()
+        out = self.out.resolve()
+        if out.is_relative_to(top):
+            return out.relative_to(top).as_posix()
+        return str(self.out)
 
     @property
     def request(self) -> Request:
-        """The selectors of the inputs, for measuring."""
+        """Return the selectors of the inputs, for measuring."""
         return Request(
             models=self.inputs.models,
             targets=self.inputs.targets,
@@ -101,12 +104,9 @@ def open_services(
 ) -> Iterator[Services]:
     """Connect what there is a token for."""
     token = inputs.github_token
-    is_known = token and context.repository
-    hub = (
-        connect(context.api_url, token, context.repository, login=inputs.author)
-        if is_known
-        else None
-    )
+    hub = None
+    if token and context.repository:
+        hub = connect(context.api_url, token, context.repository, login=inputs.author)
     auth = credentials(token, context.server_url) if token else None
     with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
@@ -138,7 +138,7 @@ def other_repository(services: Services, config: Config) -> str:
 
 
 def require_fitting_token(services: Services, config: Config) -> None:
-    """Raise UsageError for a token of another repository where none stores the baselines."""
+    """Raise UsageError for a store token where no other repository stores baselines."""
     if services.inputs.store_token and not other_repository(services, config):
         problem = "is given, and no other repository stores the baselines"
         hint = (
@@ -149,7 +149,7 @@ def require_fitting_token(services: Services, config: Config) -> None:
 
 
 def store_of(services: Services, config: Config) -> Store:
-    """The store that the configuration names.
+    """Return the store that the configuration names.
 
     `auto` is the data branch under GitHub Actions, else a directory.
     """
@@ -165,7 +165,7 @@ def store_of(services: Services, config: Config) -> Store:
 
 
 def branch_of(services: Services, config: Config) -> DataBranch:
-    """The data branch of this repository, or of the one that the configuration names.
+    """Return the data branch of this repository, or of the configured one.
 
     Another repository is asked with the token for it alone, or without one.
     """
@@ -234,12 +234,12 @@ class Opened:
 
     @property
     def config(self) -> Config:
-        """The side's configuration."""
+        """Return the side's configuration."""
         return self.work.config
 
     @property
     def sought(self) -> Sought:
-        """The side's compiler: as given, or as its commit pins it.
+        """Return the side's compiler: as given, or as its commit pins it.
 
         Raises ConfigError or UsageError.
         """
@@ -270,12 +270,15 @@ class Opened:
         )
 
     def plan(self, side: str) -> SidePlan:
-        """The side, ready to be measured."""
+        """Return the side, ready to be measured."""
         with named_from_top(self.tree):
             return self.work.prepare(side, self.sought)
 
     def moving(self) -> dict[str, str]:
-        """SPEC → the release that it names now, where it names another one from time to time."""
+        """Return SPEC → the release that it names now.
+
+        Empty where it always names the same one.
+        """
         try:
             sought = self.sought
         except (ConfigError, UsageError):  # whoever measures is told
@@ -291,27 +294,16 @@ class Opened:
 
 
 def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
-    """Base and head of the event; never a mix of the base branch's tip and the merge base."""
-    context, inputs = services.context, services.inputs
+    """Return base and head of the event.
+
+    The base is never a mix of the base branch's tip and the merge base.
+    """
+    context = services.context
+    inputs = services.inputs
     if context.queue is not None:
         return _queued_sides(services, context.queue)
     if context.pull is None:
-        this_commit = Wanted("the commit of this run", context.sha)
-        head = (
-            _named(services, text=inputs.head, side="head", event_side=this_commit)
-            or this_commit
-        )
-        base = _named(services, text=inputs.base, side="base", event_side=this_commit)
-        if base is None:
-            parents = services.git.parents(head.sha) if head.sha else ()
-            if not parents:
-                raise UsageError(
-                    "no base side",
-                    where="input base",
-                    hint="name a SPEC, a git ref or a snapshot",
-                )
-            base = Wanted("first parent of the head commit", parents[0])
-        return base, head
+        return _sides_of_commit(services)
     parents = services.git.parents(context.sha)
     if len(parents) != 2 or parents[1] != context.pull.head_sha:
         raise InputError(
@@ -330,8 +322,27 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
     )
 
 
+def _sides_of_commit(services: Services) -> tuple[Wanted, Wanted]:
+    """Return base and head of a run that is about no pull request."""
+    inputs = services.inputs
+    this_commit = Wanted("the commit of this run", services.context.sha)
+    named_head = _named(services, text=inputs.head, side="head", event_side=this_commit)
+    head = named_head or this_commit
+    base = _named(services, text=inputs.base, side="base", event_side=this_commit)
+    if base is None:
+        parents = services.git.parents(head.sha) if head.sha else ()
+        if not parents:
+            raise UsageError(
+                "no base side",
+                where="input base",
+                hint="name a SPEC, a git ref or a snapshot",
+            )
+        base = Wanted("first parent of the head commit", parents[0])
+    return base, head
+
+
 def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
-    """The base and the head of a merge queue's commit."""
+    """Return the base and the head of a merge queue's commit."""
     inputs = services.inputs
     own_head = Wanted("commit of the merge queue", services.context.sha)
     head = (
@@ -348,14 +359,18 @@ def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
 def _named(
     services: Services, text: str, side: str, event_side: Wanted
 ) -> Wanted | None:
-    """A side that a person named: a snapshot, a release, a file or glob, else a git ref (`ref:` insists on that).
+    """Return a side that a person named; None where nobody named one.
 
-    `own`: the side as the event has it; a compiler that is named takes its models and
-    configuration.
+    The text names a snapshot, a release, a file or glob, else a git ref (`ref:` insists
+    on that).
+
+    `event_side`: the side as the event has it; a compiler that is named takes its models
+    and configuration.
     """
     if not text:
         return None
-    rule, insisted = f"input {side}: {text}", text.startswith("ref:")
+    rule = f"input {side}: {text}"
+    insisted = text.startswith("ref:")
     if is_snapshot(text):
         return Wanted(rule, snapshot=services.at(text))
     spec = "" if insisted else named_compiler(services, text)
@@ -381,7 +396,7 @@ def _named(
 
 
 def named_compiler(services: Services, text: str) -> str:
-    """The SPEC of a release or of a file in the workspace, also by a glob.
+    """Return the SPEC of a release or of a file in the workspace, also by a glob.
 
     Empty for anything else.
     """
@@ -395,9 +410,9 @@ def named_compiler(services: Services, text: str) -> str:
 def opened(
     services: Services, head: Wanted, base: Wanted | None = None
 ) -> Iterator[tuple[Opened, Opened]]:
-    """Check out each side's commit beside the workspace, and read its configuration there.
+    """Check out each side's commit beside the workspace, and read its configuration.
 
-    Gives base and head.
+    Yields base and head.
 
     Of a base commit without the configuration that the pull request brings nothing is
     planned. Raises ConfigError where one that a person named has none.
@@ -437,7 +452,9 @@ def opened(
 def judging(
     services: Services, opened_base: Opened, opened_head: Opened
 ) -> Iterator[Opened]:
-    """The side whose configuration judges and draws: the base of a pull request or queue, else the head.
+    """Yield the side whose configuration judges and draws.
+
+    That is the base of a pull request or queue, else the head.
 
     What a comment compares may be commits of a stranger. The base of the pull request
     judges it, or else the head without its templates.
@@ -456,7 +473,7 @@ def judging(
 
 
 def without_templates(side: Opened) -> Opened:
-    """The side, drawn by the packaged templates."""
+    """Return the side, drawn by the packaged templates."""
     return replace(
         side,
         work=replace(side.work, config=structs.replace(side.config, templates=None)),
@@ -470,9 +487,9 @@ def _open(services: Services, stack: ExitStack, wanted_side: Wanted) -> Opened:
     stack.enter_context(named_from_top(tree))
     config, name = configuration_of(services, tree, models=True)
     if name:
-        templates = (
-            [config.templates, *config.templates.rglob("*")] if config.templates else []
-        )
+        templates: list[Path] = []
+        if config.templates:
+            templates = [config.templates, *config.templates.rglob("*")]
         wheels = [
             Path(link) for link in config.places.find_links if not is_address(link)
         ]
@@ -495,7 +512,10 @@ def _open(services: Services, stack: ExitStack, wanted_side: Wanted) -> Opened:
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
-    """A link must not bring files of the machine into diagnostics and reports."""
+    """Raise ConfigError where a link leads out of the repository.
+
+    A link must not bring files of the machine into diagnostics and reports.
+    """
     for path in paths:
         if not path.resolve().is_relative_to(tree.resolve()):
             raise ConfigError(
@@ -505,7 +525,10 @@ def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
 
 @contextmanager
 def named_from_top(tree: Path) -> Iterator[None]:
-    """Errors name files as the repository has them: the directory is another one in every run, and gone by then."""
+    """Name files in errors as the repository has them.
+
+    The directory is another one in every run, and gone by then.
+    """
     try:
         yield
     except BotError as error:
@@ -518,7 +541,7 @@ def named_from_top(tree: Path) -> Iterator[None]:
 
 
 def workspace_rules(services: Services) -> tuple[Config, str]:
-    """The configuration of the workspace as it was checked out, without its models, and its name.
+    """Return the configuration of the workspace without its models, and its name.
 
     In a trusted run that is the default branch's: a pull request's own rules are not
     looked at. One that cannot be read is as good as none here.
@@ -531,7 +554,9 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
 
 
 def judging_rules(services: Services) -> tuple[Config, str]:
-    """The configuration that this event's report is judged and named by, without its models, and its name.
+    """Return the configuration that judges and names this event's report, and its name.
+
+    The configuration is without its models.
 
     Of a pull request or a merge queue that is its base's: a broken configuration must
     not report under another name. So it is of a command in a comment.
@@ -556,21 +581,28 @@ def judging_rules(services: Services) -> tuple[Config, str]:
 def configuration_of(
     services: Services, top: Path, *, models: bool = False
 ) -> tuple[Config, str]:
-    """The configuration below `top` and its path there.
+    """Return the configuration below `top` and its path there.
 
     The packaged one, and no path, where there is none.
 
     The input config names it; without it the usual names are looked for.
     """
     path = services.inputs.config
-    name = (path if (top / path).is_file() else "") if path else config_in(top)
+    if not path:
+        name = config_in(top)
+    elif (top / path).is_file():
+        name = path
+    else:
+        name = ""
     if name:
         _require_inside(top, [top / name])
     return load_config(top / name if name else None, models=models), name
 
 
 def require_configuration(path: str, *, is_named: bool = False) -> None:
-    """Raise ConfigError for a head without configuration, unless the packaged one is what is asked for.
+    """Raise ConfigError for a head without configuration.
+
+    It is no error where the packaged configuration is asked for.
 
     `path`: the input config; `is_named`: True where the input head says what the head
     is.

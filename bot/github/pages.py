@@ -28,7 +28,8 @@ def pages(services: Services) -> None:
     Raises:
         ConfigError: the branch has no configuration.
         UsageError: the run is of another branch than the default one, or of a pull request.
-        NoVerdict: no baseline is stored for any of the branch's commits that are looked through.
+        NoVerdict: no baseline is stored for any of the branch's commits that are
+            looked through.
     """
     require_default_branch(services, "pages are")
     config, name = configuration_of(services, services.at(""))
@@ -38,18 +39,17 @@ def pages(services: Services) -> None:
     sides = branch.sides
     # The newest against the one before, the history of all, and a page that leads
     # there.
-    (old, base), (_, head) = sides[1] if len(sides) > 1 else sides[0], sides[0]
+    old, base = sides[1] if len(sides) > 1 else sides[0]
+    _, head = sides[0]
     report = reported(
         config,
         base=base,
         head=head,
         baseline=Baseline(f"baseline of {old[:_SHOWN_DIGITS]}", old),
     )
-    out, templates, names = (
-        services.out,
-        config.templates,
-        [sha for sha, _ in reversed(sides)],
-    )
+    out = services.out
+    templates = config.templates
+    names = [sha for sha, _ in reversed(sides)]
     write_atomically(
         out / "report.html",
         (piece.encode() for piece in html_pieces(report, templates)),

@@ -62,7 +62,9 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def post(services: Services) -> int:
-    """Deliver the report of a finished run that could not write, unless its pull request has gone on.
+    """Deliver the report of a finished run that could not write.
+
+    Nothing is delivered where its pull request has gone on.
 
     A branch may be the head of several pull requests, each with another base: the
     report goes to the one whose base its merge commit is onto. What left no report is
@@ -85,19 +87,14 @@ def post(services: Services) -> int:
         head_branch=run.head_branch,
         head_sha=run.head_sha,
     )
-    pulls = [pull for pull in pulls if pull.created_at <= started]
-    pulls = [
-        pull
-        for pull in pulls
-        if (base_changed_at(hub, pull.number) or started) <= started
-    ]
+    pulls = [pull for pull in pulls if _had_its_base(hub, pull, started)]
     if not pulls:
         services.show.say(
             f"dropped: no open pull request has the head {run.head_sha[:10]} and the"
             " base of this run"
         )
         return 0
-    config, name = workspace_rules(services)
+    config, config_name = workspace_rules(services)
 
     def to(about: PullRequest) -> Destination:
         return Destination(
@@ -105,30 +102,27 @@ def post(services: Services) -> int:
             head_sha=run.head_sha,
             run_id=run.id,
             config=config,
-            config_name=name,
+            config_name=config_name,
             base_ref=about.base.ref,
         )
 
     def without_result() -> list[Destination]:
-        """The pull requests that a run without a report may be of.
+        """Return the pull requests that a run without a report may be of.
 
-        Where there is one alone, it is.
+        A single one is always returned.
         """
-        names = {
-            pull.number: check_name(config.report_id, pull.base.ref) for pull in pulls
-        }
-        return [
-            to(pull)
-            for pull in pulls
-            if len(pulls) == 1
-            or pull.number not in results(hub, pull.head.sha, names[pull.number])
-        ]
+        if len(pulls) == 1:
+            return [to(pulls[0])]
+        destinations = []
+        for pull in pulls:
+            name = check_name(config.report_id, pull.base.ref)
+            if pull.number not in results(hub, pull.head.sha, name):
+                destinations.append(to(pull))
+        return destinations
 
-    reason = (
-        f"the run ended with {run.conclusion.replace('_', ' ')}"
-        if run.conclusion != "success"
-        else ""
-    )
+    reason = ""
+    if run.conclusion != "success":
+        reason = f"the run ended with {run.conclusion.replace('_', ' ')}"
     with failure_delivered(services, without_result, reason):
         sides, texts, changed_defaults = _snapshots(hub, run, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
@@ -150,6 +144,14 @@ def post(services: Services) -> int:
         return deliver(report, services, measured)
 
 
+def _had_its_base(hub: Hub, pull: PullRequest, moment: datetime) -> bool:
+    """Return whether a pull request was open then, and had the base of now."""
+    if pull.created_at > moment:
+        return False
+    changed_at = base_changed_at(hub, pull.number)
+    return changed_at is None or changed_at <= moment
+
+
 def _checked(
     services: Services,
     hub: Hub,
@@ -159,7 +161,9 @@ def _checked(
     config: Config,
     texts: Texts,
 ) -> Report:
-    """A report from a run's artifact, of which only snapshots are read, and which is not asked what GitHub knows.
+    """Return a report from a run's artifact, of which only snapshots are read.
+
+    What GitHub knows is not read from the artifact.
 
     The base is a stored snapshot where there is one, since the run that measured the
     artifact was the pull request's.
@@ -179,13 +183,7 @@ def _checked(
     )
     distance = 0 if base.source.sha == sha else None
     if partly:
-        line, measured = (
-            services.git.ancestors(sha, config.baseline.ancestors),
-            base.source.sha or "",
-        )
-        distance = (
-            line.index(measured) + 1 if measured in line else None
-        )  # None: none of those looked through
+        distance = _commits_older(services, config, sha, base.source.sha or "")
         notes = (older_note(distance), *notes)
     baseline = Baseline(rule, sha, distance)
     report = suspected(
@@ -204,6 +202,19 @@ def _checked(
     if not base.models and (no_compiler := _no_compiler(services, config, sha)):
         return held_to_limits(report, Adoption("", no_compiler))
     return replace(report, broke="No baseline: the pull request's own run found none")
+
+
+def _commits_older(
+    services: Services, config: Config, sha: str, older: str
+) -> int | None:
+    """Return how many commits an ancestor is older than a commit.
+
+    None where it is none of the ancestors that are looked through.
+    """
+    ancestors = services.git.ancestors(sha, config.baseline.ancestors)
+    if older not in ancestors:
+        return None
+    return ancestors.index(older) + 1
 
 
 def _no_compiler(services: Services, config: Config, sha: str) -> str:
@@ -240,13 +251,17 @@ def _no_compiler(services: Services, config: Config, sha: str) -> str:
 def _merged_onto(
     hub: Hub, pulls: Sequence[PullRequest], merge: str
 ) -> tuple[PullRequest, str]:
-    """Which of these pull requests of one head a merge commit is of, and its first parent, a commit of the base.
+    """Return the pull request that a merge commit is of, and its first parent.
+
+    The pull requests have one head. The first parent is a commit of the base.
 
     Anybody can push a merge commit to a fork, and GitHub then serves it here too: what
     it was merged onto must be of the base branch. A commit may be of several branches:
     then only GitHub's own merge of now says whose it is.
     """
-    where, hint, head_sha = "artifact head.json", "run it again", pulls[0].head.sha
+    where = "artifact head.json"
+    hint = "run it again"
+    head_sha = pulls[0].head.sha
     is_known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if is_known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
@@ -254,9 +269,9 @@ def _merged_onto(
             "does not belong to this pull request's head", where=where, hint=hint
         )
     fitting = [pull for pull in pulls if pull.merge_commit_sha == merge]
-    fitting = fitting or [
-        pull for pull in pulls if is_ancestor(hub, made_of[0], pull.base.ref)
-    ]
+    if not fitting:
+        onto = made_of[0]
+        fitting = [pull for pull in pulls if is_ancestor(hub, onto, pull.base.ref)]
     if not fitting:
         raise InputError(
             "does not belong to a merge with the base", where=where, hint=hint
@@ -276,8 +291,9 @@ def _merged_onto(
 def _snapshots(
     hub: Hub, run: WorkflowRun, config: Config
 ) -> tuple[tuple[Snapshot, Snapshot], Texts, TriedDefaults]:
-    """The two sides, the IR that the report quotes, and the changed defaults of options."""
-    run_id, name = run.id, f"code-size-measured-{config.report_id}-{run.workflow}"
+    """Return the two sides, the IR that the report quotes, and the changed defaults."""
+    run_id = run.id
+    name = f"code-size-measured-{config.report_id}-{run.workflow}"
     matching = [
         artifact for artifact in artifacts(hub, run_id) if artifact.name == name
     ]
@@ -329,9 +345,9 @@ def trusted_base(
     selected: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     digest: str = "",
 ) -> tuple[Snapshot, str, tuple[str, ...]]:
-    """A stored snapshot that is what the artifact says its base is.
+    """Return a stored snapshot that is what the artifact says its base is.
 
-    Else the artifact's, if it is of the base commit.
+    Else return the artifact's, if it is of the base commit.
 
     The artifact's base may be an older commit that gives the same or, `partly`, gives
     some of the same cells; then it must be in the store. Where that cannot be read, a
@@ -349,54 +365,39 @@ def trusted_base(
         facts = snapshot.compiler.digest, snapshot.flags
         return facts if partly else (*facts, snapshot.targets, snapshot.models)
 
-    rule, base_sha, notes = (
-        "first parent of the merge commit",
-        claimed.source.sha or "",
-        tuple[str, ...](),
-    )
-    is_known: Snapshot | None = None
+    def matching_snapshot() -> Snapshot | None:
+        """Return the stored snapshot with the facts that the artifact says."""
+        of_commit = stored(
+            services,
+            store=store_of(services, config),
+            config=config,
+            sha=base_sha,
+            is_wanted=lambda entry: (
+                entry.sha == base_sha and digest in ("", entry.digest)
+            ),
+        )
+        for standing in of_commit:
+            snapshot = selected(standing.snapshot)
+            if facts(snapshot) == facts(claimed):
+                return snapshot
+        return None
+
+    rule = "first parent of the merge commit"
+    base_sha = claimed.source.sha or ""
+    notes: tuple[str, ...] = ()
+    stored_snapshot: Snapshot | None = None
     if base_sha == sha or (_SHA.fullmatch(base_sha) and is_older(base_sha)):
         try:
-            of_commit = stored(
-                services,
-                store=store_of(services, config),
-                config=config,
-                sha=base_sha,
-                is_wanted=lambda entry: (
-                    entry.sha == base_sha and digest in ("", entry.digest)
-                ),
-            )
-            snapshots = (selected(standing.snapshot) for standing in of_commit)
-            is_known = next(
-                (
-                    snapshot
-                    for snapshot in snapshots
-                    if facts(snapshot) == facts(claimed)
-                ),
-                None,
-            )
+            stored_snapshot = matching_snapshot()
         except Interrupted:
             raise
         except BotError as error:
             notes = (f"stored baselines could not be read: {error.line}",)
-    if is_known is not None:
+    if stored_snapshot is not None:
         if partly:
-            keys, texts = {cell.key for cell in claimed.cells}, claimed.models
-            unchanged_models = {
-                model
-                for model, digest in is_known.models.items()
-                if texts.get(model) == digest
-            }
-            cells = tuple(
-                cell
-                for cell in is_known.cells
-                if cell.key in keys and cell.key.model in unchanged_models
-            )
-            is_known = replace(
-                is_known, cells=cells, models=texts, targets=claimed.targets
-            )
+            stored_snapshot = _same_cells(stored_snapshot, claimed)
         older = "" if base_sha == sha else f" of its ancestor {base_sha[:10]}"
-        return is_known, f"{rule}; stored snapshot{older}", ()
+        return stored_snapshot, f"{rule}; stored snapshot{older}", ()
     if base_sha != sha:
         raise InputError(
             "does not belong to the base of the merge commit",
@@ -404,3 +405,20 @@ def trusted_base(
             hint="run it again",
         )
     return claimed, f"{rule}; measured by the pull request's own run", notes
+
+
+def _same_cells(snapshot: Snapshot, claimed: Snapshot) -> Snapshot:
+    """Return a stored snapshot with the claimed cells whose models are the same."""
+    keys = {cell.key for cell in claimed.cells}
+    unchanged_models = set()
+    for model, digest in snapshot.models.items():
+        if claimed.models.get(model) == digest:
+            unchanged_models.add(model)
+    cells = tuple(
+        cell
+        for cell in snapshot.cells
+        if cell.key in keys and cell.key.model in unchanged_models
+    )
+    return replace(
+        snapshot, cells=cells, models=claimed.models, targets=claimed.targets
+    )

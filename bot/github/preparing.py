@@ -1,4 +1,6 @@
-"""The job before measuring: with tokens that the measuring job may not have, it checks and fetches.
+"""Check and fetch with tokens that the measuring job may not have.
+
+This is the job before measuring.
 
 It runs no compiler and no file of the pull request. It hands over files: the stored
 baselines of another repository.
@@ -24,11 +26,14 @@ from bot.study.prepare import require_writable
 
 
 def prepare(services: Services) -> None:
-    """Check that the report can be posted, and copy the baselines of another repository to `out`.
+    """Check that the report can be posted, and copy baselines to `out`.
+
+    The baselines are those of another repository.
 
     Raises:
         UsageError: there is nothing to do, or a token for no other repository.
-        NetworkError: the pull request is missing or locked, or the other repository cannot be read.
+        NetworkError: the pull request is missing or locked, or the other repository
+            cannot be read.
     """
     context, inputs, say = services.context, services.inputs, services.show.say
     if context.story == "nothing":
@@ -53,7 +58,10 @@ def prepare(services: Services) -> None:
 
 
 def _copy_baselines(services: Services, config: Config) -> None:
-    """Copy what is stored of the base and of its ancestors: all that the jobs after this one look at."""
+    """Copy what is stored of the base and of its ancestors.
+
+    The jobs after this one look at nothing else.
+    """
     require_writable(services.out)
     store = branch_of(services, config)
     entries_by_commit = by_commit(store, config.report_id)
@@ -64,7 +72,7 @@ def _copy_baselines(services: Services, config: Config) -> None:
 
 
 def _line(services: Services, config: Config) -> tuple[str, ...]:
-    """The commit that the head is compared with, and its first parents as far as the bot looks."""
+    """Return the base commit, and its first parents as far as the bot looks."""
     tip = services.context.sha
     if services.context.story == "review":
         try:

@@ -32,7 +32,10 @@ _TRIES = 4
 
 
 def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
-    """The token's own comments whose first line is the marker, over all pages, oldest first."""
+    """Return the token's own comments whose first line is the marker, oldest first.
+
+    All pages are read.
+    """
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         login = hub.token_login()
         comments = sorted(
@@ -107,17 +110,15 @@ def _settled(
     create: bool,
     still_current: Callable[[], bool],
 ) -> str:
-    """From the comments that are there to the wished one."""
+    """Change the comments that are there into the wished one; return its address."""
     present = find(hub, number, marker)
     while True:
         if not present:
             if not (create and still_current()):
                 return ""
             created = hub.issue(number).create_comment(body)
-            created_id, url = (
-                required(created.id, "id"),
-                required(created.html_url, "html_url"),
-            )
+            created_id = required(created.id, "id")
+            url = required(created.html_url, "html_url")
             _require_author(hub, number, created)
             present = [
                 comment
@@ -127,7 +128,8 @@ def _settled(
             if not present:
                 return url
             _unless_gone(created.delete)  # another run was first
-        oldest, younger = present[0], present[1:]
+        oldest = present[0]
+        younger = present[1:]
         # equal but for what a server may do to line ends and to the last one
         if (oldest.body or "").replace("\r\n", "\n").rstrip() != body.replace(
             "\r\n", "\n"
@@ -144,14 +146,14 @@ def _settled(
 
 
 def is_login(login: str, other_login: str) -> bool:
-    """True for one account: GitHub ignores the case of logins."""
+    """Return whether this is one account: GitHub ignores the case of logins."""
     return login.casefold() == other_login.casefold()
 
 
 def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
-    """Raise NetworkError for a new comment that the next run would not find, as it has another author than expected.
+    """Raise NetworkError for a new comment with another author than expected.
 
-    The comment is deleted: every run would write one more.
+    The next run would not find it. The comment is deleted: every run would write one more.
     """
     expected = hub.token_login()
     actual = created.user.login if created.user else ""
@@ -180,7 +182,7 @@ def _unless_gone(write: Callable[[], None]) -> bool:
 
 
 def first_line(body: str) -> str:
-    """The first line of a comment or an issue, which is its marker."""
+    """Return the first line of a comment or an issue, which is its marker."""
     return body.split("\n", 1)[0].rstrip("\r")
 
 
@@ -227,7 +229,10 @@ class Result(NamedTuple):
 
     @property
     def external_id(self) -> str:
-        """The result as the id of a new check run, which tells it from all others: an answer may get lost."""
+        """Return the result as the id of a new check run.
+
+        The id is unique, because an answer of GitHub may get lost.
+        """
         facts = (
             int(self.has_verdict),
             self.merge_sha,
@@ -273,7 +278,8 @@ def publish_check(
                     written = created
                 else:
                     written.edit(output=output)
-                sent, failures = sent + len(output["annotations"]), 0
+                sent += len(output["annotations"])
+                failures = 0
             except Exception as error:
                 failures += 1
                 if failures == _CHECK_TRIES or not in_doubt(error):
@@ -283,15 +289,13 @@ def publish_check(
                     if posted_check.external_id == external_id and (
                         written is None or posted_check.output.annotations_count > sent
                     ):
-                        written, sent, failures = (
-                            posted_check,
-                            posted_check.output.annotations_count,
-                            0,
-                        )
+                        written = posted_check
+                        sent = posted_check.output.annotations_count
+                        failures = 0
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
-    """Pull request → its own result in its newest check of this name on a commit."""
+    """Return pull request → its own result in its newest check on a commit."""
     with explain(f"read the checks of {head_sha[:12]}", "checks: write"):
         # Ids grow with time. What a job or another app calls by the same name has
         # another external id.
@@ -301,7 +305,8 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
 
 
 def _result(match: re.Match[str]) -> Result:
-    number, conclusion = int(match["pull"]), _CONCLUSIONS[match["conclusion"]]
+    number = int(match["pull"])
+    conclusion = _CONCLUSIONS[match["conclusion"]]
     if match["run"] is None:
         return Result(number, conclusion)
     return Result(

@@ -1,4 +1,7 @@
-"""A pushed commit as the measuring job handed it over, and its comparison with the baseline stored before it."""
+"""Read a pushed commit from the measuring job, and compare it with its baseline.
+
+The baseline is the one that was stored before it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ from bot.study.comparison import reported
 from bot.system.hub import Hub
 
 MEASURED = "code-size-measured"
-"""The folder that the job downloads what was measured into, where the input `measured` names no other."""
+"""The folder with what was measured, where the input `measured` names no other.
+
+The job downloads it there.
+"""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -168,7 +174,11 @@ def compared_with_before(
 
 
 def push_commits(services: Services, push: Push) -> tuple[str, ...]:
-    """Return the first parents from a pushed commit to the one after the baseline before it, the newest first."""
+    """Return the commits of a push, the newest first.
+
+    They are the first parents from the pushed commit to the one after the baseline
+    before it.
+    """
     distance = push.before.distance if push.before else 1
     sha = services.context.sha
     return (sha, *services.git.ancestors(sha, distance)[: distance - 1])

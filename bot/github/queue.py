@@ -1,4 +1,7 @@
-"""A merge queue: which pull requests its commit has, so that what was accepted on them counts."""
+"""Find the pull requests of a merge queue's commit.
+
+What was accepted on them counts for the queue.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _IN_SUBJECT = re.compile(
 
 
 def queued_pulls(hub: Hub, git: Git, queue: Queue, sha: str) -> list[int]:
-    """The numbers of the open pull requests between the base of a queue and its commit, smallest first.
+    """Return the numbers of a queue's open pull requests, smallest first.
+
+    They are between the base of the queue and its commit.
 
     A subject may be anybody's words, so only open pull requests to the queue's branch
     count.
@@ -32,7 +37,7 @@ def queued_pulls(hub: Hub, git: Git, queue: Queue, sha: str) -> list[int]:
 
 
 def _subjects(git: Git, base_sha: str, sha: str) -> list[str]:
-    """The subjects of the commits of a queue, the newest first."""
+    """Return the subjects of the commits of a queue, the newest first."""
     commits = [sha]
     for commit in git.ancestors(sha, _MOST_COMMITS):
         if commit == base_sha:

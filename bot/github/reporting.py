@@ -1,4 +1,7 @@
-"""The jobs after measuring: `report` judges and posts, `store` keeps the snapshot of a push.
+"""Report or store what was measured.
+
+`report` judges and posts, `store` keeps the snapshot of a push: these are the jobs after
+measuring.
 
 They have a token that may write, so they run no compiler and no file of a pull request.
 They take snapshots from the job that measured, check them as anybody's, and ask the
@@ -56,7 +59,9 @@ from bot.study.prepare import require_writable
 
 
 def report(services: Services) -> int:
-    """Judge what the measuring job of this run handed over, and deliver the report, or why there is none.
+    """Judge what the measuring job of this run handed over, and deliver the report.
+
+    Where there is no report, the reason is delivered.
 
     Raises:
         UsageError: there is no token.
@@ -68,11 +73,9 @@ def report(services: Services) -> int:
     with failure_delivered(
         services, lambda: [Destination.of(services, *judging_rules(services))]
     ):
-        number = (
-            services.context.pull.number
-            if services.context.pull
-            else services.inputs.pull_request
-        )
+        number = services.inputs.pull_request
+        if services.context.pull:
+            number = services.context.pull.number
         if number is not None:
             require_open_conversation(hub, number)
         handed = handed_over(services)
@@ -100,21 +103,24 @@ def report(services: Services) -> int:
 
 
 def store(services: Services) -> int:
-    """Store the snapshot of the pushed commit, and say in the job's summary what it changed.
+    """Store the snapshot of the pushed commit, and report what it changed.
+
+    The job's summary has the report.
 
     It is compared with the newest snapshot of its nearest ancestor: what pull requests
     do together is seen here first. The verdict stops nothing, as all is merged.
 
     Raises:
         InputError: what was measured is of another commit, or is not whole.
-        UsageError: another repository stores the baselines, and there is no token for it; or the reverse.
+        UsageError: another repository stores the baselines, and there is no token for
+            it; or the reverse.
     """
     require_writable(services.out)
     handed = handed_over(services)
     if handed.measured.standing:
         services.show.say(handed.measured.standing)
     with opened_push(services) as head:
-        config, say = head.config, services.show.say
+        config = head.config
         _require_store_token(services, config)
         store = store_of(services, config)
         push = pushed_side(services, store=store, config=config, handed=handed)
@@ -129,7 +135,7 @@ def store(services: Services) -> int:
         write_snapshot(services.out / "head.json", snapshot)
         entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
         is_new = store.save(entry, snapshot, push.ir)
-        say("stored" if is_new else "was stored already")
+        services.show.say("stored" if is_new else "was stored already")
         if final is None:
             return 0
         rules = structs.replace(config, fail_job=False)
@@ -149,7 +155,7 @@ def store(services: Services) -> int:
 def _with_acceptance(
     services: Services, config: Config, push: Push, report: Report | None
 ) -> tuple[Report | None, Snapshot]:
-    """The report with what was accepted on the merged pull requests, and the snapshot that records it.
+    """Return the report and the snapshot with what merged pull requests accepted.
 
     GitHub is asked only if a finding fails the check, and if there is a token.
     """
@@ -159,27 +165,23 @@ def _with_acceptance(
         services, hub=services.hub, config=config, commits=push_commits(services, push)
     )
     verdict = accept(report.verdict, merges.acceptance)
-    people = sorted(
-        {finding.accepted for finding in verdict.findings if finding.accepted}
-    )
+    people = set[str]()
+    reasons = set[str]()
+    for finding in verdict.findings:
+        if finding.accepted:
+            people.add(finding.accepted)
+            if finding.reason:
+                reasons.add(finding.reason)
     if not people:
         return report, push.snapshot
-    reasons = sorted(
-        {
-            finding.reason
-            for finding in verdict.findings
-            if finding.accepted and finding.reason
-        }
-    )
-    accepted = Accepted(", ".join(people), "; ".join(reasons))
-    return structs.replace(report, verdict=verdict), structs.replace(
-        push.snapshot, accepted=accepted
-    )
+    accepted = Accepted(", ".join(sorted(people)), "; ".join(sorted(reasons)))
+    snapshot = structs.replace(push.snapshot, accepted=accepted)
+    return structs.replace(report, verdict=verdict), snapshot
 
 
 def _require_store_token(services: Services, config: Config) -> None:
-    repository, token = other_repository(services, config), services.inputs.store_token
-    if repository and not token:
+    repository = other_repository(services, config)
+    if repository and not services.inputs.store_token:
         hint = (
             f"give the action a token that may write to {repository}, such as a deploy"
             " token kept as a secret"
@@ -189,7 +191,10 @@ def _require_store_token(services: Services, config: Config) -> None:
 
 
 def without_files(services: Services) -> Services:
-    """The services without inputs that name files of the job that measured: they are not here."""
+    """Return the services without inputs that name files of the job that measured.
+
+    Those files are not here.
+    """
     inputs = services.inputs
     for fewer in (inputs, replace(inputs, head=""), replace(inputs, head="", base="")):
         reduced = replace(services, inputs=fewer)
@@ -207,24 +212,18 @@ def without_files(services: Services) -> Services:
 def _judge(
     services: Services, base: Wanted, head: Wanted
 ) -> Iterator[tuple[Opened, Opened, Opened]]:
-    """Both sides, and the one whose configuration judges: that of the base, for a pull request.
+    """Yield both sides, and the one whose configuration judges.
 
-    A pull request that brings the configuration is judged by its own, and drawn by the
-    packaged templates.
+    That is the base, for a pull request. A pull request that brings the configuration
+    is judged by its own, and drawn by the packaged templates.
     """
     with (
         opened(services, head, base) as (opened_base, opened_head),
         judging(services, opened_base, opened_head) as judge,
     ):
-        yield (
-            opened_base,
-            opened_head,
-            (
-                without_templates(judge)
-                if services.context.is_proposal and opened_base.adopts
-                else judge
-            ),
-        )
+        if services.context.is_proposal and opened_base.adopts:
+            judge = without_templates(judge)
+        yield opened_base, opened_head, judge
 
 
 def _judged(
@@ -235,11 +234,14 @@ def _judged(
     handed: Handed,
     has_compiler: bool,
 ) -> Report:
-    """The report from snapshots, of which the repository and its store are asked for what they know.
+    """Return the report from snapshots.
+
+    What the repository and its store know is not taken from the snapshots.
 
     `has_compiler`: an input names the head's compiler, so that nobody knows the base's.
     """
-    measured, head = handed.measured, handed.sides["head"]
+    measured = handed.measured
+    head = handed.sides["head"]
     if opened_head.wanted.snapshot is None:
         require_commit(head, opened_head.wanted.sha)
     base, baseline, notes = _base(
@@ -289,7 +291,10 @@ def _judged(
 
 
 def asked_notes(services: Services) -> Iterator[str]:
-    """Yield who asked for this report in a comment, and that a fork's numbers cannot be checked."""
+    """Yield who asked for this report in a comment.
+
+    Of a fork's report also yield that its numbers cannot be checked.
+    """
     command = services.context.asked
     if command is None:
         return
@@ -317,22 +322,22 @@ def _has_baselines(services: Services, config: Config) -> bool:
 def _ends(
     services: Services, opened_base: Opened, opened_head: Opened
 ) -> tuple[str, str]:
-    return (
-        (opened_base.wanted.sha, opened_head.wanted.sha)
-        if services.context.is_proposal
-        else ("", "")
-    )
+    """Return the commits that a pull request goes from and to; empty for no proposal."""
+    if not services.context.is_proposal:
+        return "", ""
+    return opened_base.wanted.sha, opened_head.wanted.sha
 
 
 def _base(
     services: Services, opened_base: Opened, handed: Handed, has_compiler: bool
 ) -> tuple[Snapshot, Baseline, tuple[str, ...]]:
-    """The base side, how it was found, and what a reader must not miss of it.
+    """Return the base side, how it was found, and notes that a reader must not miss.
 
     A stored snapshot is loaded from the store again, where the measuring job says that
     there is one.
     """
-    claimed, wanted_base = handed.sides["base"], opened_base.wanted
+    claimed = handed.sides["base"]
+    wanted_base = opened_base.wanted
     base_sha = wanted_base.sha
     if wanted_base.snapshot:
         return claimed, Baseline(wanted_base.rule, claimed.source.sha), ()
@@ -346,18 +351,18 @@ def _base(
     is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
     claimed_sha = claimed.source.sha or ""
     partly = claimed_sha != base_sha and not is_known
-    line = (
-        services.git.ancestors(base_sha, opened_base.config.baseline.ancestors)
-        if claimed_sha != base_sha
-        else ()
-    )
+    ancestors: tuple[str, ...] = ()
+    if claimed_sha != base_sha:
+        ancestors = services.git.ancestors(
+            base_sha, opened_base.config.baseline.ancestors
+        )
     base, rule_of_base, notes = trusted_base(
         services,
         config=opened_base.config,
         sha=base_sha,
         claimed=claimed,
         partly=partly,
-        is_older=lambda older: older in line,
+        is_older=lambda older: older in ancestors,
         selected=lambda snapshot: opened_base.work.selected(
             {"base": snapshot}, must_match=False
         )["base"],
@@ -365,7 +370,9 @@ def _base(
     )
     if "stored snapshot" not in rule_of_base:
         return base, Baseline(f"{rule}; measured in this run", base_sha), notes
-    distance = line.index(claimed_sha) + 1 if claimed_sha in line else 0
+    distance = 0
+    if claimed_sha in ancestors:
+        distance = ancestors.index(claimed_sha) + 1
     if partly:
         baseline = Baseline(
             f"{rule}; snapshot stored for an ancestor", base_sha, distance

@@ -1,4 +1,4 @@
-"""What the repository is asked: pull requests and their labels, who may write, artifacts and descent.
+"""Ask the repository for pull requests, labels, permissions, artifacts and ancestry.
 
 What GitHub does not answer is a NetworkError.
 """
@@ -21,11 +21,14 @@ from bot.system.hub import Hub, explain, required
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 """How GitHub writes moments, all of them in UTC."""
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
-"""By a person, and by GitHub when the base branch was merged and deleted ("Issue event types")."""
+"""By a person, and by GitHub when the base branch was merged and deleted.
+
+Source: "Issue event types" of GitHub's documentation.
+"""
 
 
 def pull(hub: Hub, pull_number: int) -> PullRequest:
-    """A pull request by its number."""
+    """Return a pull request by its number."""
     with explain(f"read the pull request #{pull_number}", "pull-requests: read"):
         try:
             return _whole(hub.repo.get_pull(pull_number).complete())
@@ -50,7 +53,7 @@ def missing_pull(
 
 
 def require_open_conversation(hub: Hub, pull_number: int) -> None:
-    """Raise NetworkError where there is no such pull request, or where nobody may comment on it."""
+    """Raise NetworkError where a pull request is missing or nobody may comment."""
     if pull(hub, pull_number).raw_data.get("locked"):
         raise locked(pull_number)
 
@@ -67,9 +70,9 @@ def locked(pull_number: int) -> NetworkError:
 def open_pulls_with_head(
     hub: Hub, head_repository: str, head_branch: str, head_sha: str
 ) -> list[PullRequest]:
-    """The open pull requests whose branch, of a fork perhaps, is this one and at this commit.
+    """Return the open pull requests whose branch is this one and at this commit.
 
-    Smallest number first.
+    The branch may be that of a fork. Smallest number first.
     """
     owner = head_repository.partition("/")[0]
     with explain(
@@ -90,7 +93,10 @@ def open_pulls_with_head(
 
 
 def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
-    """The numbers of all open pull requests that are at this commit and go to this branch, whoever opened them."""
+    """Return the numbers of all open pull requests at this commit, to this branch.
+
+    It does not matter who opened them.
+    """
     with explain(
         f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"
     ):
@@ -105,7 +111,7 @@ def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
 
 
 def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
-    """The numbers of all open pull requests that go to this branch."""
+    """Return the numbers of all open pull requests that go to this branch."""
     with explain(f"look for the pull requests to {base_ref}", "pull-requests: read"):
         return [
             _whole(pull).number
@@ -114,7 +120,10 @@ def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
 
 
 def _whole(pull: PullRequest) -> PullRequest:
-    """The pull request, of which nothing that the program reads is missing or of another type."""
+    """Return the pull request if the program can read all that it needs of it.
+
+    Nothing may be missing or of another type.
+    """
     head_repository_of(pull)
     promised = {
         "number": pull.number,
@@ -153,7 +162,7 @@ def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
 
 
 def may_write(hub: Hub, login: str) -> bool:
-    """True where the user may push to the repository; False for strangers."""
+    """Return whether the user may push to the repository; False for strangers."""
     with explain(f"check whether {login} may write", "metadata: read"):
         try:
             return hub.repo.get_collaborator_permission(login) in (
@@ -168,13 +177,11 @@ def may_write(hub: Hub, login: str) -> bool:
 
 
 def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
-    """The first line of a comment on an issue or a pull request; None where it was deleted."""
+    """Return the first line of a comment; None where it was deleted."""
     comment = _comment(hub, comment_id)
-    return (
-        None
-        if comment is None
-        else next(iter((comment.get("body") or "").splitlines()), "")
-    )
+    if comment is None:
+        return None
+    return next(iter((comment.get("body") or "").splitlines()), "")
 
 
 def comment_written_at(hub: Hub, comment_id: int) -> str:
@@ -195,7 +202,7 @@ def _comment(hub: Hub, comment_id: int) -> dict[str, Any] | None:
 
 
 def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
-    """The newest setting of any of these labels that is set now; None where none is.
+    """Return the newest setting of any of these labels; None where none is set now.
 
     Names of labels know no case.
     """
@@ -219,7 +226,7 @@ def labelling(hub: Hub, number: int, *labels: str) -> IssueEvent | None:
 
 
 def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
-    """All artifacts of a run, over all pages, by id."""
+    """Return all artifacts of a run, over all pages, by id."""
     with explain(f"list the artifacts of run {run_id}", "actions: read"):
         # PyGithub's own reads the run first, for this very address.
         path = f"{hub.repo.url}/actions/runs/{run_id}/artifacts"
@@ -239,7 +246,7 @@ def artifacts(hub: Hub, run_id: int) -> list[Artifact]:
 
 
 def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
-    """The zip of one artifact."""
+    """Return the zip of one artifact."""
     with explain(
         f"download artifact {artifact_id} of {hub.repository}", "actions: read"
     ):
@@ -247,7 +254,7 @@ def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
 
 
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
-    """True where `newer_ref` is at or after `older`.
+    """Return whether `newer_ref` is at or after `older`.
 
     False too where GitHub does not know one of them.
     """
@@ -267,7 +274,10 @@ def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
 
 
 def parents(hub: Hub, sha: str) -> tuple[str, ...]:
-    """The parents of a commit, in order: of a merge the branch merged into first."""
+    """Return the parents of a commit in order.
+
+    Of a merge, the branch that was merged into comes first.
+    """
     with explain(f"read the commit {sha[:12]}", "contents: read"):
         # Of the files, which come with it, one is the least to ask for.
         commit = hub.repo.get_commit(sha, commit_files_per_page=1)

@@ -1,6 +1,6 @@
-"""The runs on GitHub that measure: the two sides of a review, a push, and a shard of either.
+"""Measure on GitHub: the two sides of a review, a push, or a shard of either.
 
-They run compilers, so they have no token, and write nothing but files.
+These runs run compilers, so they have no token, and write nothing but files.
 `bot.github.reporting` takes it from there.
 
 review: open both sides of the event, measure the head, find or measure the base,
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.core.defaults import TriedDefault
+from bot.core.policy import Rule
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.run_times import RunTimes
 from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
@@ -88,16 +89,15 @@ def review(services: Services) -> int:
             report, measured, texts = _compared(
                 services, base=opened_base, head=opened_head, judge=judge
             )
-            lines = (
-                services
-                if services.context.read_only
-                else replace(services, summary=None)
-            )
+            read_only = services.context.read_only
+            used_services = services if read_only else replace(services, summary=None)
             code = deliver(
-                report, lines, Destination.of(services, judge.config, judge.config_name)
+                report,
+                used_services,
+                Destination.of(services, judge.config, judge.config_name),
             )
             write_measured(services.out, measured, texts)
-            return code if services.context.read_only else 0
+            return code if read_only else 0
 
 
 def _destination(services: Services) -> Destination:
@@ -117,13 +117,16 @@ def failure_handed(services: Services) -> Iterator[None]:
 
 
 def _require_open(services: Services) -> None:
-    """Raise NetworkError, before anything is compiled, where it is known that nobody may comment.
+    """Raise NetworkError where it is known that nobody may comment.
+
+    This is checked before anything is compiled.
 
     The event says that of its own pull request. Of one whose number a person gave, git
     knows whether it exists, where everybody may read the repository. The job that
     prepares knows the rest.
     """
-    pull, number = services.context.pull, services.inputs.pull_request
+    pull = services.context.pull
+    number = services.inputs.pull_request
     if pull is not None and pull.is_locked and not services.context.read_only:
         raise locked(pull.number)
     if (
@@ -135,20 +138,23 @@ def _require_open(services: Services) -> None:
 
 
 def baseline(services: Services) -> int:
-    """Measure the pushed commit for the job that stores it, unless what is stored would give the same."""
+    """Measure the pushed commit for the job that stores it.
+
+    Nothing is measured where a stored baseline has the same result.
+    """
     require_writable(services.out)
     with failure_handed(services), opened(services, pushed(services)) as (_, head):
-        plan, config = head.plan("head"), head.config
-        sha, store = services.context.sha, store_of(services, config)
+        plan = head.plan("head")
+        config = head.config
+        sha = services.context.sha
+        store = store_of(services, config)
         digest = plan_digest(plan)
         if standing := standing_for(
             services, store=store, side=head, digest=digest, plan=plan
         ):
-            older = (
-                f"{plural(standing.distance, 'commit')} older"
-                if standing.distance
-                else "of the same commit"
-            )
+            older = "of the same commit"
+            if standing.distance:
+                older = f"{plural(standing.distance, 'commit')} older"
             line = (
                 f"nothing to measure: the baseline of {standing.entry.sha[:10]}"
                 f" ({older}) has the same result"
@@ -156,7 +162,8 @@ def baseline(services: Services) -> int:
             services.show.say(line)
             write_measured(services.out, Measured(digest=digest, standing=line))
             return 0
-        snapshot, before = _whole(services, head, plan), None
+        snapshot = _whole(services, head, plan)
+        before = None
         if services.context.event == "push":
             before = next(
                 stored(
@@ -210,7 +217,10 @@ def part(services: Services) -> None:
 
 
 def shards(services: Services) -> Matrix:
-    """The matrix of a sharded run, dealt out by the costs of the nearest stored snapshot."""
+    """Return the matrix of a sharded run.
+
+    Builds are dealt out by the costs of the nearest stored snapshot.
+    """
     if services.inputs.shards is None:
         raise UsageError(
             "is missing",
@@ -218,10 +228,8 @@ def shards(services: Services) -> Matrix:
             hint="give the number of runners that measure",
         )
     with opened(services, _head(services)) as (_, head):
-        cells, costs = (
-            head.work.planned().cells,
-            nearest_costs(services, store_of(services, head.config), head),
-        )
+        cells = head.work.planned().cells
+        costs = nearest_costs(services, store_of(services, head.config), head)
         return matrix(
             cells,
             count=services.inputs.shards,
@@ -231,15 +239,13 @@ def shards(services: Services) -> Matrix:
 
 
 def _head(services: Services) -> Wanted:
-    return (
-        pushed(services)
-        if services.context.story == "baseline"
-        else wanted_sides(services)[1]
-    )
+    if services.context.story == "baseline":
+        return pushed(services)
+    return wanted_sides(services)[1]
 
 
 def pushed(services: Services) -> Wanted:
-    """The side that a push is about."""
+    """Return the side that a push is about."""
     head = services.inputs.head
     return Wanted(
         "the pushed commit",
@@ -259,24 +265,26 @@ class Compared(NamedTuple):
 def _compared(
     services: Services, base: Opened, head: Opened, judge: Opened
 ) -> Compared:
-    snapshot_path, rules = head.wanted.snapshot, judge.config
-    with_head = (
-        load_snapshot(snapshot_path) if snapshot_path else _joined(services, head)
-    )
-    plans = [] if with_head else [head.plan("head")]
+    rules = judge.config
+    plans: list[SidePlan] = []
+    ready: dict[str, Snapshot] = {}
+    head_snapshot = _head_snapshot(services, head)
+    if head_snapshot is None:
+        plans.append(head.plan("head"))
     base_side = _base(services, base)
-    stored_snapshots = {
-        side: snapshot
-        for side, snapshot in (("base", base_side.snapshot), ("head", with_head))
-        if snapshot is not None
-    }
-    plans += [base_side.plan] if base_side.plan and base_side.snapshot is None else []
+    if base_side.snapshot is not None:
+        ready["base"] = base_side.snapshot
+    elif base_side.plan:
+        plans.append(base_side.plan)
+    if head_snapshot is not None:
+        ready["head"] = head_snapshot
     work = replace(
         judge.work,
         config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds),
     )
-    sides = work.measured(plans, stored_snapshots)
-    sides = _asked_twice(work, head, sides) if services.inputs.parts else sides
+    sides = work.measured(plans, ready)
+    if services.inputs.parts:
+        sides = _asked_twice(work, head, sides)
     defaults: tuple[TriedDefault, ...] = ()
     plans_here = list[SidePlan]()
     base_ir: BaseIr | None = None
@@ -288,14 +296,18 @@ def _compared(
         sides = laddered(plans_here, sides=sides, work=work, base_ir=base_ir)
         sides = traced(plans_here, sides, work)
         defaults = changed_defaults(plans_here, sides, work)
-    base_snapshot, like = sides.get("base"), sides["head"]
+    base_snapshot = sides.get("base")
     if base_snapshot is None:
         base_snapshot = _unknown_base(
-            base, like, has_compiler=not base_side.no_compiler
+            base, sides["head"], has_compiler=not base_side.no_compiler
         )
     texts = Recording(work.texts)
     report = reported(
-        rules, base=base_snapshot, head=like, baseline=base_side.baseline, texts=texts
+        rules,
+        base=base_snapshot,
+        head=sides["head"],
+        baseline=base_side.baseline,
+        texts=texts,
     )
     if base_ir is not None:
         ir_notes = stored_ir_notes(report)
@@ -332,6 +344,13 @@ def _compared(
     return Compared(report, measured, texts.found)
 
 
+def _head_snapshot(services: Services, head: Opened) -> Snapshot | None:
+    """Return the head's snapshot where it was measured before; None where not."""
+    if head.wanted.snapshot:
+        return load_snapshot(head.wanted.snapshot)
+    return _joined(services, head)
+
+
 def _run_times(
     plans: Sequence[SidePlan],
     services: Services,
@@ -340,9 +359,10 @@ def _run_times(
     work: Work,
     sides: Mapping[str, Snapshot],
 ) -> RunTimes:
-    """Run the artifacts of failing builds in this job, which has no token that can write.
+    """Run the artifacts of failing builds in this job.
 
-    The job that joins the parts of a matrix has head's compiler, too.
+    The job has no token that can write. The job that joins the parts of a matrix has
+    head's compiler, too.
     """
     ready = list(plans)
     has_head = any(plan.label == "head" for plan in ready)
@@ -356,7 +376,10 @@ def _run_times(
 def _base_ir(
     services: Services, base: Opened, base_side: Base
 ) -> tuple[BaseIr | None, tuple[str, ...]]:
-    """Return the IR that is stored beside the base's snapshot, and a note where it cannot be read."""
+    """Return the IR that is stored beside the base's snapshot.
+
+    The second value has a note where it cannot be read.
+    """
     if base_side.snapshot is None or base_side.entry is None:
         return None, ()
     try:
@@ -371,9 +394,10 @@ def _base_ir(
 
 
 def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapshot:
-    """The base side of which nothing is known: every cell of the head is planned there, and unmeasured.
+    """Return the base side of which nothing is known.
 
-    A base without a configuration, or without a compiler that exists, has planned none.
+    Every cell of the head is planned there, and unmeasured. A base without a
+    configuration, or without a compiler that exists, has planned none.
     """
     models = {} if base.adopts or not has_compiler else head.models
     return Snapshot(
@@ -388,28 +412,34 @@ def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapsh
 def changed_thresholds(
     services: Services, base: Opened, head: Opened
 ) -> tuple[str, ...]:
-    """The note that a pull request changes the rules by which it would be judged.
+    """Return the note that a pull request changes the rules that judge it.
 
     Nothing where it does not.
     """
-    limits = [
-        [structs.replace(rule, line=None) for rule in side.config.thresholds]
-        for side in (base, head)
-    ]
-    if not services.context.is_proposal or base.adopts or limits[0] == limits[1]:
+    if not services.context.is_proposal or base.adopts:
         return ()
-    return (
-        (
-            "This pull request changes the thresholds. Until it is merged, the"
-            " thresholds of its base apply."
-        ),
+    if _thresholds(base) == _thresholds(head):
+        return ()
+    note = (
+        "This pull request changes the thresholds. Until it is merged, the thresholds"
+        " of its base apply."
     )
+    return (note,)
+
+
+def _thresholds(side: Opened) -> list[Rule]:
+    """Return a side's thresholds without their lines in the configuration."""
+    return [structs.replace(rule, line=None) for rule in side.config.thresholds]
 
 
 def _asked_twice(
     work: Work, head: Opened, sides: dict[str, Snapshot]
 ) -> dict[str, Snapshot]:
-    """The runners of a matrix do not know the base, so that what it shows to alarm or to be changed is doubted here."""
+    """Compile changed builds of a matrix again.
+
+    The runners of a matrix do not know the base. So what the base shows to fail or to
+    be changed is doubted here.
+    """
     if "base" not in sides or not doubtful(sides["base"], sides["head"], work.config):
         return sides
     plan, reason = _plan_or_reason("head", head)
@@ -421,7 +451,10 @@ def _asked_twice(
 
 
 def _base(services: Services, base: Opened) -> Base:
-    """In this order: a stored snapshot of the base itself, of its nearest ancestor that gives the same, a new one.
+    """Return the base side: a stored snapshot, or a plan to measure it.
+
+    In this order: a stored snapshot of the base itself, of its nearest ancestor that
+    gives the same, a new one.
 
     Where nobody knows the base's compiler: of the base itself, or of its nearest
     ancestor whose models and flags are the same, and then with a note.
@@ -430,44 +463,21 @@ def _base(services: Services, base: Opened) -> Base:
     if wanted_base.snapshot:
         snapshot = load_snapshot(wanted_base.snapshot)
         return Base(Baseline(wanted_base.rule, snapshot.source.sha), snapshot)
-    baseline, notes = Baseline(wanted_base.rule, wanted_base.sha), tuple[str, ...]()
-    refusal = ""
+    baseline = Baseline(wanted_base.rule, wanted_base.sha)
     if base.adopts:
         return Base(baseline)
     plan, reason = _plan_or_reason("base", base)
+    notes: tuple[str, ...] = ()
+    refusal = ""
     if wanted_base.spec is None:
         try:
-            store, digest = (
-                store_of(services, base.config),
-                (plan_digest(plan) if plan else None),
-            )
-            if standing := standing_for(
-                services, store=store, side=base, digest=digest, plan=plan
-            ):
-                baseline = Baseline(
-                    f"{wanted_base.rule}; stored snapshot",
-                    wanted_base.sha,
-                    standing.distance,
-                )
-                return Base(
-                    baseline,
-                    standing.snapshot,
-                    digest=standing.entry.digest,
-                    entry=standing.entry,
-                )
-            keys = base.config.compiler
-            # where neither the event nor the commit says which compiler it is, another
-            # run has built it
-            is_named = not wanted_base.unknown and (
-                keys.requirements or keys.head or keys.base
-            )
-            if not is_named and (near := nearest(services, store, base)):
-                return near
+            stored_base = _stored_base(services, base, plan)
+            if stored_base is not None:
+                return stored_base
         except Interrupted:
             raise
-        except (
-            LoginRefused
-        ) as error:  # of a private repository this job cannot know whether it has any
+        except LoginRefused as error:
+            # of a private repository this job cannot know whether it has any
             refusal = error.line
             services.show.say(f"stored baselines are not read: {refusal}")
         except BotError as error:
@@ -483,21 +493,52 @@ def _base(services: Services, base: Opened) -> Base:
         )
     if refusal:
         notes = (f"stored baselines could not be read: {refusal}",)
-    is_pinned = (
-        services.context.is_proposal
-        and wanted_base.spec is None
-        and not wanted_base.unknown
-    )
-    if is_pinned and not notes:  # a store that cannot be read may have a baseline
-        no_compiler = missing_pin(
-            base.config,
-            config_name=base.config_name,
-            tree=base.tree,
-            cancel=services.cancel,
-        )
+    if not notes:  # a store that cannot be read may have a baseline
+        no_compiler = _missing_pin_of(services, base)
         if no_compiler:
             return Base(baseline, no_compiler=no_compiler)
     return Base(baseline, notes=notes, broke=f"No baseline: {reason}")
+
+
+def _stored_base(
+    services: Services, base: Opened, plan: SidePlan | None
+) -> Base | None:
+    """Return a stored snapshot as the base side; None where none fits."""
+    wanted_base = base.wanted
+    store = store_of(services, base.config)
+    digest = plan_digest(plan) if plan else None
+    standing = standing_for(services, store=store, side=base, digest=digest, plan=plan)
+    if standing:
+        rule = f"{wanted_base.rule}; stored snapshot"
+        return Base(
+            Baseline(rule, wanted_base.sha, standing.distance),
+            standing.snapshot,
+            digest=standing.entry.digest,
+            entry=standing.entry,
+        )
+    keys = base.config.compiler
+    # where neither the event nor the commit says which compiler it is, another run has
+    # built it
+    if not wanted_base.unknown and (keys.requirements or keys.head or keys.base):
+        return None
+    return nearest(services, store, base)
+
+
+def _missing_pin_of(services: Services, base: Opened) -> str:
+    """Return why the base's compiler does not exist, where its own commit pins it.
+
+    Empty otherwise.
+    """
+    wanted_base = base.wanted
+    is_named = wanted_base.spec is not None or wanted_base.unknown
+    if is_named or not services.context.is_proposal:
+        return ""
+    return missing_pin(
+        base.config,
+        config_name=base.config_name,
+        tree=base.tree,
+        cancel=services.cancel,
+    )
 
 
 def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
@@ -531,8 +572,12 @@ def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
 
 
 def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
-    """Raise InputError where parts are of another compiler than the plan: `nightly` may have become another one."""
-    theirs, compiler_here = parts.compiler, plan.compiler.info
+    """Raise InputError where parts are of another compiler than the plan.
+
+    `nightly` may have become another compiler.
+    """
+    theirs = parts.compiler
+    compiler_here = plan.compiler.info
     if theirs.digest != compiler_here.digest:
         names = (
             f"{theirs.version} ({theirs.digest[:10]}), and here it is {compiler_here.version}"
@@ -543,14 +588,14 @@ def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
 
 
 def _joined(services: Services, head: Opened) -> Snapshot | None:
+    """Return the head's snapshot, merged of its parts; None where there are none."""
     if not services.inputs.parts:
         return None
-    top, patterns = services.git.directory, services.inputs.parts
-    names = {
-        name
-        for pattern in patterns
-        for name in glob.glob(pattern, root_dir=top, recursive=True)
-    }
+    names: set[str] = set()
+    for pattern in services.inputs.parts:
+        names.update(
+            glob.glob(pattern, root_dir=services.git.directory, recursive=True)
+        )
     paths = sorted(services.at(name) for name in names)
     if not paths:
         raise InputError(
@@ -559,7 +604,8 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
             hint="every shard is lost: see the jobs of the matrix",
         )
     merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
-    if merged.source.sha != (wanted_sha := head.wanted.sha):
+    wanted_sha = head.wanted.sha
+    if merged.source.sha != wanted_sha:
         problem = (
             f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted_sha[:10]}"
             " is needed"
@@ -567,20 +613,14 @@ def _joined(services: Services, head: Opened) -> Snapshot | None:
         raise InputError(
             problem, where="input parts", hint="give the parts of this run"
         )
-    text, where = services.inputs.plan, "input plan"
+    text = services.inputs.plan
     if not text:
         return merged
-    parts, arrived = (
-        dealt(head.work.planned().cells, text, where),
-        {cell.key for cell in merged.cells},
-    )
-    lost = {
-        name: len(part)
-        for name, part in parts.items()
-        if not arrived & {cell.key for cell in part}
-    }
-    notes = (
-        f"shard {name} is lost, with its {plural(count, 'build')}"
-        for name, count in lost.items()
-    )
-    return structs.replace(merged, notes=tuple(sorted({*merged.notes, *notes})))
+    parts = dealt(head.work.planned().cells, text, "input plan")
+    arrived = {cell.key for cell in merged.cells}
+    notes = set(merged.notes)
+    for name, part_cells in parts.items():
+        if arrived.isdisjoint(cell.key for cell in part_cells):
+            lost_builds = plural(len(part_cells), "build")
+            notes.add(f"shard {name} is lost, with its {lost_builds}")
+    return structs.replace(merged, notes=tuple(sorted(notes)))

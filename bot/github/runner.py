@@ -1,4 +1,6 @@
-"""The files and the log of GitHub Actions: outputs, the job summary, and text in which no line is a command.
+"""Write outputs, the job summary and the log of GitHub Actions.
+
+No line of text in the log is a command.
 
 Formats from "Workflow commands for GitHub Actions" of GitHub's documentation. No
 network. What came from a pull request or a compiler goes to the log through `log_safe`
@@ -15,7 +17,10 @@ from pathlib import Path
 from bot.errors import OutputError
 
 MAX_SUMMARY_BYTES = 1024 * 1024
-"""The limit of one step's summary; the upload of a longer one fails as a whole ("Step isolation and limits")."""
+"""The limit of one step's summary.
+
+The upload of a longer one fails as a whole ("Step isolation and limits").
+"""
 
 TOO_LONG = (
     "\n> The report is larger than a job summary may be (1 MiB). The report directory"
@@ -30,7 +35,9 @@ _UNSEEN = re.compile(r"(?:\x1b\[[\d;]*[A-Za-z]|[^!-~])*(?=::)")
 
 
 def write_outputs(path: Path, values: Mapping[str, str]) -> None:
-    """Appends outputs to the file `$GITHUB_OUTPUT`, each as `key<<DELIMITER`, the value and the delimiter.
+    """Append outputs to the file `$GITHUB_OUTPUT`.
+
+    Each is `key<<DELIMITER`, the value and the delimiter.
 
     Whatever a value holds, it ends no earlier than meant: the delimiter is random and
     not part of it.

@@ -1,4 +1,4 @@
-"""The stored baselines of the default branch, and the growth of the branch since older ones."""
+"""Read the stored baselines of the default branch, and its growth since then."""
 
 from __future__ import annotations
 
@@ -54,10 +54,13 @@ def require_default_branch(services: Services, subject: str) -> None:
 
 
 def stored_branch(services: Services, config: Config, most_points: int) -> StoredBranch:
-    """Read the newest baselines of the default branch, and those that growth is counted from.
+    """Read the newest baselines of the default branch, and the reference ones.
+
+    Growth is counted from the reference ones.
 
     Raises:
-        NoVerdict: no baseline is stored for any of the branch's commits that are looked through.
+        NoVerdict: no baseline is stored for any of the branch's commits that are
+            looked through.
         NetworkError: the store cannot be asked.
     """
     context, store = services.context, store_of(services, config)

@@ -1,6 +1,9 @@
-"""The command `weekly`: a summary of slow growth from the stored baselines of the default branch.
+"""Summarize slow growth from the stored baselines of the default branch.
 
-Nothing is measured, and nothing of a pull request is read. The summary goes to the page of the run.
+This is the command `weekly`.
+
+Nothing is measured, and nothing of a pull request is read. The summary goes to the page
+of the run.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ class Past(NamedTuple):
 
 
 def weekly(services: Services) -> None:
-    """Write `weekly.json`, `weekly.md` and `weekly.html` to `out`, and the summary of the run.
+    """Write the weekly files to `out`, and the summary of the run.
+
+    The files are `weekly.json`, `weekly.md` and `weekly.html`.
 
     Raises:
         ConfigError: the branch has no configuration.
@@ -62,7 +67,10 @@ def weekly(services: Services) -> None:
 
 
 def summary_of(config: Config, branch: StoredBranch) -> Weekly:
-    """Compare the newest baseline with that of 90 days before, or with the oldest one that is stored."""
+    """Compare the newest baseline with that of 90 days before.
+
+    If there is none, compare it with the oldest one that is stored.
+    """
     head_sha, head = branch.sides[0]
     past = _past(branch)
     between = _between(branch.sides, past.sha)

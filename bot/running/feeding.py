@@ -107,9 +107,8 @@ def _ask(
 
 
 _HEADER_STEP = 64  # the data of a parameter file begin at a multiple of this many bytes
-_SPARE_BYTES = (
-    64 << 20
-)  # room that is left on the disk, for outputs and whatever others do there
+# room that is left on the disk, for outputs and whatever others do there
+_SPARE_BYTES = 64 << 20
 _ANY = "!hal.buffer_view"  # an argument that the program does not look at
 # Integers of so many bits are 0 or 1 in some of the draws: they may be masks.
 _FEW = 2
@@ -126,18 +125,16 @@ class Feed(NamedTuple):
     """How the runtime's programs are told to call a function."""
 
     directory: Path  # where its files are, and the programs are run
-    draws: tuple[
-        tuple[str, ...], ...
-    ]  # for each run the function, the files of parameters and the arguments
+    # for each run the function, the files of parameters and the arguments
+    draws: tuple[tuple[str, ...], ...]
     # what is drawn for each run: `input`, or `set of parameters` for no inputs; empty
     # where it is nothing
     random: str
-    results: tuple[
-        str, ...
-    ]  # the elements of what it gives, in order (`f32`); empty for what is no tensor or number
-    dynamic: (
-        int | None
-    )  # what dimensions were made that are not fixed; None where all are
+    # the elements of what it gives, in order (`f32`); empty for what is no tensor or
+    # number
+    results: tuple[str, ...]
+    # what dimensions were made that are not fixed; None where all are
+    dynamic: int | None
 
 
 class _File(NamedTuple):
@@ -287,17 +284,17 @@ def _arguments(
             role=role,
             below=_below(tensor, draw, picks=picks),
         )
-        shape = "x".join([*map(str, sized.sizes), sized.element])
         if tensor.is_scalar:
-            file = None
-        else:
-            file = _File(
-                kind="input",
-                head="",
-                tensors=(described,),
-                size_bytes=sized.size_bytes or 0,
-            )
-        arguments.append((f"{shape}=" if file else _scalar(tensor, described), file))
+            arguments.append((_scalar(tensor, described), None))
+            continue
+        file = _File(
+            kind="input",
+            head="",
+            tensors=(described,),
+            size_bytes=sized.size_bytes or 0,
+        )
+        shape = "x".join([*map(str, sized.sizes), sized.element])
+        arguments.append((f"{shape}=", file))
     return arguments
 
 
@@ -321,11 +318,10 @@ def _scalar(tensor: Tensor, described: dict[str, Any]) -> str:
         return f"{value:.6f}"
     bits = tensor.bits or 1
     below = described["below"]
-    return str(
-        rng.randrange(below)
-        if below
-        else (rng.getrandbits(bits) - (1 << bits >> 1)) >> rng.randrange(bits)
-    )
+    if below:
+        return str(rng.randrange(below))
+    signed = rng.getrandbits(bits) - (1 << bits >> 1)
+    return str(signed >> rng.randrange(bits))
 
 
 def _described(
@@ -450,8 +446,10 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
             {"path": str(parts / name), "head": file.head, "tensors": file.tensors}
             for name, file in missing.items()
         ]
-        if reason := fill(request, directory, cancel) if missing else None:
-            return reason
+        if missing:
+            reason = fill(request, directory, cancel)
+            if reason:
+                return reason
         for name in missing:
             os.replace(parts / name, directory / name)
     return None

@@ -1,4 +1,6 @@
-"""Run two artifacts of one program with IREE's runtime, and compare outputs and times.
+"""Compare two artifacts of one program: whether outputs are equal, and which is faster.
+
+IREE's runtime runs them on this machine.
 
 The extra `run` brings the runtime. The artifacts are run as they are: machine code that
 a compiler made of a model. Whoever does not trust the two does not trust the artifacts.
@@ -42,7 +44,7 @@ _PROGRAM = "iree-run-module"
 _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself.
 
-The package has a script of this name, too, which takes a second to start it.
+The package's other one of this name is a script that takes a second to start it.
 """
 _MACHINES = {
     "x86_64": "x86_64",
@@ -51,7 +53,7 @@ _MACHINES = {
     "arm64": "arm_64",
     "riscv64": "riscv_64",
 }
-"""What this machine may call itself → what the compiler calls it in the name of a format."""
+"""Name of this machine → the compiler's name for it in the name of a format."""
 # the one that computes in the thread that calls it: what else the machine does decides
 # less
 DEVICE = "local-sync"
@@ -69,31 +71,31 @@ DYNAMIC_SIZE = 16
 # How long a run may take: an interpreter is minutes over what a processor does in a
 # second
 RUN_SECONDS = 120
-DRAWS, PAIRS = 3, 12
+DRAWS = 3
+PAIRS = 12
 FEWEST_PAIRS = 6
-"""With fewer pairs, not even the whole range of the ratios holds the median with CONFIDENCE."""
+"""With fewer pairs, not even all ratios hold the median with CONFIDENCE."""
 CONFIDENCE = 0.95
 PAIR_SECONDS = 60
-"""The timeout of the first pair.
+"""What the first pair may take: a timeout.
 
 Draws and pairs are counted, so that a slow machine runs as many.
 """
 # an artifact that takes so many times as long as the other is not merely slow: it does
 # not end
 _MUCH_LONGER = 10
-_SHORTEST_SECONDS = (
-    0.2  # how long each process of a pair repeats the function, at least
-)
+# how long each process of a pair repeats the function, at least
+_SHORTEST_SECONDS = 0.2
 TOO_LONG = "one pair of runs takes too long to repeat it"
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
-"""Element type → the largest difference that another order of operations may make.
+"""The largest difference that another order of the same operations may make.
 
 It is a part of the largest magnitude of an output. An `f64` may have been computed in
-`f32`. Elements that are not here have to be equal to the bit.
+`f32`. Elements that are not here have to be the same to the bit.
 """
 NOTHING = "nothing to compare"
-"""What the note begins with where outputs are equal, and would be so whatever was computed."""
+"""How the note begins where outputs would be equal whatever was computed."""
 HAS_STATE = "has state: one call changes the result of the next call"
 
 
@@ -105,20 +107,18 @@ class Runtime(NamedTuple):
 
     @property
     def name(self) -> str:
-        """`iree-base-runtime 3.13.0`."""
+        """Return package and version, as in `iree-base-runtime 3.13.0`."""
         return f"{PACKAGE} {self.version}"
 
 
 @cache
 def installed() -> Runtime | None:
-    """The runtime of this environment.
+    """Return the runtime of this environment.
 
     None without the package, or where it has no programs for this machine.
     """
     program = program_of(PACKAGE, _NATIVE)
-    if program:
-        return Runtime(program[0].parent, program[1])
-    return None
+    return Runtime(program[0].parent, program[1]) if program else None
 
 
 def of_release(
@@ -128,11 +128,12 @@ def of_release(
     say: Callable[[str], None],
     places: Places,
 ) -> Runtime:
-    """The runtime of a release.
+    """Return the runtime of a release.
 
-    An artifact may need a function that only its own release's runtime has.
+    An artifact may ask its own release's runtime for what no other has.
 
-    Raises CompilerUnavailable where it cannot be had.
+    Raises:
+        CompilerUnavailable: where it cannot be had.
     """
     own = installed()
     if own is not None and own.version == version:
@@ -149,19 +150,16 @@ def of_release(
 
 
 def machine(runtime: Runtime) -> str:
-    """What ran the artifacts, in one line."""
+    """Return what ran the artifacts, in one line."""
     named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", cpuinfo(), flags=re.MULTILINE)
-    if named:
-        processor = named[1]
-    else:
-        processor = platform.processor() or platform.machine()
+    processor = named[1] if named else platform.processor() or platform.machine()
     return f"{processor}, {cores()} cores, {runtime.name}"
 
 
 def refusal(
     targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel
 ) -> str | None:
-    """Why this machine does not run what was compiled for these.
+    """Return why this machine does not run what was compiled for these targets.
 
     None where it does, as far as can be told before.
 
@@ -189,15 +187,23 @@ def refusal(
         )
     except OSError:
         return None
-    if outcome.ok:
-        rows = [line.split() for line in outcome.output.splitlines()]
-    else:
-        rows = []
-    lacking = {f"+{row[0]}" for row in rows if len(row) == 2 and row[1] == "0"}
+    if not outcome.ok:
+        return None
+    lacking = _lacking(outcome.output)
     missing = [name[1:] for name in target.features if name in lacking]
-    if missing:
-        return here(f"the processor lacks {', '.join(missing)}, which the code needs")
-    return None
+    if not missing:
+        return None
+    return here(f"the processor lacks {', '.join(missing)}, which the code needs")
+
+
+def _lacking(cpuinfo_output: str) -> set[str]:
+    """Return the features that the processor lacks, by LLVM's names (`+avx512f`)."""
+    lacking = set[str]()
+    for line in cpuinfo_output.splitlines():
+        row = line.split()
+        if len(row) == 2 and row[1] == "0":
+            lacking.add(f"+{row[0]}")
+    return lacking
 
 
 def device_refusal(backend: str) -> str:
@@ -242,28 +248,29 @@ def started(
     if outcome.signal:
         means = _NOT_ITS_FAULT.get(outcome.signal, "")
         return Stopped(f"was ended by {outcome.signal}{means}", is_own=not means)
-    lines = [
-        line.strip()
-        for line in outcome.output.splitlines()
-        if line.strip() and not line.startswith("EXEC ")
-    ]
-    if lines:
-        message = DIRECTORIES.sub("", re.sub(r"\A\S+:\d+: ", "", lines[0]))
-    else:
-        message = "it gave no reason"
-    if len(message) <= _SAID_CHARACTERS:
-        message = message
-    else:
-        message = f"{message[: _SAID_CHARACTERS - 1]}…"
-    why = f"was refused by {runtime.name}: {message}"
-    is_machine = _RAN_OUT.search(outcome.output)
-    return Stopped(here(why) if is_machine else why, is_own=not is_machine)
+    reason = f"was refused by {runtime.name}: {_refusal_message(outcome.output)}"
+    if _RAN_OUT.search(outcome.output):
+        return Stopped(here(reason), is_own=False)
+    return Stopped(reason)
+
+
+def _refusal_message(output: str) -> str:
+    """Return the first line of a program's output that says why it failed."""
+    message = "it gave no reason"
+    for line in output.splitlines():
+        if line.strip() and not line.startswith("EXEC "):
+            without_place = re.sub(r"\A\S+:\d+: ", "", line.strip())
+            message = DIRECTORIES.sub("", without_place)
+            break
+    if len(message) > _SAID_CHARACTERS:
+        return f"{message[: _SAID_CHARACTERS - 1]}…"
+    return message
 
 
 def _argv(
     runtime: Runtime, program: str, artifact: Path, feed: Feed, draw: int
 ) -> list[str]:
-    """What both programs are told: device, artifact, function, parameters, arguments."""
+    """Return the command: device, artifact, function, parameters and arguments."""
     path = str(runtime.directory / program)
     return [
         path,
@@ -303,19 +310,19 @@ class Runner:
         after are called where one of them does not run; `runtimes`: artifact → the
         runtime that runs it, where that is another one.
         """
-        self._runtime, self._interface, self._directory = (
-            runtime,
-            interface,
-            directory.absolute(),
-        )
-        self._cancel, self._timeout_seconds = cancel, timeout_seconds
-        self._names, self._runtimes = names, runtimes if runtimes is not None else {}
+        self._runtime = runtime
+        self._interface = interface
+        self._directory = directory.absolute()
+        self._cancel = cancel
+        self._timeout_seconds = timeout_seconds
+        self._names = names
+        self._runtimes = runtimes if runtimes is not None else {}
         self.reason = refusal(interface.targets, runtime, cancel) or not_called(
             interface
         )
 
     def outputs_equal(self, before: Path, after: Path) -> Equality:
-        """Whether both give the same on the same random inputs and parameters."""
+        """Return whether both give the same on the same random inputs."""
         if self._interface.remembers:
             return Equality(None, HAS_STATE)
         fed = self._feed
@@ -331,17 +338,17 @@ class Runner:
                     return ran
                 if ran is not None:
                     runs.append(ran)
-            requests = [
-                {"element": element, "draws": [run[number] for run in runs]}
-                for number, element in enumerate(fed.results)
-            ]
+            requests = []
+            for number, element in enumerate(fed.results):
+                files = [run_files[number] for run_files in runs]
+                requests.append({"element": element, "draws": files})
             compared = compare(requests, outputs, self._cancel)
         if isinstance(compared, str):
             return Equality(None, compared)
         return judged(compared, fed.results, _inputs(fed, len(runs)))
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
-        """Their times, or the reason why there are none.
+        """Return their times, or the reason why there are none.
 
         A pair is two processes, one after the other, of which the first is now this
         artifact and then that; the first pair of all only warms up.
@@ -376,7 +383,7 @@ class Runner:
     def _execute(
         self, artifact: Path, fed: Feed, draw: int, outputs: Path
     ) -> list[Path] | Stopped:
-        """Run it once; the files of its results below `outputs`, in order."""
+        """Run it once, and return the files of its results, which are in `outputs`."""
         runtime = self._runtimes.get(artifact, self._runtime)
         outputs.mkdir(parents=True, exist_ok=True)
         files = [outputs / f"{number}.bin" for number in range(len(fed.results))]
@@ -402,14 +409,15 @@ class Runner:
     def _both(
         self, before: Path, after: Path, fed: Feed, draw: int, outputs: Path
     ) -> list[tuple[str, str]] | Equality | None:
-        """The files of one draw, before and after for each output.
+        """Return the files of one draw, before and after for each output.
 
         Or the verdict where one artifact does not run.
 
         None where it is the one before that refuses these data, and did not refuse
         those of the first draw.
         """
-        start, inputs = time.monotonic(), _inputs(fed, draw + 1)
+        start = time.monotonic()
+        inputs = _inputs(fed, draw + 1)
         ran = self._execute(before, fed=fed, draw=draw, outputs=outputs / "before")
         if isinstance(ran, Stopped):
             if draw and ran.is_own:
@@ -423,9 +431,7 @@ class Runner:
             )
             equal = False if ran_after.is_own and not is_only_slow else None
             return Equality(equal, f"{self._names[1]} {ran_after.why}, {inputs}")
-        return [
-            (str(one), str(other)) for one, other in zip(ran, ran_after, strict=True)
-        ]
+        return list(zip(map(str, ran), map(str, ran_after), strict=True))
 
     def _timed(self, artifact: Path, fed: Feed) -> float | str:
         runtime = self._runtimes.get(artifact, self._runtime)
@@ -459,18 +465,14 @@ class Runner:
 
 
 def _inputs(fed: Feed, runs: int) -> str:
-    """On what these runs were, as in `on 3 random inputs`."""
+    """Say on what these runs were, as in `on 3 random inputs`."""
     if not fed.random:
         return "in one run, because the program has no inputs"
-    if runs == 1:
-        what = fed.random
-    else:
-        what = fed.random.replace("input", "inputs").replace("set", "sets")
-    if fed.dynamic:
-        sizes = f", with dynamic dimensions of {fed.dynamic}"
-    else:
-        sizes = ""
-    return f"on {runs} random {what}{sizes}"
+    drawn = fed.random
+    if runs != 1:
+        drawn = drawn.replace("input", "inputs").replace("set", "sets")
+    sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
+    return f"on {runs} random {drawn}{sizes}"
 
 
 class Equality(NamedTuple):
@@ -481,9 +483,7 @@ class Equality(NamedTuple):
 
 
 def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> Equality:
-    """Return the verdict on two artifacts' outputs, with one line that says why.
-
-    The outputs are equal, not equal, or not known.
+    """Judge two artifacts' outputs: equal, not equal or not known, and why in one line.
 
     `elements`: of the outputs, in order (`f32`); `inputs`: what they were computed
     from, as in `on 3 random inputs`.
@@ -491,51 +491,51 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
     differing = [(0.0, 0.0)]
     for number, (output, element) in enumerate(zip(outputs, elements, strict=True)):
         for draw in output.draws:
-            if why := _unequal(draw, element):
-                return Equality(False, f"output {number} {why}, {inputs}")
-            differing += (
-                [(draw.relative or 0.0, _ALLOWED.get(element, 0.0))]
-                if draw.different
-                else []
-            )
+            if reason := _unequal(draw, element):
+                return Equality(False, f"output {number} {reason}, {inputs}")
+            if draw.different:
+                allowed = _ALLOWED.get(element, 0.0)
+                differing.append((draw.relative or 0.0, allowed))
     mute = [_mute(output) for output in outputs]
+    if not mute:
+        return Equality(None, f"{NOTHING}: the program has no output, {inputs}")
     if all(mute):
-        return Equality(
-            None,
-            f"{NOTHING}: {mute[0] if mute else 'the program has no output'}, {inputs}",
+        return Equality(None, f"{NOTHING}: {mute[0]}, {inputs}")
+    agreement = "bit-equal"
+    if len(differing) > 1:
+        most, allowed = max(differing)
+        agreement = (
+            f"largest difference {most:.2g} of the largest magnitude ({allowed:g} is"
+            " allowed),"
         )
-    untold = sum(map(bool, mute))
-    if untold:
-        beside = f"; {untold} of {len(mute)} outputs prove nothing: {next(filter(None, mute))}"
-    else:
-        beside = ""
+    return Equality(True, f"{agreement} {inputs}{_proves_nothing(outputs, mute)}")
+
+
+def _proves_nothing(outputs: Sequence[Output], mute: Sequence[str]) -> str:
+    """Return how many outputs and inputs prove nothing; empty where all prove.
+
+    `mute`: why an output proves nothing, empty where it does.
+    """
+    text = ""
+    reasons = [reason for reason in mute if reason]
+    if reasons:
+        text += f"; {len(reasons)} of {len(mute)} outputs prove nothing: {reasons[0]}"
     runs = list(zip(*(output.draws for output in outputs), strict=True))
     barren = sum(not any(draw.finite for draw in run) for run in runs)
-    beside += (
-        f"; {barren} of {len(runs)} inputs prove nothing: no value is finite"
-        if barren
-        else ""
-    )
-    most, allowed = max(differing)
-    agreement = (
-        f"largest difference {most:.2g} of the largest magnitude ({allowed:g} is"
-        " allowed),"
-    )
-    return Equality(
-        True, f"{agreement if len(differing) > 1 else 'bit-equal'} {inputs}{beside}"
-    )
+    if barren:
+        text += f"; {barren} of {len(runs)} inputs prove nothing: no value is finite"
+    return text
 
 
 def _mute(output: Output) -> str:
+    """Return why an output proves nothing; empty where it proves something."""
     if not any(draw.finite for draw in output.draws):
         if any(draw.values for draw in output.draws):
             return "no value is finite"
         return "there are no values"
     if output.constant:
         return "all values are the same"
-    if output.still:
-        return "it is the same for all inputs"
-    return ""
+    return "it is the same for all inputs" if output.still else ""
 
 
 def _unequal(draw: Draw, element: str) -> str:
@@ -569,7 +569,7 @@ class _Report(Small, frozen=True):
 
 
 def microseconds(report: bytes) -> float | str:
-    """The CPU time of one run, or what is wrong with the report."""
+    """Return the CPU time of one run, or what is wrong with the report."""
     try:
         benchmarks = decoded(report, _Report, "iree-benchmark-module").benchmarks
     except (InputError, UnicodeDecodeError) as error:
@@ -580,20 +580,23 @@ def microseconds(report: bytes) -> float | str:
 
 
 def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
-    """The price of (before, after) times in microseconds.
-
-    Of at least FEWEST_PAIRS pairs, or ValueError.
+    """Return the price of (before, after) times in microseconds.
 
     The interval leaves out as many ratios at either end as it can and still hold the
     true median. Each ratio is below that as often as above it, whatever their
     distribution: how many are below is binomial, and the interval from the ratio of
     some rank misses the median where fewer are.
+
+    Raises:
+        ValueError: where there are fewer than FEWEST_PAIRS pairs.
     """
     if len(pairs) < FEWEST_PAIRS:
         raise ValueError(
             f"only {len(pairs)} pairs of runs, and {FEWEST_PAIRS} are needed"
         )
-    ratios, missed, rank = sorted(after / before for before, after in pairs), 0.0, 0
+    ratios = sorted(after / before for before, after in pairs)
+    missed = 0.0
+    rank = 0
     while (
         missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)
     ) <= 1 - CONFIDENCE:
@@ -610,12 +613,12 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
 
 
 def within(price: Price, max_slowdown: float) -> bool | None:
-    """Whether the folded artifact is slower by no more than this (0.01 is 1 %).
+    """Return whether the folded artifact is slower by no more than this share.
+
+    0.01 is 1 %.
 
     None where the pairs do not say.
     """
     if price.high <= 1 + max_slowdown:
         return True
-    if price.low > 1 + max_slowdown:
-        return False
-    return None
+    return False if price.low > 1 + max_slowdown else None
