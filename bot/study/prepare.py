@@ -1,4 +1,7 @@
-"""From what was asked of a configuration to measured sides: cells planned, models and compilers at hand."""
+"""Plan and measure the sides that a request asks for.
+
+Models are read, compilers are fetched, and cells are planned.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Work:
-    """A request of a configuration, and whoever is told of it: plans sides, and measures them."""
+    """A request of a configuration, which plans sides and measures them."""
 
     request: Request
     config: Config  # also what the measured sides are judged by
@@ -142,7 +145,10 @@ class Work:
         return self.places.release(spec)
 
     def planned(self) -> Planned:
-        """The models, targets and cells that the request selects; the models are read once."""
+        """Return the models, targets and cells that the request selects.
+
+        The models are read once.
+        """
         return self._planned
 
     @cached_property
@@ -246,7 +252,10 @@ class Work:
         return work, commit.compiler(given_compiler)
 
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
-        """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
+        """Return one side, ready to be measured.
+
+        Its compiler is fetched, and its options have the names that the compiler knows.
+        """
         work, sought = self.at_commit(spec)
         with work.commit.named() if work.commit else nullcontext():
             return work._prepared(side, sought)
@@ -276,7 +285,7 @@ class Work:
         )
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
-        """Each side as its SPEC has it: a snapshot that was measured before, or measured now."""
+        """Return each side as its SPEC has it: measured before, or measured now."""
         snapshots = {
             side: load_snapshot(Path(spec))
             for side, spec in specs.items()
@@ -309,7 +318,10 @@ class Work:
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
-        """What measuring needs beside the plans; the display of progress ends with the context."""
+        """Yield what measuring needs beside the plans.
+
+        The display of progress ends with the context.
+        """
         request = self.request
         with self.show.progress() as progress:
             keeps = is_writable(request.cache.absolute())
@@ -342,7 +354,10 @@ class Work:
         )
 
     def say_failed(self, snapshot: Snapshot) -> None:
-        """Name the cells that could not be measured, a line each: in a shard nobody else does."""
+        """Name the cells that could not be measured, a line each.
+
+        In a shard nobody else does.
+        """
         for cell in snapshot.cells:
             if not cell.measured and cell.status != "unsupported":
                 self.show.say(
@@ -435,7 +450,10 @@ def require_writable(directory: Path) -> None:
 
 
 def plan_digest(side: SidePlan) -> str:
-    """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
+    """Return the SHA-256 (hex) of all that a side's measurements depend on.
+
+    These are its compiler, models, targets and flags, by name.
+    """
     keys = []
     for cell in side.cells:
         key = (
@@ -447,5 +465,8 @@ def plan_digest(side: SidePlan) -> str:
 
 
 def is_reproducible(side: SidePlan) -> bool:
-    """Return whether all files that the builds read are known, so that a stored one can stand for it."""
+    """Return whether all files that the builds read are known.
+
+    Only then a stored side can stand for this one.
+    """
     return not any(cell.unlisted for cell in side.cells)

@@ -1,4 +1,6 @@
-"""The dispatches that changed most, traced through the passes of both compilers, as far as the trace budget goes.
+"""Trace the dispatches that changed most through the passes of both compilers.
+
+The trace budget says how many of them.
 
 A trace is read once: the cache has those of a cell beside its measurements, and a
 stored side brings its own.
@@ -646,7 +648,9 @@ def traced(
 def with_largest_traced(
     plan: SidePlan, snapshot: Snapshot, work: Work, most_stored: int = MOST_STORED
 ) -> Snapshot:
-    """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
+    """Return a side with traces of its largest dispatches.
+
+    Others will be compared with it when its compiler is gone.
 
     `most`: how many at most; fewer where the trace budget is used up.
     """
