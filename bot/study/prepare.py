@@ -102,27 +102,32 @@ class Work:
     config: Config  # also what the measured sides are judged by
     show: Show
     cancel: Cancel
-    checkout: Repository | None = (
-        None  # the repository of the configuration; None to look for it
-    )
-    commit: Commit | None = (
-        None  # the commit that the side is; None for the files as they are here
-    )
+    # the repository of the configuration; None to look for it
+    checkout: Repository | None = None
+    # the commit that the side is; None for the files as they are here
+    commit: Commit | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a flag that is none for IREE; raises UsageError."""
-        for unfit in filter(
-            None, map(unfit_for_iree, () if self.config.command else self.request.flags)
-        ):
-            raise UsageError(unfit[0], where="flags", hint=unfit[1])
+        """Refuse a flag that is none for IREE.
+
+        Raises:
+            UsageError: IREE does not know a flag of the request.
+        """
+        if self.config.command:
+            return
+        for flag in self.request.flags:
+            unfit = unfit_for_iree(flag)
+            if unfit:
+                raise UsageError(unfit[0], where="flags", hint=unfit[1])
 
     @cached_property
     def repository(self) -> Repository:
         """The repository that holds the configuration, else the current directory."""
+        if self.checkout:
+            return self.checkout
         config_path = self.request.config
-        return self.checkout or repository_of(
-            config_path.resolve().parent if config_path else Path.cwd(), self.cancel
-        )
+        folder = config_path.resolve().parent if config_path else Path.cwd()
+        return repository_of(folder, self.cancel)
 
     @property
     def texts(self) -> Callable[[str], str | None]:
@@ -153,7 +158,8 @@ class Work:
 
     @cached_property
     def _planned(self) -> Planned:
-        request, config = self.request, self.config
+        request = self.request
+        config = self.config
         models, targets = select(
             load_models(config.models, self.repository.top, config.import_flags),
             config.targets,
@@ -173,12 +179,10 @@ class Work:
         Raises CompilerUnavailable.
         """
         sought = spec if isinstance(spec, Sought) else Sought(spec)
-        request, cancel, say, places = (
-            self.request,
-            self.cancel,
-            self.show.say,
-            sought.places + self.places,
-        )
+        request = self.request
+        cancel = self.cancel
+        say = self.show.say
+        places = sought.places + self.places
         for note in sought.notes:
             say(note)
         if is_writable(request.cache.absolute()):
@@ -269,7 +273,8 @@ class Work:
         return inputs.with_inputs(cells, folder, self.repository.top)
 
     def _prepared(self, side: str, sought: Sought) -> SidePlan:
-        chosen, compiler = self.planned(), self.compiler(sought)
+        chosen = self.planned()
+        compiler = self.compiler(sought)
         cells = compiler.in_its_words(side, chosen.cells, self.cancel)
         cells = self.with_inputs(cells)
         for line in not_cached(cells):
@@ -360,19 +365,21 @@ class Work:
         """
         for cell in snapshot.cells:
             if not cell.measured and cell.status != "unsupported":
-                self.show.say(
-                    f"{cell.status}: {cell.key}:"
-                    f" {cell.failure.first_line if cell.failure else ''}"
-                )
+                reason = cell.failure.first_line if cell.failure else ""
+                self.show.say(f"{cell.status}: {cell.key}: {reason}")
 
 
 def load_models(
     paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()
 ) -> tuple[Model, ...]:
-    """Read every model once; raises InputError for one that is missing, empty or unreadable.
+    """Read every model once.
 
-    `top` is the repository's work tree: paths are printed relative to it, or to the
-    configuration's directory.
+    Args:
+        top: the repository's work tree. Paths are printed relative to it, or to the
+            configuration's directory.
+
+    Raises:
+        InputError: a model is missing, empty or unreadable.
     """
     models = []
     for path in paths:
@@ -387,13 +394,12 @@ def load_models(
             raise InputError(
                 "is empty", where=str(path), hint="a model holds at least one function"
             )
-        whole, within = path.resolve(), top.resolve() if top else None
-        inside = within and whole.is_relative_to(within)
-        name = (
-            whole.relative_to(within).as_posix()
-            if within and inside
-            else f"{whole.parent.name}/{whole.name}"
-        )
+        whole = path.resolve()
+        name = f"{whole.parent.name}/{whole.name}"
+        if top:
+            within = top.resolve()
+            if whole.is_relative_to(within):
+                name = whole.relative_to(within).as_posix()
         try:
             name.encode()
         except UnicodeEncodeError:
@@ -407,11 +413,9 @@ def load_models(
             digest=hashlib.sha256(data).hexdigest(),
             size_bytes=len(data),
         )
-        models.append(
-            structs.replace(model, import_flags=import_flags)
-            if whole.name.endswith(".onnx")
-            else model
-        )
+        if whole.name.endswith(".onnx"):
+            model = structs.replace(model, import_flags=import_flags)
+        models.append(model)
     return tuple(models)
 
 
