@@ -1,4 +1,7 @@
-"""Counts a function's instructions after the same passes of both code generators, which compile the same bitcode."""
+"""Count a function's instructions after each pass of both code generators.
+
+Both compile the same bitcode.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _OTHER_NAMES = {"prologepilog": "prolog-epilog"}  # as later releases of LLVM ca
 
 
 def machine_passes(base: LadderSide, head: LadderSide) -> MachinePasses:
-    """Return the counts with base's bitcode, or with head's where head's code generator cannot read base's."""
+    """Return the counts with the same bitcode on both sides.
+
+    It is base's, or head's where head's code generator cannot read base's.
+    """
     sides = {"base": base, "head": head}
     whys = []
     for label in sides:

@@ -1,4 +1,7 @@
-"""From what was asked of a configuration to measured sides: cells planned, models and compilers at hand."""
+"""Plan and measure the sides that a request asks for.
+
+Models are read, compilers are fetched, and cells are planned.
+"""
 
 from __future__ import annotations
 
@@ -93,33 +96,38 @@ class Planned:
 
 @dataclass(frozen=True)
 class Work:
-    """A request of a configuration, and whoever is told of it: plans sides, and measures them."""
+    """A request of a configuration, which plans sides and measures them."""
 
     request: Request
     config: Config  # also what the measured sides are judged by
     show: Show
     cancel: Cancel
-    checkout: Repository | None = (
-        None  # the repository of the configuration; None to look for it
-    )
-    commit: Commit | None = (
-        None  # the commit that the side is; None for the files as they are here
-    )
+    # the repository of the configuration; None to look for it
+    checkout: Repository | None = None
+    # the commit that the side is; None for the files as they are here
+    commit: Commit | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a flag that is none for IREE; raises UsageError."""
-        for unfit in filter(
-            None, map(unfit_for_iree, () if self.config.command else self.request.flags)
-        ):
-            raise UsageError(unfit[0], where="flags", hint=unfit[1])
+        """Refuse a flag that is none for IREE.
+
+        Raises:
+            UsageError: IREE does not know a flag of the request.
+        """
+        if self.config.command:
+            return
+        for flag in self.request.flags:
+            unfit = unfit_for_iree(flag)
+            if unfit:
+                raise UsageError(unfit[0], where="flags", hint=unfit[1])
 
     @cached_property
     def repository(self) -> Repository:
         """The repository that holds the configuration, else the current directory."""
+        if self.checkout:
+            return self.checkout
         config_path = self.request.config
-        return self.checkout or repository_of(
-            config_path.resolve().parent if config_path else Path.cwd(), self.cancel
-        )
+        folder = config_path.resolve().parent if config_path else Path.cwd()
+        return repository_of(folder, self.cancel)
 
     @property
     def texts(self) -> Callable[[str], str | None]:
@@ -142,12 +150,16 @@ class Work:
         return self.places.release(spec)
 
     def planned(self) -> Planned:
-        """The models, targets and cells that the request selects; the models are read once."""
+        """Return the models, targets and cells that the request selects.
+
+        The models are read once.
+        """
         return self._planned
 
     @cached_property
     def _planned(self) -> Planned:
-        request, config = self.request, self.config
+        request = self.request
+        config = self.config
         models, targets = select(
             load_models(config.models, self.repository.top, config.import_flags),
             config.targets,
@@ -167,12 +179,10 @@ class Work:
         Raises CompilerUnavailable.
         """
         sought = spec if isinstance(spec, Sought) else Sought(spec)
-        request, cancel, say, places = (
-            self.request,
-            self.cancel,
-            self.show.say,
-            sought.places + self.places,
-        )
+        request = self.request
+        cancel = self.cancel
+        say = self.show.say
+        places = sought.places + self.places
         for note in sought.notes:
             say(note)
         if is_writable(request.cache.absolute()):
@@ -246,7 +256,10 @@ class Work:
         return work, commit.compiler(given_compiler)
 
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
-        """One side, ready to be measured: its compiler fetched, its options under the names that it knows."""
+        """Return one side, ready to be measured.
+
+        Its compiler is fetched, and its options have the names that the compiler knows.
+        """
         work, sought = self.at_commit(spec)
         with work.commit.named() if work.commit else nullcontext():
             return work._prepared(side, sought)
@@ -260,7 +273,8 @@ class Work:
         return inputs.with_inputs(cells, folder, self.repository.top)
 
     def _prepared(self, side: str, sought: Sought) -> SidePlan:
-        chosen, compiler = self.planned(), self.compiler(sought)
+        chosen = self.planned()
+        compiler = self.compiler(sought)
         cells = compiler.in_its_words(side, chosen.cells, self.cancel)
         cells = self.with_inputs(cells)
         for line in not_cached(cells):
@@ -276,7 +290,7 @@ class Work:
         )
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
-        """Each side as its SPEC has it: a snapshot that was measured before, or measured now."""
+        """Return each side as its SPEC has it: measured before, or measured now."""
         snapshots = {
             side: load_snapshot(Path(spec))
             for side, spec in specs.items()
@@ -309,7 +323,10 @@ class Work:
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
-        """What measuring needs beside the plans; the display of progress ends with the context."""
+        """Yield what measuring needs beside the plans.
+
+        The display of progress ends with the context.
+        """
         request = self.request
         with self.show.progress() as progress:
             keeps = is_writable(request.cache.absolute())
@@ -342,22 +359,27 @@ class Work:
         )
 
     def say_failed(self, snapshot: Snapshot) -> None:
-        """Name the cells that could not be measured, a line each: in a shard nobody else does."""
+        """Name the cells that could not be measured, a line each.
+
+        In a shard nobody else does.
+        """
         for cell in snapshot.cells:
             if not cell.measured and cell.status != "unsupported":
-                self.show.say(
-                    f"{cell.status}: {cell.key}:"
-                    f" {cell.failure.first_line if cell.failure else ''}"
-                )
+                reason = cell.failure.first_line if cell.failure else ""
+                self.show.say(f"{cell.status}: {cell.key}: {reason}")
 
 
 def load_models(
     paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()
 ) -> tuple[Model, ...]:
-    """Read every model once; raises InputError for one that is missing, empty or unreadable.
+    """Read every model once.
 
-    `top` is the repository's work tree: paths are printed relative to it, or to the
-    configuration's directory.
+    Args:
+        top: the repository's work tree. Paths are printed relative to it, or to the
+            configuration's directory.
+
+    Raises:
+        InputError: a model is missing, empty or unreadable.
     """
     models = []
     for path in paths:
@@ -372,13 +394,12 @@ def load_models(
             raise InputError(
                 "is empty", where=str(path), hint="a model holds at least one function"
             )
-        whole, within = path.resolve(), top.resolve() if top else None
-        inside = within and whole.is_relative_to(within)
-        name = (
-            whole.relative_to(within).as_posix()
-            if within and inside
-            else f"{whole.parent.name}/{whole.name}"
-        )
+        whole = path.resolve()
+        name = f"{whole.parent.name}/{whole.name}"
+        if top:
+            within = top.resolve()
+            if whole.is_relative_to(within):
+                name = whole.relative_to(within).as_posix()
         try:
             name.encode()
         except UnicodeEncodeError:
@@ -392,11 +413,9 @@ def load_models(
             digest=hashlib.sha256(data).hexdigest(),
             size_bytes=len(data),
         )
-        models.append(
-            structs.replace(model, import_flags=import_flags)
-            if whole.name.endswith(".onnx")
-            else model
-        )
+        if whole.name.endswith(".onnx"):
+            model = structs.replace(model, import_flags=import_flags)
+        models.append(model)
     return tuple(models)
 
 
@@ -435,7 +454,10 @@ def require_writable(directory: Path) -> None:
 
 
 def plan_digest(side: SidePlan) -> str:
-    """SHA-256 (hex) of all that a side's measurements depend on: compiler, models, targets and flags, by name."""
+    """Return the SHA-256 (hex) of all that a side's measurements depend on.
+
+    These are its compiler, models, targets and flags, by name.
+    """
     keys = []
     for cell in side.cells:
         key = (
@@ -447,5 +469,8 @@ def plan_digest(side: SidePlan) -> str:
 
 
 def is_reproducible(side: SidePlan) -> bool:
-    """Return whether all files that the builds read are known, so that a stored one can stand for it."""
+    """Return whether all files that the builds read are known.
+
+    Only then a stored side can stand for this one.
+    """
     return not any(cell.unlisted for cell in side.cells)

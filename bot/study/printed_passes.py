@@ -89,7 +89,10 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
 
 
 def program_command(command: str) -> str:
-    """What prints the passes over the whole program, before it is code of a target, into files."""
+    """Return what prints the passes over the whole program into files.
+
+    They are the passes before the program is code of a target.
+    """
     before, fed = _parted(command)
     return f"{before} {shlex.join(PROGRAM_OPTIONS)} -o /dev/null{fed}"
 
@@ -129,7 +132,10 @@ def printed_passes(
     row: Dispatch,
     options: Sequence[str],
 ) -> DispatchTrace:
-    """What the passes over one entry point of an executable's source printed, or why nothing is known of them."""
+    """Return what the passes over one entry point of an executable's source printed.
+
+    The trace has the reason where nothing is known of them.
+    """
     reader = PassReader(row.name)
 
     def errors(chunk: bytes) -> bytes:

@@ -1,4 +1,7 @@
-"""The experiments on programs whose dispatch regions differ, each made once for all dispatches of a program."""
+"""Make the experiments on programs whose dispatch regions differ.
+
+Each is made once for all dispatches of a program.
+"""
 
 from __future__ import annotations
 

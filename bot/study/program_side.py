@@ -156,7 +156,11 @@ class ProgramSide:
 
 
 def phase_before(phase: str) -> str:
-    """Return the phase before another one; raises NoText for the first one, which has none."""
+    """Return the phase before another one.
+
+    Raises:
+        NoText: it is the first one, which has none before it.
+    """
     place = PROGRAM_PHASES.index(phase)
     if not place:
         raise NoText(f"passes of the phase {phase} cannot be run one by one")

@@ -1,4 +1,7 @@
-"""Proves that a configuration causes a change: compiles head with base's values and counts bytes."""
+"""Prove that a configuration causes a change.
+
+Head is compiled with base's values, and bytes are counted.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compil
 from bot.system.files import temporary_directory
 
 MOST_COMPILES = 10
-"""Compiles of one experiment: head as it is, head with all values, and one for each value left out."""
+"""Compiles of one experiment.
+
+They are head as it is, head with all values, and one for each value left out.
+"""
 LEAST_COMPILES = 2
 SAME_CODE = "the code is the same on both sides"
 SAME_SIZE = "the code has the same size on both sides"
@@ -155,10 +161,8 @@ def prove_with(
     compile_head: Compile, pair: ConfiguredPair, most_compiles: int = MOST_COMPILES
 ) -> KnobProof:
     """Return the proof of one dispatch, made with this way to compile head."""
-    moved_bytes, head_bytes = (
-        moved_code_bytes(pair.base, pair.head),
-        pair.head.code_bytes,
-    )
+    moved_bytes = moved_code_bytes(pair.base, pair.head)
+    head_bytes = pair.head.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
     reason = why_no_experiment(pair.base, pair.head)
     if moved_bytes is None or head_bytes is None or reason:
@@ -184,7 +188,8 @@ def prove_with(
     if isinstance(after, Failure):
         reason = f"head does not compile with base's values: {after.first_line}"
         return untried(reason, compiles=experiment.compiles)
-    needed, is_smallest = knobs, True
+    needed = knobs
+    is_smallest = True
     if status_of(alone_code.code_bytes - after.code_bytes, moved_bytes) != REFUTED:
         needed, is_smallest = _smallest_set(
             experiment,
@@ -221,7 +226,7 @@ def why_other_code(alone_code: AloneCode, head_bytes: int, moved_bytes: int) -> 
 def proof_after(
     base: Dispatch, moved_bytes: int, alone_code: AloneCode, after: AloneCode
 ) -> KnobProof:
-    """Return what an experiment restores: head compiled alone as it is, and after the change."""
+    """Return what an experiment restores, from head's code before and after the change."""
     restored_bytes = alone_code.code_bytes - after.code_bytes
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),

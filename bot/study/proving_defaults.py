@@ -1,4 +1,7 @@
-"""Prove that a changed default causes a change: compile head with base's value of the option."""
+"""Prove that a changed default causes a change.
+
+Head is compiled with base's value of the option.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +95,9 @@ def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
 
 
 def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
-    """Return what becomes of a dispatch's change where head has base's default of one option."""
-    moved_bytes, head_bytes = moved_code_bytes(base.row, head.row), head.row.code_bytes
+    """Return what becomes of a dispatch's change with base's default of one option."""
+    moved_bytes = moved_code_bytes(base.row, head.row)
+    head_bytes = head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
     reason = why_no_experiment(base.row, head.row)
     if moved_bytes is None or head_bytes is None or reason:
@@ -104,9 +108,9 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
         if any(flag.partition("=")[0] == change.option for flag in flags):
             return untried(f"the build on {side} sets {change.option} itself")
     value = base_default(base, change)
-    compiles = (
-        0 if change.base is not None or change.head not in _BOOLEANS else len(_BOOLEANS)
-    )
+    compiles = 0
+    if change.base is None and change.head in _BOOLEANS:
+        compiles = len(_BOOLEANS)
     if isinstance(value, Failure):
         return untried(value.first_line, compiles=compiles)
     if value == change.head:

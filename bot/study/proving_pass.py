@@ -1,4 +1,7 @@
-"""Proves which MLIR pass carries bytes: base's passes run up to a cut, head's from there on, and bytes are counted."""
+"""Prove which MLIR pass carries bytes.
+
+Base's passes run up to a cut, head's from there on, and bytes are counted.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from bot.study.splicing import Splicer, printed_side, registered
 from bot.system.files import temporary_directory
 
 MOST_COMPILES = 48
-"""Compiles of one experiment. A cut takes two, and one pass among a hundred is found with seven or eight cuts."""
+"""Compiles of one experiment.
+
+A cut takes two, and one pass among a hundred is found with seven or eight cuts.
+"""
 LEAST_COMPILES = 16
 _PRINTING = 2  # compiles that print the passes
 _RESERVED = (
@@ -137,17 +143,19 @@ class _Candidate:
     forward: (
         _Share | None
     )  # base's IR in head's passes; None where it could not be measured
-    backward: (
-        _Share | None
-    )  # head's IR in base's passes; None where it could not be measured
+    # head's IR in base's passes; None where it could not be measured
+    backward: _Share | None
     needs_backward: bool  # whether base can run the rest of its passes
 
     @property
     def missing_permille(self) -> int:
-        """By how much its bytes differ from the whole, in the order in which they differ more."""
-        shares = (
-            [self.forward, self.backward] if self.needs_backward else [self.forward]
-        )
+        """Return by how much its bytes differ from the whole, in permille.
+
+        The order in which they differ more counts.
+        """
+        shares = [self.forward]
+        if self.needs_backward:
+            shares.append(self.backward)
         return max(
             _ALL_MISSING if share is None else share.missing_permille
             for share in shares
@@ -214,8 +222,11 @@ class _Experiment:
         if best.forward is None:
             reason = f"base's IR does not compile in head's passes: {self._reason()}"
             return untried(reason, moved_bytes, self._compiles)
-        piece, forward, backward = best.found.piece, best.forward, best.backward
-        start, end = self._cuts[piece.start], self._cuts[piece.end]
+        piece = best.found.piece
+        forward = best.forward
+        backward = best.backward
+        start = self._cuts[piece.start]
+        end = self._cuts[piece.end]
         return PassProof(
             status=PROVED if best.is_proved else PARTLY,
             why=best.why,
@@ -242,7 +253,10 @@ class _Experiment:
         return _Candidate(found_pass, forward, backward, needs_backward=True)
 
     def _orders(self) -> list[CrossFeed]:
-        """Return the orders, first the one that takes the older side's IR: newer compilers read older IR."""
+        """Return the orders, first the one that takes the older side's IR.
+
+        Newer compilers read older IR.
+        """
         if self._backward is None:
             return [self._forward]
         if _age(self._head.side) < _age(self._base.side):
@@ -255,10 +269,9 @@ class _Experiment:
         return _PRINTING + self._forward.compiles + backward
 
     def _reason(self) -> str:
-        reasons = [
-            *self._forward.reasons,
-            *(self._backward.reasons if self._backward else ()),
-        ]
+        reasons = list(self._forward.reasons)
+        if self._backward:
+            reasons += self._backward.reasons
         return reasons[-1] if reasons else "both sides have one pass alone"
 
     def _measured_cuts(self) -> list[PassCut]:

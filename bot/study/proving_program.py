@@ -23,7 +23,7 @@ SAME_REGIONS = "both sides have the same dispatch regions"
 
 @dataclass(frozen=True, slots=True)
 class ProgramExperiment:
-    """The proof of a program, and the executables of each side whose regions it explains."""
+    """The proof of a program, with the executables of each side that it explains."""
 
     proof: ProgramProof
     covered: Mapping[str, frozenset[str]] = field(
@@ -141,7 +141,10 @@ def _base_in_head(base: ProgramSide, head: ProgramSide) -> str:
 
 
 def _phase_cut(programs: Programs) -> PhaseCut:
-    """Return the phase whose IR of base brings head's compiler to base's regions, found by halves."""
+    """Return the phase whose IR of base gives base's regions in head's compiler.
+
+    It is found by halves.
+    """
     last = len(PROGRAM_PHASES) - 1
     different_regions = {-1: programs.regions, last: 0}
     low, high = -1, last
@@ -164,7 +167,10 @@ def _phase_cut(programs: Programs) -> PhaseCut:
 def _nearest_fed(
     programs: Programs, low: int, high: int, different_regions: dict[int, int]
 ) -> int:
-    """Measure the phase in the middle, or the nearest one from whose IR head's compiler can go on."""
+    """Measure the phase in the middle, or the nearest one that head's compiler accepts.
+
+    Head's compiler can go on from the IR of that phase.
+    """
     centre = (low + high) // 2
     reason = ""
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - centre)):
@@ -187,7 +193,11 @@ def _with_bytes(
     pass_flow: str,
     with_bytes: bool,
 ) -> ProgramProof:
-    """Add the bytes of head's program, of base's regions in head's compiler, and of head with base's pass."""
+    """Add the bytes of the programs to a proof.
+
+    They are head's program, base's regions in head's compiler, and head with base's
+    pass.
+    """
     if not with_bytes:
         return proof
     head = programs.head

@@ -68,7 +68,10 @@ class Programs:
         return self.distance_at_flow(self.fed(text, phase))
 
     def restored(self, before: str, after: str) -> frozenset[str]:
-        """Return the regions that a program has as often as base after an experiment, and had not before it."""
+        """Return the regions that an experiment makes as frequent as in base.
+
+        The program had another number of them before.
+        """
         first, second = regions_of(before), regions_of(after)
         digests = first.keys() | second.keys() | self.wanted.keys()
 
@@ -182,7 +185,11 @@ class _Phase:
         self._own = programs.distance_at_flow(self._own_flow)
 
     def require_own_regions(self) -> None:
-        """Raise NoText where head's passes, run one by one, form other regions than its compiler does."""
+        """Check that head's passes form head's own regions if they run one by one.
+
+        Raises:
+            NoText: they form other regions than head's compiler does.
+        """
         phase = self._cut.phase
         again = self._flow_after(self._head_start, self._head_steps(self._places))
         if regions_of(again) != regions_of(self._own_flow):
@@ -201,11 +208,10 @@ class _Phase:
             self._base: [place.base for place in places if place.base is not None],
             self._head: [place.head for place in places if place.head is not None],
         }
-        silent = [
-            side
-            for side, side_runs in runs.items()
-            if not any(run.options for run in side_runs)
-        ]
+        silent = list[ProgramSide]()
+        for side, side_runs in runs.items():
+            if not any(run.options for run in side_runs):
+                silent.append(side)
         if len(silent) != 1:
             return list(places)
         changing = {
@@ -322,7 +328,7 @@ class _Phase:
         )
 
     def _flow_cut(self, place: int) -> str:
-        """Return the program at `flow` after base's passes up to a place and head's after it."""
+        """Return the program at `flow` after base's passes, and head's from a place on."""
         steps = [
             *self._base_steps(self._places[:place]),
             *self._head_steps(self._places[place:]),
@@ -356,7 +362,7 @@ class _Phase:
         side: ProgramSide,
         runs: Sequence[PassRun],
     ) -> str:
-        """Run passes of one side over the IR of the other, as it is or in the generic form."""
+        """Run passes of one side over the IR of the other, as is or in the generic form."""
         try:
             return side.run_passes(text, runs)
         except NoText:
@@ -390,9 +396,8 @@ def _lent(place: _Place) -> _Place:
 
 def _paired(base: Sequence[PassRun], head: Sequence[PassRun]) -> Iterator[_Place]:
     """Yield the passes side by side, by their names and what they run in."""
-    base_runs, head_runs = (
-        [(run.anchors, run.name) for run in runs] for runs in (base, head)
-    )
+    base_runs = [(run.anchors, run.name) for run in base]
+    head_runs = [(run.anchors, run.name) for run in head]
     for kind, i, i_end, j, j_end in SequenceMatcher(
         None, base_runs, head_runs, autojunk=False
     ).get_opcodes():

@@ -1,4 +1,7 @@
-"""Commands that compile a build again on this machine, with the paths of its compilers and its model."""
+"""Return the commands that compile a build again on this machine.
+
+They have the paths of its compilers and its model.
+"""
 
 from __future__ import annotations
 

@@ -61,9 +61,8 @@ from bot.system.memory_layout import LAYOUTS
 from bot.system.processes import Cancel, Meter
 
 TIMES = LAYOUTS  # How often a cell that does not repeat itself is compiled
-COMPILES_PER_RECHECK_WORK = (
-    10  # rechecks may cost a tenth of the work of compiling all cells once
-)
+# rechecks may cost a tenth of the work of compiling all cells once
+COMPILES_PER_RECHECK_WORK = 10
 FEW = 4  # so many cells may always be compiled again, however small the suite
 
 
@@ -79,9 +78,8 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    is_temporary: bool = (
-        False  # True where the files are of a commit, and are removed after the run
-    )
+    # True where the files are of a commit, and are removed after the run
+    is_temporary: bool = False
 
     @property
     def toolchain(self) -> Toolchain:
@@ -99,7 +97,13 @@ class Progress(Watcher, Protocol):
         """How much there is to do, and of what."""
 
     def stage(self, about: str, tasks: int, noun: str, /) -> None:
-        """Work of another kind begins, after all cells are measured: so many tasks, each a `noun`."""
+        """Begin work of another kind, after all cells are measured.
+
+        Args:
+            about: what the work is.
+            tasks: how many tasks there are.
+            noun: what one task is called.
+        """
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:
         """Tell that a cell is measured."""
@@ -211,63 +215,27 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
 
 
 def _waiting_key(label: str, compiler_digest: str, planned: PlannedCell) -> str:
-    """Return what sides share a compile by; a build whose files are not all known shares none."""
+    """Return the key by which sides share a compile.
+
+    A build whose files are not all known shares none.
+    """
     return cell_key(compiler_digest, planned) or f"{label} {planned.key}"
 
 
 def measure_sides(
     plans: Sequence[SidePlan], resources: Resources
 ) -> dict[str, Snapshot]:
-    """Measure all sides together, so that no core waits for the end of one; label → snapshot.
+    """Measure all sides together, so that no core waits for the end of one.
 
     A cell that two sides share is compiled once.
+
+    Returns:
+        label → snapshot.
     """
-    cache, assembler, progress = (
-        resources.cache,
-        resources.assembler,
-        resources.progress,
-    )
-    cells: dict[str, dict[CellKey, Cell]] = {plan.label: {} for plan in plans}
-    waiters = dict[
-        str, list[tuple[SidePlan, PlannedCell]]
-    ]()  # key in the cache → who waits for it
-    for plan in plans:
-        info, cells_of_side = plan.compiler.info, cells[plan.label]
-        for planned in plan.cells:
-            if reason := planned.target.unsupported:  # known before any compile
-                cells_of_side[planned.key] = Cell(
-                    planned.key, "unsupported", failure=Failure("target", reason)
-                )
-                continue
-            key = _waiting_key(plan.label, info.digest, planned)
-            stored = cell_key(info.digest, planned)
-            if (
-                key not in waiters
-                and (cached_cell := cache.load(stored, info.metrics)) is not None
-            ):
-                cells_of_side[planned.key] = _labelled(cached_cell, planned)
-            else:
-                waiters.setdefault(key, []).append((plan, planned))
+    assembler = resources.assembler
+    cells, waiters = _known_and_waiting(plans, resources.cache)
     first = [waiting_builds[0] for waiting_builds in waiters.values()]
-    cost = sum(planned.cost for _, planned in first)
-    cached = [
-        key
-        for cells_of_side in cells.values()
-        for key, cell in cells_of_side.items()
-        if cell.command
-    ]
-    waiting = [
-        planned.key
-        for waiting_builds in waiters.values()
-        for _, planned in waiting_builds
-    ]
-    sides = "sides" if set(cells) <= set(SIDES) else "variants"
-    about = (
-        f" ({plural(len({*cached, *waiting}), 'build')} on {len(cells)} {sides})"
-        if len(cells) > 1
-        else ""
-    )
-    progress.plan(len(cached) + len(waiting), len(cached), cost, about)
+    _announce(resources.progress, cells=cells, waiters=waiters)
     digests = {plan.label: plan.compiler.info.digest for plan in plans}
 
     def finish(label: str, planned: PlannedCell, _layout: int, result: Result) -> None:
@@ -275,46 +243,90 @@ def measure_sides(
         cell = cell_of(
             planned, result=result, texts=resources.texts, assembler=assembler
         )
-        cache.store(cell_key(digests[label], planned), cell)
+        resources.cache.store(cell_key(digests[label], planned), cell)
         for other_plan, same in waiters[_waiting_key(label, digests[label], planned)]:
             cells[other_plan.label][same.key] = _labelled(cell, same)
-            progress.measured(
-                other_plan.label, cell, same.cost if other_plan.label == label else 0.0
-            )
+            cost = same.cost if other_plan.label == label else 0.0
+            resources.progress.measured(other_plan.label, cell, cost)
 
-    meter = resources.compile(
-        [
-            (
-                plan,
-                [
-                    (planned_cell, 0)
-                    for other_plan, planned_cell in first
-                    if other_plan is plan
-                ],
-            )
-            for plan in plans
-        ],
-        finish,
+    work = []
+    for plan in plans:
+        compiles = [(planned, 0) for owner, planned in first if owner is plan]
+        work.append((plan, compiles))
+    meter = resources.compile(work, finish)
+    resources.progress.spent(meter.cpu_ms, resources.jobs)
+    return {plan.label: _snapshot(plan, cells[plan.label]) for plan in plans}
+
+
+_CellsOfSides = dict[str, dict[CellKey, Cell]]
+"""Label → the cells of that side that are known."""
+_Waiters = dict[str, list[tuple[SidePlan, PlannedCell]]]
+"""Key in the cache → the builds that wait for its compile."""
+
+
+def _known_and_waiting(
+    plans: Sequence[SidePlan], cache: CellCache
+) -> tuple[_CellsOfSides, _Waiters]:
+    """Split the planned cells into those known before any compile, and the others."""
+    cells: _CellsOfSides = {plan.label: {} for plan in plans}
+    waiters: _Waiters = {}
+    for plan in plans:
+        info = plan.compiler.info
+        for planned in plan.cells:
+            if reason := planned.target.unsupported:
+                cells[plan.label][planned.key] = Cell(
+                    planned.key, "unsupported", failure=Failure("target", reason)
+                )
+                continue
+            key = _waiting_key(plan.label, info.digest, planned)
+            cached_cell = None
+            if key not in waiters:
+                stored = cell_key(info.digest, planned)
+                cached_cell = cache.load(stored, info.metrics)
+            if cached_cell is not None:
+                cells[plan.label][planned.key] = _labelled(cached_cell, planned)
+            else:
+                waiters.setdefault(key, []).append((plan, planned))
+    return cells, waiters
+
+
+def _announce(progress: Progress, cells: _CellsOfSides, waiters: _Waiters) -> None:
+    """Tell the progress how much there is to compile, and how much the cache has."""
+    cached = list[CellKey]()
+    for cells_of_side in cells.values():
+        cached += [key for key, cell in cells_of_side.items() if cell.command]
+    waiting = list[CellKey]()
+    for waiting_builds in waiters.values():
+        waiting += [planned.key for _, planned in waiting_builds]
+    cost = sum(waiting_builds[0][1].cost for waiting_builds in waiters.values())
+    about = ""
+    if len(cells) > 1:
+        sides = "sides" if set(cells) <= set(SIDES) else "variants"
+        builds = plural(len({*cached, *waiting}), "build")
+        about = f" ({builds} on {len(cells)} {sides})"
+    progress.plan(len(cached) + len(waiting), len(cached), cost, about)
+
+
+def _snapshot(plan: SidePlan, cells: Mapping[CellKey, Cell]) -> Snapshot:
+    """Return the snapshot of a side whose cells are all measured."""
+    return Snapshot(
+        compiler=plan.compiler.info,
+        source=plan.source,
+        cells=tuple(cell for _, cell in sorted(cells.items())),
+        flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
+        targets={target.name: target.backend for target in plan.targets},
+        models={model.name: model.digest for model in plan.models},
     )
-    progress.spent(meter.cpu_ms, resources.jobs)
-    return {
-        plan.label: Snapshot(
-            compiler=plan.compiler.info,
-            source=plan.source,
-            cells=tuple(cell for _, cell in sorted(cells[plan.label].items())),
-            flags=plan.cells[0].flags if plan.cells else COMMON_FLAGS,
-            targets={target.name: target.backend for target in plan.targets},
-            models={model.name: model.digest for model in plan.models},
-        )
-        for plan in plans
-    }
 
 
 Sides = Mapping[str, Snapshot]
 
 
 def doubtful(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
-    """The cells to be compiled again, most urgent first: those that alarm, then the others that changed."""
+    """Return the cells to be compiled again, most urgent first.
+
+    Those that alarm come first, then the others that changed.
+    """
     deltas = diff(base, head)
     changed = [delta for delta in deltas if delta.state == "changed"]
     changed.sort(
@@ -335,18 +347,20 @@ def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
 def recheck(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
-    """The sides, the planned ones with their doubtful cells compiled again (see the module's text)."""
+    """Return the sides, the planned ones with their doubtful cells compiled again.
+
+    The module's text says which cells are doubtful, and how often they are compiled.
+    """
     result = repeat_unsteady(plans, sides=sides, rules=rules, resources=resources)
     if not {"base", "head"} <= result.keys():
         return result
-    budget, unsteady = _Budget(plans, result), _unsteady(result, rules)
+    budget = _Budget(plans, result)
+    unsteady = _unsteady(result, rules)
     for times in (1, 2):
         keys = doubtful(result["base"], result["head"], rules)
         if times > 1:
-            alarming = {
-                finding.key
-                for finding in _alarms(diff(result["base"], result["head"]), rules)
-            }
+            deltas = diff(result["base"], result["head"])
+            alarming = {finding.key for finding in _alarms(deltas, rules)}
             keys = tuple(key for key in keys if key in alarming)
         if chosen := budget.admit((key for key in keys if key not in unsteady), times):
             result = _repeated(
@@ -362,7 +376,10 @@ def recheck(
 def repeat_unsteady(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
-    """The sides, of any labels, with each cell that does not repeat itself compiled TIMES times where it is planned."""
+    """Return the sides with each non-deterministic cell compiled TIMES times.
+
+    A cell is compiled on the sides where it is planned. The sides may have any labels.
+    """
     return _repeated(
         plans,
         sides=sides,
@@ -373,21 +390,27 @@ def repeat_unsteady(
 
 
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
-    """What was ever seen not to repeat itself, on any side; but for what timed out."""
+    """Return the cells ever seen to give several results on any side.
+
+    Cells that timed out are not among them.
+    """
     all_cells = [cell for side in sides.values() for cell in side.cells]
     keys = {cell.key for cell in all_cells if cell.others}
     for key in {cell.key for cell in all_cells} - keys:
-        if any(
-            fnmatchcase(key.model, model) and fnmatchcase(key.target, target)
-            for model, target in rules.repeats
-        ):
+        if _is_configured_to_repeat(key, rules):
             keys.add(key)
     if {"base", "head"} <= sides.keys():
-        keys |= {
-            delta.key for delta in diff(sides["base"], sides["head"]) if delta.unstable
-        }
-    return frozenset(
-        keys - {cell.key for cell in all_cells if cell.status == "timeout"}
+        deltas = diff(sides["base"], sides["head"])
+        keys |= {delta.key for delta in deltas if delta.unstable}
+    timed_out = {cell.key for cell in all_cells if cell.status == "timeout"}
+    return frozenset(keys - timed_out)
+
+
+def _is_configured_to_repeat(key: CellKey, rules: Config) -> bool:
+    """Return whether `repeats` of the configuration names a cell."""
+    return any(
+        fnmatchcase(key.model, model) and fnmatchcase(key.target, target)
+        for model, target in rules.repeats
     )
 
 
@@ -398,9 +421,8 @@ class _Budget:
         # of each cell what one compile of all its sides costs, and how often the one
         # that is known least was compiled
         self._cells: dict[CellKey, tuple[int, int]] = {}
-        for _, first_cell in _planned(
-            plans, sides, {cell.key for side in sides.values() for cell in side.cells}
-        ):
+        all_keys = {cell.key for side in sides.values() for cell in side.cells}
+        for _, first_cell in _planned(plans, sides, all_keys):
             other_work, compiles = self._cells.get(
                 first_cell.key, (0, first_cell.compiles)
             )
@@ -412,7 +434,8 @@ class _Budget:
                 min(compiles, first_cell.compiles),
             )
         whole_work = sum(work for work, _ in self._cells.values())
-        self._left, self._few = whole_work // COMPILES_PER_RECHECK_WORK, FEW
+        self._left = whole_work // COMPILES_PER_RECHECK_WORK
+        self._few = FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
         """The cells that can be repeated for what is left.
@@ -426,7 +449,8 @@ class _Budget:
         for key in filter(self._cells.__contains__, keys):
             work, compiles = self._cells[key]
             if work <= self._left or self._few > 0:
-                self._left, self._few = self._left - work, self._few - 1
+                self._left -= work
+                self._few -= 1
                 if compiles <= times:
                     chosen.add(key)
         return frozenset(chosen)
@@ -442,11 +466,9 @@ def _planned(
             for cell in sides[plan.label].cells
             if cell.key in wanted_keys
         }
-        yield from (
-            (cell, cells_of_side[cell.key])
-            for cell in plan.cells
-            if cell.key in cells_of_side and not cell.target.unsupported
-        )
+        for planned in plan.cells:
+            if planned.key in cells_of_side and not planned.target.unsupported:
+                yield planned, cells_of_side[planned.key]
 
 
 def _repeated(
@@ -456,21 +478,16 @@ def _repeated(
     layouts: range,
     resources: Resources,
 ) -> dict[str, Snapshot]:
-    """Compile these cells at each of the layouts that they were not compiled at, and put together what each gave.
+    """Compile cells at the layouts that they lack, and merge what each compile gave.
 
     A cell that was compiled three times has had the layouts 0 to 2.
     """
     pairs = {plan.label: [*_planned([plan], sides, keys)] for plan in plans}
     wanted_cells = {
-        label: [
-            (cell, layout)
-            for cell, first_cell in cells
-            for layout in layouts
-            if first_cell.compiles <= layout
-        ]
-        for label, cells in pairs.items()
+        label: _missing_compiles(cells, layouts) for label, cells in pairs.items()
     }
-    result, runs = dict(sides), dict[tuple[str, CellKey, int], Cell]()
+    result = dict(sides)
+    runs = dict[tuple[str, CellKey, int], Cell]()
     if not any(wanted_cells.values()):
         return result
     assembler = resources.assembler
@@ -487,11 +504,11 @@ def _repeated(
     for plan in plans:
         merged = dict[CellKey, Cell]()
         for cell, first_cell in pairs[plan.label]:
-            new_outcomes = [
-                runs[plan.label, cell.key, layout]
-                for layout in layouts
-                if (plan.label, cell.key, layout) in runs
-            ]
+            new_outcomes = list[Cell]()
+            for layout in layouts:
+                run = runs.get((plan.label, cell.key, layout))
+                if run is not None:
+                    new_outcomes.append(run)
             merged[cell.key] = reduce(_merged, new_outcomes, first_cell)
             if new_outcomes:
                 resources.cache.store(
@@ -502,6 +519,16 @@ def _repeated(
             side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells)
         )
     return result
+
+
+def _missing_compiles(
+    cells: Sequence[tuple[PlannedCell, Cell]], layouts: range
+) -> list[tuple[PlannedCell, int]]:
+    """Return each cell with each layout at which it was not compiled yet."""
+    missing = []
+    for planned, cell in cells:
+        missing += [(planned, layout) for layout in layouts if cell.compiles <= layout]
+    return missing
 
 
 def _merged(earlier_cell: Cell, run: Cell) -> Cell:
@@ -523,7 +550,10 @@ def _merged(earlier_cell: Cell, run: Cell) -> Cell:
 
 
 def _rank(outcome: Cell | CompileOutcome) -> tuple[int, int, str]:
-    """What compiles first, then the smallest artifact: in whatever order they came, the same one leads."""
+    """Return the sort key of an outcome: what compiles first, then the smallest artifact.
+
+    The same outcome leads in whatever order they came.
+    """
     size = outcome.metrics.get("artifact_bytes")
     return (
         STATUSES.index(outcome.status),

@@ -88,12 +88,7 @@ def run_times(
     keys = failing_builds(report)[:MOST_ROWS]
     if not keys:
         return RunTimes("", ())
-    planned = {plan.label: plan for plan in plans}
-    for side in SIDES:
-        if side not in planned:
-            stored = _stored_plan(side, sides[side], work)
-            if stored is not None:
-                planned[side] = stored
+    planned = _side_plans(plans, sides, work)
     deltas = {delta.key: delta for delta in report.deltas}
     refused = {key: _refusal(deltas[key], sides, planned) for key in keys}
     runnable = [key for key in keys if not refused[key]]
@@ -101,24 +96,49 @@ def run_times(
     if runtime is None or not runnable:
         rows = [not_run(key.model, key.target, refused[key] or MISSING) for key in keys]
         return RunTimes("", tuple(rows))
-    runs = dict[CellKey, BuildRun]()
     with _bench(planned, runtime, work) as bench:
-        started = 0
-        for key in runnable:
-            if started == MOST_BUILDS:
-                break
-            if key.target not in bench.refused:
-                work.show.say(f"{key}: running base's and head's artifacts")
-            runs[key] = build_run(key.model, key.target, bench.run(deltas[key]))
-            if key.target not in bench.refused:
-                started += 1
+        runs = _run_builds(bench, [deltas[key] for key in runnable])
         ran_on = bench.machine
-    rows = []
-    for key in keys:
-        reason = refused[key] or OVER_BUDGET
-        rows.append(runs.get(key) or not_run(key.model, key.target, reason))
+    rows = [_row(key, runs, refused[key]) for key in keys]
     is_run = any(row.time or row.equal is not None for row in rows)
     return RunTimes(ran_on if is_run else "", tuple(rows))
+
+
+def _row(key: CellKey, runs: Mapping[CellKey, BuildRun], refused: str) -> BuildRun:
+    """Return the run of a build, or why it was not run."""
+    run = runs.get(key)
+    if run:
+        return run
+    return not_run(key.model, key.target, refused or OVER_BUDGET)
+
+
+def _side_plans(
+    plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
+) -> dict[str, SidePlan]:
+    """Return the plan of each side whose compiler is here, by its label."""
+    planned = {plan.label: plan for plan in plans}
+    for side in SIDES:
+        if side not in planned:
+            stored = _stored_plan(side, sides[side], work)
+            if stored is not None:
+                planned[side] = stored
+    return planned
+
+
+def _run_builds(bench: Bench, deltas: Sequence[CellDelta]) -> dict[CellKey, BuildRun]:
+    """Run builds in their order, at most MOST_BUILDS that this machine can run."""
+    runs = dict[CellKey, BuildRun]()
+    started = 0
+    for delta in deltas:
+        if started == MOST_BUILDS:
+            break
+        key = delta.key
+        if key.target not in bench.refused:
+            bench.work.show.say(f"{key}: running base's and head's artifacts")
+        runs[key] = build_run(key.model, key.target, bench.run(delta))
+        if key.target not in bench.refused:
+            started += 1
+    return runs
 
 
 def without_artifacts(report: Report) -> RunTimes:
@@ -156,12 +176,13 @@ def _refusal(
     if delta.unstable:
         return NOT_DETERMINISTIC
     for side in SIDES:
-        plan = plans.get(side)
-        if plan is None:
-            return _NO_COMPILER.format(side=side)
-        if not any(cell.key == delta.key for cell in plan.cells):
+        if not _is_planned(plans.get(side), delta.key):
             return _NO_COMPILER.format(side=side)
     return ""
+
+
+def _is_planned(plan: SidePlan | None, key: CellKey) -> bool:
+    return plan is not None and any(cell.key == key for cell in plan.cells)
 
 
 def _stored_plan(side: str, snapshot: Snapshot, work: Work) -> SidePlan | None:

@@ -1,4 +1,7 @@
-"""Slow growth of a branch: reads git's dates and tags, and chooses the stored baselines to compare with."""
+"""Choose the stored baselines that show slow growth of a branch.
+
+Git's dates and tags say which they are.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,10 @@ _REWRITTEN = {
         r"\"arith\.(?:ceildiv|floordiv|max|min|extf|truncf|scaling_|flush_)"
     )
 }
-"""Passes that `iree-opt` does not know → the operations that they rewrite (mlir/lib/Dialect/Arith/Transforms)."""
+"""Passes that `iree-opt` does not know → the operations that they rewrite.
+
+Source: mlir/lib/Dialect/Arith/Transforms.
+"""
 _OPTION_NAME = re.compile(r"^  --([\w-]+)", re.MULTILINE)
 _LISTED_NAME = re.compile(r"^ +--([\w-]+)", re.MULTILINE)
 _BUFFERIZATION = re.compile(
@@ -133,7 +136,10 @@ def _ask(
 
 
 def printed_side(side: LadderSide, directory: Path) -> Translation | Failure:
-    """Compile a dispatch's executable, and print the IR after each pass of its translation into a directory."""
+    """Compile a dispatch's executable, and print the IR after each pass.
+
+    The passes are those of its translation. The IR is printed into a directory.
+    """
     if isinstance(side.source, Failure):
         return side.source
     source = directory / _SOURCE
@@ -180,7 +186,10 @@ class Splicer:
         self._idle = sorted({name for name in names if name.startswith(_CONVERSION)})
 
     def own_code(self, count: int) -> AloneCode | Failure:
-        """Return the code with the compiler's own IR behind so many of its passes: the control of a cut."""
+        """Return the code with the compiler's own IR behind so many of its passes.
+
+        It is the control of a cut.
+        """
         text = self._text(self.translation, count)
         return (
             text

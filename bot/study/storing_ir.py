@@ -1,4 +1,7 @@
-"""Stores base's IR of its largest dispatches with a baseline, and puts it in the place of base's compiler later."""
+"""Store base's IR of its largest dispatches with a baseline.
+
+Later it takes the place of base's compiler.
+"""
 
 from __future__ import annotations
 
@@ -189,7 +192,10 @@ def _named_text(stored: StoredDispatch, text: PhaseText) -> NamedText | Failure:
 
 
 def proof_from(base: Dispatch, stored: StoredDispatch, head: LadderSide) -> KnobProof:
-    """Return the proof of a dispatch's configuration without base's compiler: head alone compiles."""
+    """Return the proof of a dispatch's configuration without base's compiler.
+
+    Only head's compiler runs.
+    """
     text = stored.configured
     base_text: str | Failure = text.plain
     if text.why:

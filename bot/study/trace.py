@@ -1,4 +1,7 @@
-"""`trace`: the bytes of one dispatch by phase, the proof of its configuration, and its passes on both sides."""
+"""Trace one dispatch on both sides.
+
+The result has its bytes by phase, the proof of its configuration, and its passes.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, Traced, parting
 from bot.core.pass_proof import PassProof
 from bot.core.planned import SIDES, beginning, matching, only_cell
-from bot.core.snapshot import Cell
-from bot.core.trace import PROGRAM
+from bot.core.snapshot import Cell, Dispatch
+from bot.core.trace import PROGRAM, Parting
 from bot.errors import NoVerdict, UsageError
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import explanations
@@ -25,7 +28,7 @@ from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
 from bot.study.proving_pass import prove_pass
-from bot.study.trace_budget import is_formed, is_lone
+from bot.study.trace_budget import dispatches_of, is_formed, is_lone
 from bot.study.tracing import SideTracer, side_tracers, with_traces
 from bot.system.processes import Cancel
 
@@ -33,12 +36,18 @@ _SHOWN = 8
 
 
 def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced:
-    """Measure one cell on both sides where it is not known yet, and trace one of its dispatches.
+    """Measure one cell on both sides, and trace one of its dispatches.
 
-    `dispatch`: its name on either side, as it is shown, its beginning, or a glob;
-    `base:` or `head:` before it: that side's, where base's and head's of one name are
-    no pair. Raises UsageError where several cells or dispatches are meant, or none;
-    NoVerdict where a side could not be compiled.
+    A side whose cell is known already is not measured again.
+
+    Args:
+        dispatch: its name on either side, as it is shown, its beginning, or a glob.
+            `base:` or `head:` before it names that side's, where base's and head's of
+            one name are no pair.
+
+    Raises:
+        UsageError: several cells or dispatches are meant, or none.
+        NoVerdict: a side could not be compiled.
     """
     pair_of_sides = both_sides(request, show, cancel, one_cell=True)
     key = only_cell(
@@ -80,17 +89,15 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
             tracers=tracers,
             with_bytes=True,
         )
-        head, base_compiler = sides["head"].cells[0], sides["base"].compiler.digest
         ladder = fitting_ladder(
-            delta.base, head=delta.head, cell=head, base_compiler=base_compiler
+            delta.base,
+            head=delta.head,
+            cell=sides["head"].cells[0],
+            base_compiler=sides["base"].compiler.digest,
         )
         proofs = _proofs(pair_of_sides, delta=delta, ladder=ladder, tracers=tracers)
     labels_here = [plan.label for plan in pair_of_sides.plans]
-    rows = {
-        name: row
-        for name, row in (("base", delta.base), ("head", delta.head))
-        if row is not None
-    }
+    rows = dispatches_of(delta)
     traces = {
         name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()
     }
@@ -99,40 +106,48 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting_pass = replace(
             parting_pass, why="no compiler is available: both sides are snapshots"
         )
+    formed = (
+        trace.formed for trace in traces.values() if trace is not None and trace.formed
+    )
     return Traced(
         key=key,
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
         traces={name: trace for name, trace in traces.items() if trace is not None},
-        commands={
-            name: (
-                (program_command(cell.command),)
-                if parting_pass.row and parting_pass.row.level == PROGRAM
-                else trace_commands(cell.command, rows[name])
-            )
-            for name, cell in cells.items()
-            if name in rows or parting_pass.row
-        },
+        commands=_commands(cells, rows, parting_pass),
         parting=parting_pass,
         ladder=ladder,
         no_ladder="" if ladder else no_ladder(delta, labels_here),
-        formed=next(
-            (
-                trace.formed
-                for trace in traces.values()
-                if trace is not None and trace.formed
-            ),
-            None,
-        ),
+        formed=next(formed, None),
         proof=ladder.knobs if ladder else None,
         pass_proof=proofs.mlir_pass,
         machine=proofs.machine,
     )
 
 
+def _commands(
+    cells: Mapping[str, Cell], rows: Mapping[str, Dispatch], parting_pass: Parting
+) -> dict[str, tuple[str, ...]]:
+    """Return the commands of each side that print the passes of the dispatch.
+
+    Where the sides part in a pass over the program, they print the program's passes.
+    """
+    row = parting_pass.row
+    commands = dict[str, tuple[str, ...]]()
+    for side, cell in cells.items():
+        if row and row.level == PROGRAM:
+            commands[side] = (program_command(cell.command),)
+        elif row or side in rows:
+            commands[side] = trace_commands(cell.command, rows[side])
+    return commands
+
+
 @dataclass(frozen=True, slots=True)
 class _Proofs:
-    """The experiments in the phases that carry bytes, each None where it does not apply."""
+    """The experiments in the phases that carry bytes.
+
+    Each is None where it does not apply.
+    """
 
     mlir_pass: PassProof | None = None
     machine: MachinePasses | None = None
@@ -144,7 +159,10 @@ def _proofs(
     ladder: Ladder | None,
     tracers: Mapping[str, SideTracer],
 ) -> _Proofs:
-    """Make the experiments of the phases that carry bytes; none if a compiler is not here."""
+    """Make the experiments of the phases that carry bytes.
+
+    There are none if a compiler is not here.
+    """
     if (
         ladder is None
         or delta.base is None
@@ -155,76 +173,99 @@ def _proofs(
     base = tracers["base"].ladder_side(pair_of_sides.sides["base"].cells[0], delta.base)
     head = tracers["head"].ladder_side(pair_of_sides.sides["head"].cells[0], delta.head)
     parts = attribution(ladder)
-    mlir_pass = prove_pass(base, head, ladder) if is_large_part(parts, MLIR) else None
-    machine = (
-        machine_passes(base, head) if is_large_part(parts, CODE_GENERATOR) else None
-    )
+    mlir_pass = None
+    if is_large_part(parts, MLIR):
+        mlir_pass = prove_pass(base, head, ladder)
+    machine = None
+    if is_large_part(parts, CODE_GENERATOR):
+        machine = machine_passes(base, head)
     return _Proofs(mlir_pass, machine)
 
 
 def _chosen(
     dispatch_name: str, cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]
 ) -> DispatchDelta:
-    """The dispatch on both sides: as they were matched where it changed, else by its name.
+    """Return the dispatch on both sides that a name means.
 
-    Or one formed otherwise.
+    Raises:
+        UsageError: several are meant, or none.
+        NoVerdict: the dispatch has nothing to be held against.
+    """
+    only_side, _, name = dispatch_name.partition(":")
+    if only_side not in SIDES:  # a function's name may have a colon
+        only_side = ""
+        name = dispatch_name
+    places = list[tuple[str, DispatchDelta]]()
+    for delta in _pairs(cells, changed):
+        for side, row in dispatches_of(delta).items():
+            if only_side in ("", side):
+                places.append((row.name, delta))
+    names = list(dict.fromkeys(row_name for row_name, _ in places))
+    fitting = _fitting_names(names, name)
+    meant = list(
+        {id(delta): delta for row_name, delta in places if row_name in fitting}.values()
+    )
+    if not meant:
+        raise _none_meant(name, only_side, cells=cells, names=names)
+    if len(meant) > 1:
+        raise _several_meant(name, fitting, meant)
+    return meant[0]
 
-    Raises UsageError where several are meant, or none; NoVerdict for one that has
-    nothing to be held against.
+
+def _pairs(
+    cells: Mapping[str, Cell], changed: Sequence[DispatchDelta]
+) -> list[DispatchDelta]:
+    """Return the dispatches that can be traced.
+
+    A dispatch that changed is paired as it was matched, or was formed otherwise on a
+    side. Any other one is paired by its name.
     """
     pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
-    paired = {row.name for delta in pairs for row in (delta.base, delta.head) if row}
+    paired = set[str]()
+    for delta in pairs:
+        paired |= {row.name for row in dispatches_of(delta).values()}
     heads = {row.name: row for row in cells["head"].dispatches}
-    same = [
-        row
-        for row in cells["base"].dispatches
-        if row.name in heads and row.name not in paired
-    ]
-    pairs += [
-        DispatchDelta(base=row, head=heads[row.name], matched="same-name", cause=None)
-        for row in same
-    ]
-    one_side, _, name = dispatch_name.partition(":")
-    one_side, dispatch_name = (
-        (one_side, name) if one_side in SIDES else ("", dispatch_name)
-    )  # a function's name may have a colon
-    places = [
-        (side, row.name, delta)
-        for delta in pairs
-        for side in SIDES
-        if (row := getattr(delta, side))
-    ]
-    places = [place for place in places if one_side in ("", place[0])]
-    names = list(dict.fromkeys(name for _, name, _ in places))
-    fitting = matching(names, dispatch_name, None) or beginning(names, dispatch_name)
-    meant = list(
-        {id(delta): delta for _, name, delta in places if name in fitting}.values()
-    )
-    if len(meant) > 1:
-        shown_names = ", ".join(delta.name for delta in meant[:_SHOWN])
-        problem = f"{dispatch_name!r} matches several: {shown_names}{', …' if len(meant) > _SHOWN else ''}"
-        is_one_sided = len(fitting) == 1  # base's and head's of that name are no pair
-        hint = (
-            f"base:{fitting[0]} or head:{fitting[0]}"
-            if is_one_sided
-            else "name one of them"
-        )
-        raise UsageError(problem, where="--dispatch", hint=hint)
-    if not meant:
-        for side, cell in cells.items():
-            rows = [row.name for row in cell.dispatches]
-            matches_of_side = matching(rows, dispatch_name, None) or beginning(
-                rows, dispatch_name
+    for row in cells["base"].dispatches:
+        if row.name in heads and row.name not in paired:
+            head = heads[row.name]
+            pairs.append(
+                DispatchDelta(base=row, head=head, matched="same-name", cause=None)
             )
-            if matches_of_side and one_side in ("", side):
-                raise NoVerdict(
-                    f"is only on {side}, and has no counterpart",
-                    where=matches_of_side[0],
-                )
-        hint = near_or_known(dispatch_name, names, None)
-        raise UsageError(
-            f"no dispatch that can be traced has the name {dispatch_name!r}",
-            where="--dispatch",
-            hint=hint,
-        )
-    return meant[0]
+    return pairs
+
+
+def _fitting_names(names: Sequence[str], text: str) -> list[str]:
+    """Return the names that a text selects, or else those that begin with it."""
+    return matching(names, text, None) or beginning(names, text)
+
+
+def _several_meant(
+    name: str, fitting: Sequence[str], meant: Sequence[DispatchDelta]
+) -> UsageError:
+    """Return the error for a name that fits several dispatches."""
+    shown_names = ", ".join(delta.name for delta in meant[:_SHOWN])
+    if len(meant) > _SHOWN:
+        shown_names += ", …"
+    hint = "name one of them"
+    if len(fitting) == 1:  # base's and head's of that name are no pair
+        hint = f"base:{fitting[0]} or head:{fitting[0]}"
+    return UsageError(
+        f"{name!r} matches several: {shown_names}", where="--dispatch", hint=hint
+    )
+
+
+def _none_meant(
+    name: str, only_side: str, cells: Mapping[str, Cell], names: Sequence[str]
+) -> NoVerdict | UsageError:
+    """Return the error for a name that fits no dispatch on both sides."""
+    for side, cell in cells.items():
+        fitting = _fitting_names([row.name for row in cell.dispatches], name)
+        if fitting and only_side in ("", side):
+            return NoVerdict(
+                f"is only on {side}, and has no counterpart", where=fitting[0]
+            )
+    return UsageError(
+        f"no dispatch that can be traced has the name {name!r}",
+        where="--dispatch",
+        hint=near_or_known(name, names, None),
+    )

@@ -1,4 +1,4 @@
-"""Which of the dispatches that changed are worth tracing, and how many of them the trace budget covers.
+"""Choose the changed dispatches that are worth tracing, within the trace budget.
 
 The budget is a quarter of the work of compiling both sides (`bot.core.work`). Tracing
 aims at 90 % of each target's changed bytes, and starts with the dispatches whose passes
@@ -11,110 +11,136 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey, Dispatch, Snapshot
 from bot.core.work import compile_work, trace_work
 
-COMPILES_PER_TRACE_WORK = (
-    4  # tracing may cost a quarter of the work of compiling both sides
-)
-LITTLE_WORK = (
-    10_000  # so much tracing is always allowed, however small the comparison is
-)
+COMPILES_PER_TRACE_WORK = 4
+"""Tracing may cost a quarter of the work of compiling both sides."""
+LITTLE_WORK = 10_000
+"""So much tracing is always allowed, however small the comparison is."""
 PROGRAM_WORK = 2_000
-"""Work of the passes over a program on both sides: 1,000 for 400 lines, 3,500 for 4,000, for all its dispatches."""
-MOVED_TENTHS, MOST = 9, 600
-"""So much of a target's moved bytes of dispatches has to have a knob or a trace; so many are traced at most."""
+"""Work of the passes over a program on both sides, for all its dispatches.
+
+It is 1,000 for 400 lines, and 3,500 for 4,000.
+"""
+MOVED_TENTHS = 9
+"""Tenths of a target's changed bytes of dispatches that need a knob or a trace."""
+MOST = 600
+"""So many dispatches are traced at most."""
 COMPILES_PER_EXPERIMENT = 6
-"""The work of an experiment on a program, in compiles: it runs the first half of the compiler 25 to 70 times."""
+"""The work of an experiment on a program, in compiles.
+
+An experiment runs the first half of the compiler 25 to 70 times.
+"""
 EXPERIMENT_PARTS = 2
 Moved = tuple[CellKey, DispatchDelta]
 
 
 def is_formed(delta: DispatchDelta) -> bool:
-    """Whether earlier passes than those of its target made it another one, or one that the other side lacks."""
+    """Return whether passes before those of its target formed the dispatch otherwise.
+
+    That holds for a dispatch that the other side lacks, too.
+    """
     return delta.cause in EARLY_CAUSES and (
         is_lone(delta) or delta.matched != "same-source"
     )
 
 
 def is_lone(delta: DispatchDelta) -> bool:
-    """Whether a side alone has it."""
+    """Return whether only one side has the dispatch."""
     return delta.base is None or delta.head is None
+
+
+class _Change(NamedTuple):
+    """A dispatch of a build that changed.
+
+    Attributes:
+        size: its changed bytes, without a sign.
+    """
+
+    key: CellKey
+    delta: DispatchDelta
+    size: int
 
 
 def worth_tracing(
     explanations: Mapping[CellKey, Explanation], edited: Collection[str] = ()
 ) -> list[Moved]:
-    """What is to be traced, by the bytes that a unit of work explains, most first: ten of 4 KB before one of 10 KB.
+    """Return the dispatches to be traced, by the bytes that a unit of work explains.
+
+    Most bytes come first: ten dispatches of 4 KB before one of 10 KB.
 
     Of each target the largest dispatches of which nobody knows a cause but other code,
     or that earlier passes formed otherwise of a model that nobody `edited`, until 0.9
     of its bytes have a knob or these passes.
     """
-    deltas = [
-        (key, delta)
-        for key, explanation in explanations.items()
-        for delta in explanation.dispatches
-    ]
-    moved = [(key, delta, abs(moved_bytes(delta) or 0)) for key, delta in deltas]
+    changes = list[_Change]()
+    for key, explanation in explanations.items():
+        for delta in explanation.dispatches:
+            changes.append(_Change(key, delta, abs(moved_bytes(delta) or 0)))
+    chosen = _unexplained(changes, edited)[:MOST]
+    # the bytes that the passes over a model's program may explain
+    formed = Counter[str]()
+    for change in chosen:
+        if is_formed(change.delta):
+            formed[change.key.model] += change.size
+
+    def rank(change: _Change) -> tuple[int, CellKey, str]:
+        return -_rate(change, formed), change.key, change.delta.name
+
+    return [(change.key, change.delta) for change in sorted(chosen, key=rank)]
+
+
+def _unexplained(changes: Sequence[_Change], edited: Collection[str]) -> list[_Change]:
+    """Return the largest changes of each target that a trace can explain.
+
+    There are as many as it takes until 0.9 of the target's bytes have a cause.
+    """
     open_tenths = Counter[str]()  # tenths of bytes that still have neither
-    for key, delta, size in moved:
-        open_tenths[key.target] += size * (
-            MOVED_TENTHS - (10 if delta.cause == "strategy" else 0)
-        )
-    chosen, read = [], set[CellKey]()
-    for key, delta, size in sorted(
-        moved,
-        key=lambda moved_dispatch: (
-            -moved_dispatch[2],
-            moved_dispatch[0],
-            moved_dispatch[1].name,
-        ),
-    ):
-        is_early = (
-            is_formed(delta) and key.model not in edited
-        )  # after the first one of a cell the others cost nothing
+    for change in changes:
+        explained_tenths = 10 if change.delta.cause == "strategy" else 0
+        tenths = MOVED_TENTHS - explained_tenths
+        open_tenths[change.key.target] += change.size * tenths
+    chosen = list[_Change]()
+    read = set[CellKey]()
+    for change in sorted(changes, key=_largest_first):
+        key, delta, size = change
+        is_early = is_formed(delta) and key.model not in edited
         is_traced = is_early or (delta.cause == "codegen" and not is_lone(delta))
-        if (
-            size
-            and is_traced
-            and (open_tenths[key.target] > 0 or (is_early and key in read))
-        ):
+        # after the first early one of a cell the others cost nothing
+        is_free = is_early and key in read
+        if size and is_traced and (open_tenths[key.target] > 0 or is_free):
             open_tenths[key.target] -= 10 * size
-            chosen.append((key, delta, size))
-            read |= {key} if is_early else set()
-    chosen = chosen[:MOST]
-    formed = Counter[
-        str
-    ]()  # the bytes that the passes over a model's program may explain
-    for key, delta, size in chosen:
-        formed[key.model] += size if is_formed(delta) else 0
-    rates = [
-        (
-            formed[key.model] * 1000 // PROGRAM_WORK
-            if is_formed(delta)
-            else size
-            * 1000
-            // sum(trace_work(row) for row in (delta.base, delta.head) if row)
-        )
-        for key, delta, size in chosen
-    ]
-    ranked = sorted(
-        zip(rates, chosen, strict=True),
-        key=lambda moved_dispatch: (
-            -moved_dispatch[0],
-            moved_dispatch[1][0],
-            moved_dispatch[1][1].name,
-        ),
-    )
-    return [(key, delta) for _, (key, delta, _) in ranked]
+            chosen.append(change)
+            if is_early:
+                read.add(key)
+    return chosen
+
+
+def _largest_first(change: _Change) -> tuple[int, CellKey, str]:
+    return -change.size, change.key, change.delta.name
+
+
+def _rate(change: _Change, formed: Mapping[str, int]) -> int:
+    """Return the bytes that 1,000 units of work on a change explain.
+
+    `formed`: model → the bytes that the passes over its program may explain.
+    """
+    if is_formed(change.delta):
+        return formed[change.key.model] * 1000 // PROGRAM_WORK
+    work = sum(map(trace_work, dispatches_of(change.delta).values()))
+    return change.size * 1000 // work
 
 
 def work_for(sides: Mapping[str, Snapshot]) -> int:
-    """Return the work that tracing may cost: a share of the compiles' work, and a little in any case."""
+    """Return the work that tracing may cost.
+
+    It is a share of the compiles' work, and a little in any case.
+    """
     compiled = sum(
         compile_work(cell) for snapshot in sides.values() for cell in snapshot.cells
     )
@@ -124,19 +150,15 @@ def work_for(sides: Mapping[str, Snapshot]) -> int:
 def programs_within(
     sides: Mapping[str, Snapshot], chosen: Sequence[Moved], work: int | None
 ) -> set[CellKey]:
-    """Return the programs whose experiment (`bot.study.proving_program`) the work covers.
+    """Return the programs whose experiment the work covers.
 
-    The programs of the largest changes come first. The experiments may cost half as
-    much as tracing.
+    `bot.study.proving_program` makes the experiments. The programs of the largest
+    changes come first. The experiments may cost half as much as tracing.
 
     Args:
         work: what tracing may cost; None without a limit.
     """
-    compiled = {
-        (side, cell.key): compile_work(cell)
-        for side, snapshot in sides.items()
-        for cell in snapshot.cells
-    }
+    compiled = _compile_works(sides)
     formed = Counter[str]()
     keys = dict[str, set[CellKey]]()
     for key, delta in chosen:
@@ -146,16 +168,31 @@ def programs_within(
     remaining_work = None if work is None else work // EXPERIMENT_PARTS
     allowed = set[CellKey]()
     for model, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
-        cheapest = min(
-            max(compiled.get((side, key), 0) for side in SIDES) for key in keys[model]
-        )
+        cheapest = min(_dearer_compile(compiled, key) for key in keys[model])
         cost = COMPILES_PER_EXPERIMENT * cheapest
-        if remaining_work is not None and cost > remaining_work:
-            continue
         if remaining_work is not None:
+            if cost > remaining_work:
+                continue
             remaining_work -= cost
         allowed |= keys[model]
     return allowed
+
+
+_Works = dict[tuple[str, CellKey], int]
+"""Side and build → the work of its compile."""
+
+
+def _compile_works(sides: Mapping[str, Snapshot]) -> _Works:
+    works: _Works = {}
+    for side, snapshot in sides.items():
+        for cell in snapshot.cells:
+            works[side, cell.key] = compile_work(cell)
+    return works
+
+
+def _dearer_compile(compiled: _Works, key: CellKey) -> int:
+    """Return the work of a build on the side where it costs more."""
+    return max(compiled.get((side, key), 0) for side in SIDES)
 
 
 class TraceBudget:
@@ -172,18 +209,15 @@ class TraceBudget:
         same: Mapping[CellKey, CellKey],
         work: int | None,
     ) -> None:
-        self._here, self._same = sides_here, same
+        self._here = sides_here
+        self._same = same
         self._left = work
-        cells = [
-            (side, cell) for side, snapshot in sides.items() for cell in snapshot.cells
-        ]
-        self._compiled = {(side, cell.key): compile_work(cell) for side, cell in cells}
-        self._paid = set[
-            tuple[str, str, CellKey]
-        ]()  # what is made once for several dispatches
+        self._compiled = _compile_works(sides)
+        # what is made once for several dispatches
+        self._paid = set[tuple[str, str, CellKey]]()
 
     def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
-        """The dispatches that the budget covers; one that does not fit in is passed over.
+        """Take the dispatches that the budget covers, and pass over those that do not fit.
 
         They are taken in their order, or the largest first where that explains more
         bytes: a little less work must not decide whether the largest change of all gets
@@ -192,17 +226,8 @@ class TraceBudget:
         `codes`: of those that earlier passes formed, too, the passes of their target.
         """
         largest = sorted(moved, key=_moved_bytes)[-1:]
-        orders = (
-            moved,
-            [
-                *largest,
-                *(
-                    moved_dispatch
-                    for moved_dispatch in moved
-                    if moved_dispatch not in largest
-                ),
-            ],
-        )
+        others = [dispatch for dispatch in moved if dispatch not in largest]
+        orders = (moved, [*largest, *others])
         fitting = [self._fitting(order, codes) for order in orders]
         chosen, self._left, self._paid = max(
             fitting,
@@ -213,41 +238,38 @@ class TraceBudget:
     def _fitting(
         self, moved: Sequence[Moved], codes: bool
     ) -> tuple[list[Moved], int | None, set[tuple[str, str, CellKey]]]:
-        """What fits, taken in this order; the work that is left then, and what is paid."""
-        chosen, remaining_work, paid = list[Moved](), self._left, set(self._paid)
+        """Return what fits in this order, the work left after it, and what is paid."""
+        chosen = list[Moved]()
+        remaining_work = self._left
+        paid = set(self._paid)
         for key, delta in moved:
-            rows = {
-                side: row
-                for side, row in dispatches_of(delta).items()
-                if side in self._here
-            }
+            shared = dict[tuple[str, str, CellKey], int]()
+            own_work = 0
             if is_formed(delta) and not codes:
-                shared = {
-                    ("program", side, self._same[key]): self._program_work(
-                        side, key.model
-                    )
-                    for side in self._here
-                }
-                own_work = 0
+                for side in self._here:
+                    work_of_program = self._program_work(side, key.model)
+                    shared["program", side, self._same[key]] = work_of_program
             else:
-                shared = {
-                    ("sources", side, key): self._compiled[side, key] // 4
-                    for side in rows
-                }
-                own_work = sum(map(trace_work, rows.values()))
+                for side, row in dispatches_of(delta).items():
+                    if side in self._here:
+                        shared["sources", side, key] = self._compiled[side, key] // 4
+                        own_work += trace_work(row)
             work = own_work + sum(
                 cost for item, cost in shared.items() if item not in paid
             )
-            if remaining_work is not None and work > remaining_work:
-                continue
             if remaining_work is not None:
+                if work > remaining_work:
+                    continue
                 remaining_work -= work
             paid |= shared.keys()
             chosen.append((key, delta))
         return chosen, remaining_work, paid
 
     def _program_work(self, side: str, model: str) -> int:
-        """Half of a model's cheapest compile: what is before code generation takes as long for all targets."""
+        """Return half of a model's cheapest compile on a side.
+
+        What is before code generation takes as long for all targets.
+        """
         compiles = [
             work
             for (side_name, key), work in self._compiled.items()
@@ -261,7 +283,7 @@ def _moved_bytes(moved_dispatch: Moved) -> int:
 
 
 def dispatches_of(delta: DispatchDelta) -> dict[str, Dispatch]:
-    """Side → the dispatch there, where it has one."""
+    """Return side → its dispatch, for the sides that have one."""
     return {
         side: row
         for side, row in zip(SIDES, (delta.base, delta.head), strict=True)

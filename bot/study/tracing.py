@@ -1,4 +1,6 @@
-"""The dispatches that changed most, traced through the passes of both compilers, as far as the trace budget goes.
+"""Trace the dispatches that changed most through the passes of both compilers.
+
+The trace budget says how many of them.
 
 A trace is read once: the cache has those of a cell beside its measurements, and a
 stored side brings its own.
@@ -68,7 +70,7 @@ MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 
 
 def _seen(cell: Cell) -> list[Dispatch]:
-    """The dispatches that are formed in the passes over the program.
+    """Return the dispatches that are formed in the passes over the program.
 
     Data tiling makes others after them.
     """
@@ -77,14 +79,25 @@ def _seen(cell: Cell) -> list[Dispatch]:
     rows = [
         row for row in cell.dispatches if not ProgramReader.is_unseen(row.executable)
     ]
-    return [row for row in rows if row.executable in formed] if formed else rows
+    if not formed:
+        return rows
+    return [row for row in rows if row.executable in formed]
+
+
+def _argv(planned: PlannedCell, cell: Cell) -> tuple[str, ...]:
+    """Return the command of a cell, past the stack limit if the cell exceeds it."""
+    if cell.status == "over-stack-limit":
+        return (*planned.argv, LIFTED_LIMIT_FLAG)
+    return planned.argv
 
 
 class SideTracer:
     """Traces dispatches of one side; may be used from several threads."""
 
     def __init__(self, plan: SidePlan, setup: CompileSetup, importer: Importer) -> None:
-        self.plan, self._setup, self._importer = plan, setup, importer
+        self.plan = plan
+        self._setup = setup
+        self._importer = importer
         self._planned = {cell.key: cell for cell in plan.cells}
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
         self._programs: dict[CellKey, ProgramReader | str] = {}
@@ -93,13 +106,13 @@ class SideTracer:
     def trace(
         self, cell: Cell, row: Dispatch, before: DispatchTrace | None
     ) -> DispatchTrace:
-        """One dispatch; `before`: what is known, where LLVM's own passes are wanted, too."""
+        """Trace one dispatch.
+
+        Args:
+            before: what is known, where LLVM's own passes are wanted, too.
+        """
         planned = self._planned[cell.key]
-        argv = (
-            (*planned.argv, LIFTED_LIMIT_FLAG)
-            if cell.status == "over-stack-limit"
-            else planned.argv
-        )
+        argv = _argv(planned, cell)
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
             reason = sources.first_line if isinstance(sources, Failure) else _NO_SOURCE
@@ -123,11 +136,7 @@ class SideTracer:
     def ladder_side(self, cell: Cell, row: Dispatch) -> LadderSide:
         """One dispatch, and what compiles it alone on this side."""
         planned = self._planned[cell.key]
-        argv = (
-            (*planned.argv, LIFTED_LIMIT_FLAG)
-            if cell.status == "over-stack-limit"
-            else planned.argv
-        )
+        argv = _argv(planned, cell)
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure):
             return LadderSide(setup=self._setup, argv=argv, row=row, source=sources)
@@ -152,11 +161,7 @@ class SideTracer:
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        argv = (
-            (*planned.argv, LIFTED_LIMIT_FLAG)
-            if cell.status == "over-stack-limit"
-            else planned.argv
-        )
+        argv = _argv(planned, cell)
         return ProgramSide(self._setup, argv, CompileInput(planned.model.name, source))
 
     def program(self, key: CellKey) -> ProgramReader | str:
@@ -250,42 +255,51 @@ def opened(
 
 
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
-    """Cell → the first one of its model whose dispatches all have the same IR on each side, whatever runs at loading.
+    """Return cell → the first cell of its model that has the same program.
 
+    All dispatches of both cells have the same IR on each side, whatever runs at loading.
     The passes over one of these programs stand for all of them, and a trace says for
     which target they were printed.
     """
     cells = {cell.key: list[object]() for side in sides.values() for cell in side.cells}
     for side in sides.values():
         for cell in side.cells:
-            rows = cell.program.sources if cell.program else ()
-            own_rows = [
-                (row.executable, row.source)
-                for row in rows
-                if not ProgramReader.is_unseen(row.executable)
-            ]
-            cells[cell.key] += [own_rows] if own_rows else []
+            sources = _sources_of_program(cell)
+            if sources:
+                cells[cell.key].append(sources)
     first: dict[CellKey, CellKey] = {}
-    for key, cells_of_key in sorted(cells.items()):
-        equal_cells = (
-            cell
-            for cell in first.values()
-            if cell.model == key.model and cells[cell] == cells_of_key
-        )
-        first[key] = next(equal_cells, key) if len(cells_of_key) == len(SIDES) else key
+    for key, sources_of_sides in sorted(cells.items()):
+        first_equal = key
+        if len(sources_of_sides) == len(SIDES):
+            for other in first.values():
+                if other.model == key.model and cells[other] == sources_of_sides:
+                    first_equal = other
+                    break
+        first[key] = first_equal
     return first
 
 
-Traces = dict[
-    tuple[str, CellKey], dict[str, DispatchTrace]
-]  # Side and cell → entry point → its trace
+def _sources_of_program(cell: Cell) -> list[tuple[str, str]]:
+    """Return each executable of a program, and the digest of its source."""
+    if cell.program is None:
+        return []
+    return [
+        (row.executable, row.source)
+        for row in cell.program.sources
+        if not ProgramReader.is_unseen(row.executable)
+    ]
+
+
+Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
+"""Side and cell → entry point → its trace."""
 
 
 class _Pairs:
     """Traces dispatches on both sides.
 
     Attributes:
-        known: at first what the sides brought whose compilers are not here, and of the others what the cache has.
+        known: at first what the sides brought whose compilers are not here, and of the
+            others what the cache has.
     """
 
     def __init__(
@@ -296,7 +310,9 @@ class _Pairs:
         same: Mapping[CellKey, CellKey],
         experiments: ProgramExperiments,
     ) -> None:
-        self._tracers, self.known, self._same = tracers, traces_of_side, same
+        self._tracers = tracers
+        self.known = traces_of_side
+        self._same = same
         self._experiments = experiments
         self._cells = {
             (side, cell.key): cell
@@ -305,13 +321,15 @@ class _Pairs:
         }
 
     def trace(self, key: CellKey, delta: DispatchDelta, *, codes: bool) -> None:
-        """One dispatch: MLIR's passes, and LLVM's where the sides part behind those, or there is one side alone.
+        """Trace one dispatch.
 
-        One that got another program, or was formed otherwise: the passes over the
-        program.
+        The trace has MLIR's passes. LLVM's follow where the sides part behind those, or
+        where only one side has the dispatch. A dispatch that got another program, or
+        was formed otherwise, gets the passes over the program instead.
 
-        `codes`: of such a one, too, the passes of its target, behind those over the
-        program.
+        Args:
+            codes: such a dispatch gets the passes of its target, too, behind those over
+                the program.
         """
         rows = dispatches_of(delta)
         if not is_formed(delta):
@@ -329,33 +347,20 @@ class _Pairs:
             for side, row in rows.items():
                 del self.known[side, key][row.name]
             self._trace_code(key, rows)
-            for side, row in rows.items():
-                if known_trace := self.known[side, key].get(row.name):
-                    steps, printed_for = (
-                        (*programs[side].steps, *known_trace.steps),
-                        programs[side].printed_for,
-                    )
-                    self.known[side, key][row.name] = replace(
-                        known_trace,
-                        steps=steps,
-                        printed_for=printed_for,
-                        formed=programs[side].formed,
-                    )
+            self._put_before(key, rows, programs)
             return
         is_alike = len(rows) == len(SIDES) and not any(
             program.why for program in programs.values()
         )
         is_alike &= not parting(*programs.values()).forms_otherwise
         for side, row in rows.items():
-            other_program = next(
-                program for name, program in programs.items() if name != side
-            )
-            trace = (
-                replace(programs[side], steps=(), why=NO_BUDGET)
-                if is_alike
-                else programs[side]
-            )
+            trace = programs[side]
+            if is_alike:
+                trace = replace(trace, steps=(), why=NO_BUDGET)
             if len(rows) < len(SIDES):
+                other_program = next(
+                    program for name, program in programs.items() if name != side
+                )
                 trace = replace(
                     trace,
                     across=other_program.steps,
@@ -363,34 +368,48 @@ class _Pairs:
                 )
             self.known.setdefault((side, key), {})[row.name] = trace
 
+    def _put_before(
+        self,
+        key: CellKey,
+        rows: Mapping[str, Dispatch],
+        programs: Mapping[str, DispatchTrace],
+    ) -> None:
+        """Put the passes over the program before those of a dispatch's target."""
+        for side, row in rows.items():
+            program = programs[side]
+            known_trace = self.known[side, key].get(row.name)
+            if known_trace:
+                self.known[side, key][row.name] = replace(
+                    known_trace,
+                    steps=(*program.steps, *known_trace.steps),
+                    printed_for=program.printed_for,
+                    formed=program.formed,
+                )
+
     def _program(
         self, key: CellKey, rows: Mapping[str, Dispatch], side: str
     ) -> DispatchTrace:
-        """What the passes over one side's program did at the places that a dispatch has on either side."""
+        """Return what the passes over one side's program did to a dispatch.
+
+        They are read at the places that the dispatch has on either side.
+        """
         if self._tracers.keys() < set(SIDES):
             return DispatchTrace((), NOT_STORED)
         read = {name: self._tracers[name].program(self._same[key]) for name in SIDES}
-        readers = [
-            reader for reader in read.values() if isinstance(reader, ProgramReader)
-        ]
-        if len(readers) < len(SIDES):
-            return DispatchTrace(
-                (),
-                next(
-                    f"{name}: {reader}"
-                    for name, reader in read.items()
-                    if isinstance(reader, str)
-                ),
-            )
+        readers = list[ProgramReader]()
+        for name, reader in read.items():
+            if isinstance(reader, str):
+                return DispatchTrace((), f"{name}: {reader}")
+            readers.append(reader)
         if readers[0].model != readers[1].model:
             return DispatchTrace((), OTHER_MODEL)
+        executables = list[str]()
         for name, reader in zip(SIDES, readers, strict=True):
             own_rows = _seen(self._cells[name, key])
             if any(reader.names.get(row.executable) != row.name for row in own_rows):
                 return DispatchTrace((), f"{name}: {OTHER_DISPATCHES}")
-        places = joint_places(
-            readers, [rows[name].executable if name in rows else "" for name in SIDES]
-        )
+            executables.append(rows[name].executable if name in rows else "")
+        places = joint_places(readers, executables)
         steps = dict(zip(SIDES, readers, strict=True))[side].steps(places)
         printed_for = "" if self._same[key] == key else self._same[key].target
         return DispatchTrace(steps, "" if steps else NO_PLACES, printed_for=printed_for)
@@ -404,35 +423,28 @@ class _Pairs:
                         (), NOT_STORED
                     )
                 return
-        self._trace(
-            key,
-            rows,
-            [
-                side
-                for side in rows
-                if (trace := traces_of_side[side].get(rows[side].name)) is None
-                or trace.why
-            ],
-        )
-        is_late = (
-            len(rows) < len(SIDES)
-            or parting(
-                *(traces_of_side[side].get(rows[side].name) for side in SIDES)
-            ).is_late
-        )
-        if is_late:
-            short = [
-                side
-                for side in rows
-                if all(
-                    step.level != LLVM
-                    for step in traces_of_side[side][rows[side].name].steps
-                )
-            ]
-            self._trace(key, rows, short, llvm=True)
+        untraced = list[str]()
+        for side, row in rows.items():
+            trace = traces_of_side[side].get(row.name)
+            if trace is None or trace.why:
+                untraced.append(side)
+        self._trace(key, rows, untraced)
+        if len(rows) == len(SIDES):
+            traces = [traces_of_side[side].get(rows[side].name) for side in SIDES]
+            if not parting(*traces).is_late:
+                return
+        short = list[str]()
+        for side, row in rows.items():
+            steps = traces_of_side[side][row.name].steps
+            if all(step.level != LLVM for step in steps):
+                short.append(side)
+        self._trace(key, rows, short, llvm=True)
 
     def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
-        """Whether earlier passes form as many dispatches on both sides, so that its target's are to be looked at."""
+        """Return whether the passes of a dispatch's target are to be looked at, too.
+
+        They are where earlier passes form as many dispatches on both sides.
+        """
         if delta.head is None or not is_formed(delta):
             return False
         return self.known["head", key][delta.head.name].why == NO_BUDGET
@@ -543,18 +555,17 @@ def _known(
     traces_of_side: Traces = {}
     for side, snapshot in sides.items():
         if side not in plans_here:
-            traces_of_side |= {
-                (side, cell.key): dict(cell.traces) for cell in snapshot.cells
-            }
+            for cell in snapshot.cells:
+                traces_of_side[side, cell.key] = dict(cell.traces)
             continue
-        digest, keys = plans_here[side].compiler.info.digest, {key for key, _ in chosen}
+        digest = plans_here[side].compiler.info.digest
+        keys = {key for key, _ in chosen}
         for planned in plans_here[side].cells:
-            cached = (
-                resources.cache.load(cell_key(digest, planned))
-                if planned.key in keys
-                else None
-            )
-            traces_of_side[side, planned.key] = dict(cached.traces) if cached else {}
+            traces_of_side[side, planned.key] = {}
+            if planned.key in keys:
+                cached = resources.cache.load(cell_key(digest, planned))
+                if cached:
+                    traces_of_side[side, planned.key] = dict(cached.traces)
     return traces_of_side
 
 
@@ -566,7 +577,7 @@ def _with_those(
     traces_of_side: Traces,
     resources: Resources,
 ) -> Snapshot:
-    """The side with the traces that were asked for and no others.
+    """Return the side with the traces that were asked for and no others.
 
     The cache holds all that are whole from now on.
     """
@@ -580,7 +591,8 @@ def _with_those(
             if side == plan.label
         }
 
-    covered, left_out = names(chosen), names(moved) - names(chosen)
+    covered = names(chosen)
+    left_out = names(moved) - covered
     cells = []
     for cell in snapshot.cells:
         traces = traces_of_side.get((plan.label, cell.key), {})
@@ -612,7 +624,7 @@ def _with_those(
 def traced(
     plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
 ) -> dict[str, Snapshot]:
-    """Both sides, with traces of what moved most without a cause that is known otherwise."""
+    """Return both sides, with traces of the largest changes without another cause."""
     deltas = diff(sides["base"], sides["head"])
     causes = explanations(
         sides["base"],
@@ -636,7 +648,9 @@ def traced(
 def with_largest_traced(
     plan: SidePlan, snapshot: Snapshot, work: Work, most_stored: int = MOST_STORED
 ) -> Snapshot:
-    """A side that others will be compared with when its compiler is gone, with traces of its largest dispatches.
+    """Return a side with traces of its largest dispatches.
+
+    Others will be compared with it when its compiler is gone.
 
     `most`: how many at most; fewer where the trace budget is used up.
     """
