@@ -352,7 +352,6 @@ def _place(error: Exception, template: jinja2.Template) -> str:
     trace = error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        place = place
         if name.endswith(".j2"):
             place = f"{name}:{trace.tb_lineno}"
         trace = trace.tb_next

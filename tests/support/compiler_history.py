@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,15 @@ class Clone:
         return self.git("rev-parse", "HEAD")
 
 
+def _before(level: str, operation: str) -> Iterator[PassStep]:
+    """Yield LLVM's first printed pass, which is equal on both sides.
+
+    What this pass did cannot be told from the translation to LLVM's IR.
+    """
+    if level == LLVM:
+        yield PassStep("EarlyCSEPass", "EarlyCSEPass", LLVM, {operation: 40, "ret": 1})
+
+
 def explained(
     side: str, revision: str, version: str = "3.13.0", **changes: Any
 ) -> Snapshot:
@@ -107,6 +117,7 @@ def explained(
         row.name: DispatchTrace(
             (
                 PassStep("cse", "CSEPass", "mlir", {"arith.addi": 50}),
+                *_before(level, operation),
                 PassStep(name, class_name, level, {operation: 40 + more, "ret": 1}),
             )
         )
