@@ -15,7 +15,10 @@ from bot.study.compiling_alone import compile_with_bitcode
 from bot.study.ladder import LadderSide
 
 MILESTONES = ("finalize-isel", "machine-scheduler", "greedy", "prologepilog")
-"""Selected, scheduled, with registers, and with a frame: in the order in which a code generator runs them."""
+"""Selected, scheduled, with registers, and with a frame.
+
+The order is that in which a code generator runs them.
+"""
 _OTHER_NAMES = {"prologepilog": "prolog-epilog"}  # as later releases of LLVM call it
 
 

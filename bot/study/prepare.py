@@ -308,7 +308,9 @@ class Work:
     def measured(
         self, plans: Sequence[SidePlan], snapshots: Mapping[str, Snapshot] | None = None
     ) -> dict[str, Snapshot]:
-        """Measure the planned sides, beside those that are known, and compile again what `recheck` says.
+        """Measure the planned sides, and compile again what `recheck` says.
+
+        The known sides stand beside them.
 
         The request's selectors hold for the known ones, too. Where there is a plan, it
         has shown that they match.

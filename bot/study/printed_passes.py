@@ -39,7 +39,10 @@ _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
 _ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
 _PASSES = ("--mlir-print-ir-after-all", "--mlir-print-ir-after-change")
 _MILESTONES = "--print-after=finalize-isel,prologepilog,prolog-epilog"
-"""The first and nearly the last look at machine instructions; a name that a release does not know is ignored."""
+"""The first and nearly the last look at machine instructions.
+
+A release ignores a name that it does not know.
+"""
 _LLVM_PASSES = ("--print-changed=quiet", "--print-loop-func-scope")
 PROGRAM_FOLDER = "passes"
 PROGRAM_OPTIONS = (
@@ -51,7 +54,9 @@ PROGRAM_OPTIONS = (
     UNTHREADED,
     f"--mlir-print-ir-tree-dir={PROGRAM_FOLDER}",
 )
-"""Up to where executables are outlined; what is after that is the same for all dispatches of a structure.
+"""The passes up to the one that outlines executables.
+
+What follows is the same for all dispatches of a structure.
 
 Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds.
 """

@@ -76,7 +76,9 @@ class DispatchSide(Protocol):
 def proof_of(
     base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES
 ) -> KnobProof:
-    """Return the proof of a dispatch's configuration, made from its executable's source on each side.
+    """Return the proof of a dispatch's configuration.
+
+    It is made from its executable's source on each side.
 
     Two partial compiles, up to the configuration, come before those that the budget
     counts.
@@ -99,7 +101,10 @@ def proof_between(
     head: DispatchSide,
     most_compiles: int = MOST_COMPILES,
 ) -> KnobProof:
-    """Return the proof of a dispatch's configuration, made from base's configured IR and head's source."""
+    """Return the proof of a dispatch's configuration.
+
+    It is made from base's configured IR and head's source.
+    """
     reason = why_no_experiment(base, head.row)
     moved_bytes = moved_code_bytes(base, head.row)
     if reason:

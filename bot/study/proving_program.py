@@ -1,4 +1,7 @@
-"""Find the phase and the pass that form other dispatch regions, by experiment (`bot.core.program_proof`)."""
+"""Find the phase and the pass that form other dispatch regions, by experiment.
+
+`bot.core.program_proof` has the values.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ class ProgramExperiment:
     )  # side → executables
 
     def proof_of(self, executables: Mapping[str, str]) -> ProgramProof:
-        """Return the proof for one dispatch: without the pass where that forms other regions of the program.
+        """Return the proof for one dispatch.
+
+        It is without the pass where that forms other regions of the program.
 
         Args:
             executables: side → the executable of the dispatch.

@@ -1,4 +1,7 @@
-"""Find the pass of one phase that forms other dispatch regions: run the passes of both compilers in turns."""
+"""Find the pass of one phase that forms other dispatch regions.
+
+The passes of both compilers run in turns.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,11 @@ _MOST_RUNS = 12
 
 @dataclass(frozen=True, slots=True)
 class PhaseCut:
-    """The phase that forms the regions: how far they are from base's with base's IR before it, and after it."""
+    """Hold the phase that forms the regions.
+
+    Beside it stands how far they are from base's, with base's IR before the phase and
+    after it.
+    """
 
     phase: str
     before: int

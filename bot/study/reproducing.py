@@ -29,7 +29,9 @@ def notable_build(report: Report) -> CellKey | None:
 
 
 def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
-    """Return a command of each side for the notable build, which works in any folder of this machine.
+    """Return a command of each side for the notable build.
+
+    The commands work in any folder of this machine.
 
     A side that was measured before has no command, nor has a side whose files this run
     removes, nor one of another compiler than IREE's.

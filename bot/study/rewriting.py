@@ -1,4 +1,6 @@
-"""A program at the end of the flow phase: how it is had, which of its executables could become one, and making them so.
+"""Rewrite a program at the end of the flow phase.
+
+The IR worker lists which executables could become one, and makes them one.
 
 What is asked is answered by the IR worker, beside the compiler's own bindings; its
 answers are checked here.
@@ -21,7 +23,11 @@ from bot.readers.ir_facts import Interface, read_answer
 from bot.system.files import require_bounded
 
 FLOW_OPTIONS = ("--compile-to=flow", "--mlir-print-debuginfo")
-"""The places are kept: what is resumed from a text without them is not always the artifact of the whole compile."""
+"""Printing keeps the places.
+
+A compile that goes on from a text without them does not always give the artifact of the
+whole compile.
+"""
 RESUME = "--compile-from=flow"
 _WHERE = "program IR"
 _RESOURCE = re.compile(r"\bdense_resource<(?:\"([^\"]*)\"|([^>\"]+))>")

@@ -21,11 +21,14 @@ from bot.core.snapshot import Snapshot
 from bot.system.git import Git
 
 _RELEASE = re.compile(r"(?:.*[-_/])?v?\d+(?:\.\d+)+")
-"""The name of a tag that is a release: `v1.2`, `iree-3.13.0`; not a pre-release such as `v1.2-rc1`."""
+"""The name of a tag that is a release: `v1.2`, `iree-3.13.0`.
+
+A pre-release such as `v1.2-rc1` is none.
+"""
 
 
 def line_of(git: Git, newest_sha: str, ancestors: int) -> Line:
-    """Return the first parents of a commit, itself first, with their dates and the tags of releases."""
+    """Return a commit and its first parents, with their dates and the tags of releases."""
     commits = (newest_sha, *git.ancestors(newest_sha, ancestors))
     tags = {sha: name for sha, name in git.tags().items() if _RELEASE.fullmatch(name)}
     return Line(commits, git.commit_times(newest_sha, len(commits)), tags)
@@ -37,7 +40,9 @@ def growth_of(
     loaded: Sequence[tuple[str, Snapshot]],
     load: Callable[[str], Snapshot | None],
 ) -> tuple[Growth, ...]:
-    """Compare the newest baseline with those of the last release, the last acceptance and 90 days ago.
+    """Compare the newest baseline with older ones.
+
+    These are of the last release, the last acceptance and 90 days ago.
 
     `stored`: the commits with a baseline, the newest first; `loaded`: the newest of
     them, with their snapshots; `load`: reads the baseline of a commit, None if it is
