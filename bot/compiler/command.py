@@ -499,7 +499,10 @@ def _installed(
             where=spec[:200],
             hint=hint,
         )
-    identity = f"wheel-{hashed(wheel)[:32]}" if is_file else version
+    if is_file:
+        identity = f"wheel-{hashed(wheel)[:32]}"
+    else:
+        identity = version
     name = f"env-{package}-"
     home = (
         cache

@@ -300,7 +300,10 @@ def _memory_words(ending: Outcome) -> str:
     held_text = ""
     if ending.peak_rss_kib:
         held_text = f"the compiler held {_size(ending.peak_rss_kib)}"
-    has = f"this machine has {_size(total_kib)}" if total_kib else ""
+    if total_kib:
+        has = f"this machine has {_size(total_kib)}"
+    else:
+        has = ""
     amounts = ", ".join(part for part in (held_text, has) if part)
     if amounts:
         return f"{certain} ({amounts})"

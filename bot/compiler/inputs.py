@@ -380,5 +380,8 @@ def not_cached(cells: Sequence[PlannedCell]) -> Iterator[str]:
         if cell.unlisted:
             counts[cell.unlisted] = counts.get(cell.unlisted, 0) + 1
     for reason, count in counts.items():
-        builds = "1 build is" if count == 1 else f"{count} builds are"
+        if count == 1:
+            builds = "1 build is"
+        else:
+            builds = f"{count} builds are"
         yield f"{builds} not cached: {reason}"

@@ -229,7 +229,10 @@ def known_measuring_options(
         outcome = _compile_input(
             toolchain, argv=options, scratch=scratch, cancel=cancel
         )
-        unknown = None if outcome.ok else unknown_option(outcome.output)
+        if outcome.ok:
+            unknown = None
+        else:
+            unknown = unknown_option(outcome.output)
         remaining = [
             option
             for option in options

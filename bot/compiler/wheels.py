@@ -96,7 +96,10 @@ def fetch_release(
     `project`: the compiler, or RUNTIME. Raises CompilerUnavailable.
     """
     home = release_home(version, cache=cache, places=places, project=project)
-    hashes = places.hashes_of(version) if project == PROJECT else ()
+    if project == PROJECT:
+        hashes = places.hashes_of(version)
+    else:
+        hashes = ()
     if not places.changeable and held(home, say, hashes=hashes):
         return home
     say(f"fetching {project}=={version}")

@@ -689,7 +689,10 @@ def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
     for link in (
         (entry.find_links,) if isinstance(entry.find_links, str) else entry.find_links
     ):
-        place = link if is_address(link) else str(file.path.parent / link)
+        if is_address(link):
+            place = link
+        else:
+            place = str(file.path.parent / link)
         problem = refused_link(link)
         if not is_address(link) and not Path(place).is_dir():
             problem = f"{link!r} is not a directory"
@@ -776,7 +779,10 @@ def _check_command(file: YamlFile, configuration: Configuration) -> None:
     }
     for name, value in needed.items():
         if not value:
-            key = name if name in ("models", "targets") else "compiler"
+            if name in ("models", "targets"):
+                key = name
+            else:
+                key = "compiler"
             raise file.error(
                 (key,), f"{name} is missing: a command compiler has no default"
             )

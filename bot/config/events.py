@@ -62,7 +62,10 @@ class Document(Small, frozen=True):
         """Return what is there, as it came; None where there is nothing, or null."""
         value = self.raw
         for key in path.split("."):
-            value = value.get(key) if isinstance(value, Mapping) else None
+            if isinstance(value, Mapping):
+                value = value.get(key)
+            else:
+                value = None
         return value
 
     def read(self, path: str, kind: Kind) -> str:
@@ -73,7 +76,10 @@ class Document(Small, frozen=True):
         value, (expectation, pattern) = self.get(path), _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
-            problem = "is missing" if value is None else f"is not {expectation}"
+            if value is None:
+                problem = "is missing"
+            else:
+                problem = f"is not {expectation}"
             raise InputError(problem, where=f"{self.source}: {path}")
         return value
 

@@ -102,7 +102,10 @@ def sought_compiler(
                 " file with the pin"
             )
         for link in options.find_links:
-            place = link if is_address(link) else str(path.parent / link)
+            if is_address(link):
+                place = link
+            else:
+                place = str(path.parent / link)
             reason = _refused_place(place, top, is_page=is_address(link))
             if reason:
                 notes.append(f"{where}: ignored the place of wheels: it {reason}")

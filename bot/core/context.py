@@ -97,7 +97,10 @@ class RunContext(Small, frozen=True):
         A command with an answer of its own is about no particular head, as a run that a
         person started.
         """
-        about = None if command.typed.verb in ANSWERED_APART else pull
+        if command.typed.verb in ANSWERED_APART:
+            about = None
+        else:
+            about = pull
         return replace(
             self,
             story="review",

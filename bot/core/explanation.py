@@ -108,7 +108,10 @@ class PassChange(Record, frozen=True):
         operations = operation_words(self.operations, limit, self.others) or OTHER_TYPES
         if not self.operations or not self.more:
             return operations
-        noun = "operation" if abs(self.more) == 1 else "operations"
+        if abs(self.more) == 1:
+            noun = "operation"
+        else:
+            noun = "operations"
         direction = "more" if self.more > 0 else "fewer"
         return f"{abs(self.more):,} {noun} {direction} ({operations})"
 

@@ -356,7 +356,10 @@ def _base_comes_first(
         return True
     changes = []
     for side, place in ((base, base_place), (head, head_place)):
-        change_share = _share(side[place - 1], side[place]) if place else 0.0
+        if place:
+            change_share = _share(side[place - 1], side[place])
+        else:
+            change_share = 0.0
         changes.append((change_share, side[place].name))
     return changes[0] >= changes[1]
 

@@ -381,7 +381,10 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
         place = METRIC_IDS.index(finding.metric)
     else:
         place = -1
-    unit = finding.quantity.unit if finding.metric else "count"
+    if finding.metric:
+        unit = finding.quantity.unit
+    else:
+        unit = "count"
     size = excess(finding) * _STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
     # a kernel that spills is slower, however small it has become
@@ -572,7 +575,10 @@ def _exceeded(delta: CellDelta, metric: MetricDelta, rule: Rule) -> Iterator[Fin
 
 def _allowed_growth(spec: LevelSpec, base: int, unit: Unit) -> int:
     """Return the largest growth that a level allows, in the metric's unit."""
-    share = int(spec.relative.value * base) if spec.relative else 0
+    if spec.relative:
+        share = int(spec.relative.value * base)
+    else:
+        share = 0
     absolute = spec.absolute.steps(unit) if spec.absolute else 0
     return max(absolute, share)
 

@@ -34,7 +34,10 @@ def status_of(restored_bytes: int, moved_bytes: int) -> str:
 
     Both are signed, and `moved_bytes` is not 0.
     """
-    in_direction = restored_bytes if moved_bytes > 0 else -restored_bytes
+    if moved_bytes > 0:
+        in_direction = restored_bytes
+    else:
+        in_direction = -restored_bytes
     restored_hundredfold = 100 * in_direction
     whole = abs(moved_bytes)
     if restored_hundredfold < LEAST_PARTLY_PERCENT * whole:

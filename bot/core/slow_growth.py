@@ -98,7 +98,10 @@ def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> 
         for place, sha in enumerate(line.commits)
         if sha in line.times and line.times[sha] <= begin
     ]
-    commit = _at_or_before(line, stored, old[0]) if old else None
+    if old:
+        commit = _at_or_before(line, stored, old[0])
+    else:
+        commit = None
     if commit is None:
         oldest = [line.times[sha] for sha in stored if sha in line.times]
         age_days = (line.times[newest] - min(oldest)) // DAY_SECONDS

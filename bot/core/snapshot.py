@@ -697,7 +697,10 @@ def cell_of(
     if row.program is not None and row.program not in programs:
         raise InputError(f"no program is called {row.program[:60]!r}", where=where)
     shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
-    program = None if row.program is None else programs[row.program]
+    if row.program is None:
+        program = None
+    else:
+        program = programs[row.program]
     for name, empty in (("traces", {}), ("ladders", {}), ("inputs", "")):
         value = getattr(row, name)
         shared[name] = empty if value is msgspec.UNSET else value
@@ -716,7 +719,10 @@ def _require_ladders_fit(
     dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str
 ) -> None:
     """Raise InputError for a ladder of no dispatch of the cell, or of other code."""
-    rows = {row.name: row for row in dispatches} if ladders else {}
+    if ladders:
+        rows = {row.name: row for row in dispatches}
+    else:
+        rows = {}
     for name, ladder in ladders.items():
         row = rows.get(name)
         if row is None:

@@ -88,7 +88,10 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
         """Yield the function after each step."""
         typed, level = Counter[str](), ""
         for step in self.steps:
-            typed = Counter(typed) if step.level == level else Counter()
+            if step.level == level:
+                typed = Counter(typed)
+            else:
+                typed = Counter()
             typed.update(step.changes)
             level = step.level
             yield PassState(

@@ -158,7 +158,10 @@ def name_places(
     firsts = {place: place.partition(";")[0] for place in sorted(places)}
     levels = dict[str, _Levels]()
     for place, first in firsts.items():
-        path = split(place) if "/" in place or not slashed else (first,)
+        if "/" in place or not slashed:
+            path = split(place)
+        else:
+            path = (first,)
         if path:
             levels[place] = path
     names = grouped(dict.fromkeys(levels.values()))

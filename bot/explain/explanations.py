@@ -228,8 +228,14 @@ _Traced = tuple[PassChange | None, str]
 def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     """Return the pass that parts the two sides of a dispatch, or why none is named."""
     base, head = match.base, match.head
-    base_trace = compared.base.cell.traces.get(base.name) if base else None
-    head_trace = compared.head.cell.traces.get(head.name) if head else None
+    if base:
+        base_trace = compared.base.cell.traces.get(base.name)
+    else:
+        base_trace = None
+    if head:
+        head_trace = compared.head.cell.traces.get(head.name)
+    else:
+        head_trace = None
     traces = [trace for trace in (base_trace, head_trace) if trace]
     if not traces:
         return None, ""
@@ -290,7 +296,10 @@ def _formed_by(
         formed = [
             row for row in parted.rows if row.level == PROGRAM and REGION in row.apart
         ]
-        operations = {REGION: formed[-1].apart[REGION]} if formed else {}
+        if formed:
+            operations = {REGION: formed[-1].apart[REGION]}
+        else:
+            operations = {}
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     return PassChange(
         name=proof.name,

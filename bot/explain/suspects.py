@@ -602,7 +602,10 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
         ]
 
     show = ("show", *plain, "--format=", "--unified=0")
-    address = f"https://github.com/{repository}" if repository else ""
+    if repository:
+        address = f"https://github.com/{repository}"
+    else:
+        address = ""
     return CompilerHistory(
         address=address,
         paths=paths,

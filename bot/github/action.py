@@ -123,7 +123,10 @@ def _chosen(
     _require_possible(context, command)
     if context.story == "nothing":
         return _Chosen("nothing", reason, _say_nothing)
-    name = _ASKED[context.story][0] if command == "auto" else command
+    if command == "auto":
+        name = _ASKED[context.story][0]
+    else:
+        name = command
     is_lab = context.asked is not None and context.asked.typed.verb == "lab"
     if name == "gate":
         return _Chosen(name, reason, partial(gate, read_command=read_command))
@@ -148,7 +151,10 @@ def _require_possible(context: RunContext, command: str) -> None:
         f"this event asks for {_any_of(possible_commands) or story},"
         f" not for {command!r}: {context.why}"
     )
-    hint = "set the command to auto" if context.event else _AT_HOME
+    if context.event:
+        hint = "set the command to auto"
+    else:
+        hint = _AT_HOME
     raise UsageError(problem, where="event", hint=hint)
 
 

@@ -244,7 +244,10 @@ def _new_issue(services: Services, config: Config, judged: Judged) -> MainIssue:
     """Return the issue of a push that is the first to fail."""
     sha = services.context.sha
     merges = judged.merges
-    good_sha = judged.push.before.entry.sha if judged.push.before else ""
+    if judged.push.before:
+        good_sha = judged.push.before.entry.sha
+    else:
+        good_sha = ""
     state = IssueState(
         good_sha=good_sha,
         first_sha=sha,

@@ -150,7 +150,9 @@ def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | Non
         standing = next(
             stored(services, store=store, config=side.config, sha=side.wanted.sha), None
         )
-        return known_costs(standing.snapshot.cells) if standing else None
+        if standing:
+            return known_costs(standing.snapshot.cells)
+        return None
     except Interrupted:
         raise
     except BotError as error:
@@ -260,7 +262,10 @@ def older_note(distance: int | None) -> str:
 
     Nobody knows what these commits did.
     """
-    commits = plural(distance, "commit") if distance else "some commits"
+    if distance:
+        commits = plural(distance, "commit")
+    else:
+        commits = "some commits"
     return (
         f"changes may come from other commits: the baseline is {commits} before the"
         " base"

@@ -125,7 +125,10 @@ class Destination:
                 config_name=config_name,
                 base_ref=context.queue.base_ref,
             )
-        answered = f"{context.asked.comment_id}" if context.asked else "manual"
+        if context.asked:
+            answered = f"{context.asked.comment_id}"
+        else:
+            answered = "manual"
         by_hand = structs.replace(
             config, report_id=f"{config.report_id[:_ID_CHARACTERS]}.{answered}"
         )
@@ -160,7 +163,9 @@ def _first_parent(services: Services) -> str:
         parents = services.git.parents(services.context.sha)
     except InputError:
         return ""
-    return parents[0] if parents else ""
+    if parents:
+        return parents[0]
+    return ""
 
 
 class Memory(NamedTuple):
@@ -338,7 +343,10 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
         Undelivered: last of all, where GitHub refused something.
     """
     problems: list[NetworkError] = []
-    hub = None if services.context.read_only else services.hub
+    if services.context.read_only:
+        hub = None
+    else:
+        hub = services.hub
     # What could not be read is not overwritten: its acceptance would be lost, and
     # nobody would know.
     remembered: Memory | None = None
@@ -551,7 +559,10 @@ def _final(
     report: Report, services: Services, to: Destination, memory: Memory
 ) -> Report:
     """Return the report after the acceptance, with what its comment remembers."""
-    status = "unknown" if report.broke else report.verdict.status
+    if report.broke:
+        status = "unknown"
+    else:
+        status = report.verdict.status
     verdict = accept(structs.replace(report.verdict, status=status), memory.acceptance)
     if memory.ignored and verdict.status == "fail":
         report = structs.replace(report, notes=(*report.notes, memory.ignored))
@@ -670,7 +681,10 @@ def _publish(publication: _Publication, number: int, body: str, create: bool) ->
         create=create,
         still_current=still_current,
     )
-    line = f"comment: {url}" if url else f"no comment: {reasons[-1]}"
+    if url:
+        line = f"comment: {url}"
+    else:
+        line = f"no comment: {reasons[-1]}"
     publication.services.show.say(line)
     return url
 
@@ -741,7 +755,10 @@ def _worst_other(
         for number in open_pulls_at(hub, to.head_sha, to.base_ref)
         if number != to.pull
     ]
-    published_results = results(hub, to.head_sha, check.name) if other_pulls else {}
+    if other_pulls:
+        published_results = results(hub, to.head_sha, check.name)
+    else:
+        published_results = {}
     is_ours = services.context.story == "review" and not services.context.is_foreign
     worst: list[Conclusion | None] = ["failure"]
     if not is_ours:

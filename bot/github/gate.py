@@ -143,7 +143,9 @@ def as_asked(
 def _side(text: str, command: Asked) -> str:
     """Return a side with the commit of the pull request that its word stands for."""
     commits = dict(zip(SIDES, (command.base_sha, command.merge_sha), strict=True))
-    return f"{COMMIT}{commits[text]}" if text in commits else text
+    if text in commits:
+        return f"{COMMIT}{commits[text]}"
+    return text
 
 
 def _unfit(hub: Hub, comment: Comment) -> str:
@@ -217,7 +219,10 @@ def _merged(hub: Hub, number: int) -> tuple[PullRequest, str, str]:
                 hint="reopen it, then write the command again",
             )
         merge_sha = pull_request.merge_commit_sha or ""
-        made_of = parents(hub, merge_sha) if _SHA.fullmatch(merge_sha) else ()
+        if _SHA.fullmatch(merge_sha):
+            made_of = parents(hub, merge_sha)
+        else:
+            made_of = ()
         if len(made_of) == 2 and made_of[1] == pull_request.head.sha:
             return pull_request, merge_sha, made_of[0]
         time.sleep(hub.backoff_seconds * pause)

@@ -162,7 +162,10 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
         if outcome == "skipped":
             hint = "see the log of the job that failed before it"
             raise InputError("the job that measures was skipped", hint=hint)
-        ended = f" and ended with {outcome}" if outcome not in ("", "success") else ""
+        if outcome not in ("", "success"):
+            ended = f" and ended with {outcome}"
+        else:
+            ended = ""
         raise InputError(f"the job that measures left no result{ended}", hint=_HINT)
     measured = _checked(decode(read_file(directory / FILE), f"artifact {FILE}"))
     if measured.failure:
@@ -173,9 +176,10 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
         )
         for name in _snapshot_names(measured)
     }
-    quoted = (
-        read_file(directory / TEXTS) if os.path.lexists(directory / TEXTS) else b"{}"
-    )
+    if os.path.lexists(directory / TEXTS):
+        quoted = read_file(directory / TEXTS)
+    else:
+        quoted = b"{}"
     ir = b""
     if not measured.baseline and "head" in sides and sides["head"].stored_ir:
         ir = read_file(directory / IR)
@@ -189,7 +193,9 @@ def _snapshot_names(measured: Measured) -> tuple[str, ...]:
         return ()
     if measured.lab:
         return measured.lab.names
-    return ("base", "head") if measured.baseline else ("head",)
+    if measured.baseline:
+        return ("base", "head")
+    return ("head",)
 
 
 def read_file(path: Path) -> bytes:
@@ -276,8 +282,6 @@ def _checked(measured: Measured) -> Measured:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return (
-        line
-        if len(line) <= _MOST_NOTE_CHARACTERS
-        else f"{line[:_MOST_NOTE_CHARACTERS]}…"
-    )
+    if len(line) <= _MOST_NOTE_CHARACTERS:
+        return line
+    return f"{line[:_MOST_NOTE_CHARACTERS]}…"

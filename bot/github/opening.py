@@ -107,7 +107,10 @@ def open_services(
     hub = None
     if token and context.repository:
         hub = connect(context.api_url, token, context.repository, login=inputs.author)
-    auth = credentials(token, context.server_url) if token else None
+    if token:
+        auth = credentials(token, context.server_url)
+    else:
+        auth = None
     with ExitStack() as stack:
         git = Git(Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()), cancel, auth)
         names = (environ.get("GITHUB_OUTPUT"), environ.get("GITHUB_STEP_SUMMARY"))
@@ -134,7 +137,9 @@ def other_repository(services: Services, config: Config) -> str:
     """
     name = config.baseline.repository
     is_own = name.casefold() == services.context.repository.casefold()
-    return "" if is_own or config.baseline.store == "directory" else name
+    if is_own or config.baseline.store == "directory":
+        return ""
+    return name
 
 
 def require_fitting_token(services: Services, config: Config) -> None:
@@ -257,11 +262,12 @@ class Opened:
             return structs.replace(
                 pin, notes=tuple(note.replace(f"{tree}/", "") for note in pin.notes)
             )
-        pin_hint = (
-            "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or "
-            if self.config_name
-            else ""
-        )
+        if self.config_name:
+            pin_hint = (
+                "pin it there: compiler: {requirements: FILE} or {head: SPEC}; or "
+            )
+        else:
+            pin_hint = ""
         where = self.config_name or "the packaged configuration"
         raise UsageError(
             "no compiler is named",
@@ -313,7 +319,10 @@ def wanted_sides(services: Services) -> tuple[Wanted, Wanted]:
         )
     head = Wanted(f"merge commit of #{context.pull.number}", context.sha)
     head = _named(services, text=inputs.head, side="head", event_side=head) or head
-    unknown = "the head compiler is an input of this run" if head.spec else ""
+    if head.spec:
+        unknown = "the head compiler is an input of this run"
+    else:
+        unknown = ""
     base = Wanted("first parent of the merge commit", parents[0])
     return (
         _named(services, text=inputs.base, side="base", event_side=base)
@@ -348,7 +357,10 @@ def _queued_sides(services: Services, queue: Queue) -> tuple[Wanted, Wanted]:
     head = (
         _named(services, text=inputs.head, side="head", event_side=own_head) or own_head
     )
-    unknown = "the head compiler is an input of this run" if head.spec else ""
+    if head.spec:
+        unknown = "the head compiler is an input of this run"
+    else:
+        unknown = ""
     own_base = Wanted("base of the merge queue", queue.base_sha)
     base = _named(
         services, text=inputs.base, side="base", event_side=own_base
@@ -403,7 +415,9 @@ def named_compiler(services: Services, text: str) -> str:
     if not text or text in MOVING or release_of(text):
         return text
     path = named_file(str(services.at(text)))
-    return path if Path(path).exists() else ""
+    if Path(path).exists():
+        return path
+    return ""
 
 
 @contextmanager

@@ -330,7 +330,10 @@ def _snapshots(
             )
         return snapshot_of(files[file], f"artifact {file}")
 
-    texts = texts_of(files[TEXTS]) if TEXTS in files else no_texts
+    if TEXTS in files:
+        texts = texts_of(files[TEXTS])
+    else:
+        texts = no_texts
     return (read("base.json"), read("head.json")), texts, changed_defaults
 
 
@@ -363,7 +366,9 @@ def trusted_base(
 
     def facts(snapshot: Snapshot) -> tuple[object, ...]:
         facts = snapshot.compiler.digest, snapshot.flags
-        return facts if partly else (*facts, snapshot.targets, snapshot.models)
+        if partly:
+            return facts
+        return (*facts, snapshot.targets, snapshot.models)
 
     def matching_snapshot() -> Snapshot | None:
         """Return the stored snapshot with the facts that the artifact says."""
@@ -396,7 +401,10 @@ def trusted_base(
     if stored_snapshot is not None:
         if partly:
             stored_snapshot = _same_cells(stored_snapshot, claimed)
-        older = "" if base_sha == sha else f" of its ancestor {base_sha[:10]}"
+        if base_sha == sha:
+            older = ""
+        else:
+            older = f" of its ancestor {base_sha[:10]}"
         return stored_snapshot, f"{rule}; stored snapshot{older}", ()
     if base_sha != sha:
         raise InputError(

@@ -39,7 +39,9 @@ def prepare(services: Services) -> None:
     if context.story == "nothing":
         say(f"nothing to do: {context.why}")
         return
-    number = context.pull.number if context.pull else inputs.pull_request
+    number = inputs.pull_request
+    if context.pull:
+        number = context.pull.number
     if services.hub is not None and number is not None:
         require_open_conversation(services.hub, number)
         say(f"the report can be posted to #{number}")
@@ -65,7 +67,10 @@ def _copy_baselines(services: Services, config: Config) -> None:
     require_writable(services.out)
     store = branch_of(services, config)
     entries_by_commit = by_commit(store, config.report_id)
-    line = _line(services, config) if entries_by_commit else ()
+    if entries_by_commit:
+        line = _line(services, config)
+    else:
+        line = ()
     entries = [entry for sha in line for entry in entries_by_commit.get(sha, [])]
     store.copy(entries, services.out)
     services.show.say(f"copied {plural(len(entries), 'baseline')} to {services.out}")

@@ -141,11 +141,9 @@ def head_repository_of(pull: PullRequest) -> str:
 
     Empty where the fork was deleted.
     """
-    return (
-        required(pull.head.repo.full_name, "head.repo.full_name")
-        if pull.head.repo
-        else ""
-    )
+    if pull.head.repo:
+        return required(pull.head.repo.full_name, "head.repo.full_name")
+    return ""
 
 
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
@@ -187,7 +185,9 @@ def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
 def comment_written_at(hub: Hub, comment_id: int) -> str:
     """When a comment was written, as GitHub writes moments; empty where it was deleted."""
     comment = _comment(hub, comment_id)
-    return "" if comment is None else str(comment["created_at"])
+    if comment is None:
+        return ""
+    return str(comment["created_at"])
 
 
 def _comment(hub: Hub, comment_id: int) -> dict[str, Any] | None:

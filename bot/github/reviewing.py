@@ -90,14 +90,19 @@ def review(services: Services) -> int:
                 services, base=opened_base, head=opened_head, judge=judge
             )
             read_only = services.context.read_only
-            used_services = services if read_only else replace(services, summary=None)
+            if read_only:
+                used_services = services
+            else:
+                used_services = replace(services, summary=None)
             code = deliver(
                 report,
                 used_services,
                 Destination.of(services, judge.config, judge.config_name),
             )
             write_measured(services.out, measured, texts)
-            return code if read_only else 0
+            if read_only:
+                return code
+            return 0
 
 
 def _destination(services: Services) -> Destination:
@@ -399,7 +404,9 @@ def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapsh
     Every cell of the head is planned there, and unmeasured. A base without a
     configuration, or without a compiler that exists, has planned none.
     """
-    models = {} if base.adopts or not has_compiler else head.models
+    models = head.models
+    if base.adopts or not has_compiler:
+        models = {}
     return Snapshot(
         CompilerInfo("", "", ""),
         SourceInfo(base.wanted.sha),

@@ -90,7 +90,9 @@ def stored_branch(services: Services, config: Config, most_points: int) -> Store
             a_commit=1,
         )
         standing = next(of_commit, None)
-        return standing.snapshot if standing else None
+        if standing:
+            return standing.snapshot
+        return None
 
     line = line_of(services.git, context.sha, config.baseline.ancestors)
     with_baseline = by_commit(store, config.report_id)

@@ -96,7 +96,9 @@ def _past(branch: StoredBranch) -> Past:
     point = window_point(branch.line, branch.commits)
     snapshot = branch.load(point.sha) if point.sha else None
     if snapshot is not None:
-        notes = () if point.sha in dict(branch.sides) else _only_newest(branch.sides)
+        notes: tuple[str, ...] = ()
+        if point.sha not in dict(branch.sides):
+            notes = _only_newest(branch.sides)
         return Past(point.sha, snapshot, notes)
     sha, oldest = branch.sides[-1]
     reason = point.reason or "the baseline cannot be read"

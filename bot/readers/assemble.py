@@ -437,7 +437,10 @@ class _Parsed:
         """
         backend = backend_of(self.products.backend)
         unread = self.reasons.get("unread", "")
-        artifact = unread if self.artifact else self.reason("artifact")
+        if self.artifact:
+            artifact = unread
+        else:
+            artifact = self.reason("artifact")
         if backend.name != CPU:
             frames = artifact
         elif self.frames is None:

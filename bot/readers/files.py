@@ -318,7 +318,10 @@ def _frames(
     files has no file of its own.
     """
     functions = parse_elf(piece.data).symbols(STT_FUNC)
-    usage_files = [piece.stack_usage] if piece.stack_usage in usages else []
+    if piece.stack_usage in usages:
+        usage_files = [piece.stack_usage]
+    else:
+        usage_files = []
     if not usage_files and "(" in piece.name:  # a member has no folder
         usage_files = [
             name for name in usages if name.rpartition("/")[2] == piece.stack_usage

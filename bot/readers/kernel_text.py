@@ -487,7 +487,10 @@ class TypeSizes:
             return item and item.times(int(array["count"]))
         if name in SCALAR_BYTES:
             return Size(SCALAR_BYTES[name], SCALAR_BYTES[name])
-        match = None if name in self.structs else VECTOR.fullmatch(name)
+        if name in self.structs:
+            match = None
+        else:
+            match = VECTOR.fullmatch(name)
         if match is None or match["scalar"] not in SCALAR_BYTES:
             return self.structs.get(name)
         size_bytes = SCALAR_BYTES[match["scalar"]] * (2 if match["lanes"] == "2" else 4)

@@ -73,7 +73,10 @@ class Translation:
 
     def text_behind(self, count: int) -> str:
         """Return the module behind so many passes."""
-        printed = self.passes[count - 1] if count else self.configured
+        if count:
+            printed = self.passes[count - 1]
+        else:
+            printed = self.configured
         return printed.text
 
 

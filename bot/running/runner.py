@@ -118,7 +118,9 @@ def installed() -> Runtime | None:
     None without the package, or where it has no programs for this machine.
     """
     program = program_of(PACKAGE, _NATIVE)
-    return Runtime(program[0].parent, program[1]) if program else None
+    if program:
+        return Runtime(program[0].parent, program[1])
+    return None
 
 
 def of_release(
@@ -152,7 +154,10 @@ def of_release(
 def machine(runtime: Runtime) -> str:
     """Return what ran the artifacts, in one line."""
     named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", cpuinfo(), flags=re.MULTILINE)
-    processor = named[1] if named else platform.processor() or platform.machine()
+    if named:
+        processor = named[1]
+    else:
+        processor = platform.processor() or platform.machine()
     return f"{processor}, {cores()} cores, {runtime.name}"
 
 
@@ -429,7 +434,10 @@ class Runner:
             is_only_slow = (
                 ran_after.is_late and taken * _MUCH_LONGER > self._timeout_seconds
             )
-            equal = False if ran_after.is_own and not is_only_slow else None
+            if ran_after.is_own and not is_only_slow:
+                equal = False
+            else:
+                equal = None
             return Equality(equal, f"{self._names[1]} {ran_after.why}, {inputs}")
         return list(zip(map(str, ran), map(str, ran_after), strict=True))
 
@@ -471,7 +479,10 @@ def _inputs(fed: Feed, runs: int) -> str:
     drawn = fed.random
     if runs != 1:
         drawn = drawn.replace("input", "inputs").replace("set", "sets")
-    sizes = f", with dynamic dimensions of {fed.dynamic}" if fed.dynamic else ""
+    if fed.dynamic:
+        sizes = f", with dynamic dimensions of {fed.dynamic}"
+    else:
+        sizes = ""
     return f"on {runs} random {drawn}{sizes}"
 
 
@@ -535,7 +546,9 @@ def _mute(output: Output) -> str:
         return "there are no values"
     if output.constant:
         return "all values are the same"
-    return "it is the same for all inputs" if output.still else ""
+    if output.still:
+        return "it is the same for all inputs"
+    return ""
 
 
 def _unequal(draw: Draw, element: str) -> str:
@@ -621,4 +634,6 @@ def within(price: Price, max_slowdown: float) -> bool | None:
     """
     if price.high <= 1 + max_slowdown:
         return True
-    return False if price.low > 1 + max_slowdown else None
+    if price.low > 1 + max_slowdown:
+        return False
+    return None

@@ -95,7 +95,10 @@ def md_code(text: str) -> str:
     """Return an inline code span for outside of tables; `(empty)` for nothing."""
     line = _unhide(clean(text)) or "(empty)"
     ticks = _backticks(line, 1)
-    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    if line.startswith("`") or line.endswith("`"):
+        pad = " "
+    else:
+        pad = ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
 

@@ -467,7 +467,10 @@ def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
             (name_cell(name), phrase(signed(count, "count")))
             for name, count in operations.items()
         ]
-        degree = " most" if len(operations) == PASS_OPERATIONS else ""
+        if len(operations) == PASS_OPERATIONS:
+            degree = " most"
+        else:
+            degree = ""
         yield section(
             f"After {delta.passed.name} the sides differ{degree} in",
             Table(("operation", "change"), listed(rows)),

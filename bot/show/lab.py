@@ -549,7 +549,10 @@ def _variant(lab: Lab, variant: Variant) -> Phrase:
     if variant.assume is not None:
         parts.append(phrase(f"dynamic dimensions: {variant.assume.words}"))
     if not parts:
-        owner = "experiment" if lab.experiment.models else "configuration"
+        if lab.experiment.models:
+            owner = "experiment"
+        else:
+            owner = "configuration"
         parts.append(phrase(f"as the {owner} has it"))
     return phrase(name(variant.name), ": ", joined(parts, "; "))
 

@@ -71,7 +71,10 @@ def outputs_words(build: BuildRun) -> str:
     note = clean(build.equal_note, NOTE_LIMIT)
     if build.equal is None:
         return f"outputs not compared: {note}"
-    words = "outputs equal" if build.equal else "outputs differ"
+    if build.equal:
+        words = "outputs equal"
+    else:
+        words = "outputs differ"
     if note:
         return f"{words}: {note}"
     return words
@@ -131,7 +134,10 @@ def _summary(runs: RunTimes) -> Row:
     if times:
         lowest = _number(min(time.ratio for time in times))
         highest = _number(max(time.ratio for time in times))
-        text = lowest if lowest == highest else f"{lowest} to {highest}"
+        if lowest == highest:
+            text = lowest
+        else:
+            text = f"{lowest} to {highest}"
         words = phrase(Span(text, "number"))
     if differing:
         text = f"outputs differ in {plural(differing, 'build')}"
@@ -151,7 +157,10 @@ def run_notes(facts: Facts, limits: Limits) -> Iterator[Block]:
     if any(build.time for build in runs.builds):
         where = clean(runs.machine, _MACHINE_CHARS)
         meaning = "Run time: CPU time of head / base, with its 95 % interval"
-        words = f"{meaning}, on {where}." if where else f"{meaning}."
+        if where:
+            words = f"{meaning}, on {where}."
+        else:
+            words = f"{meaning}."
         yield Sentence(phrase(words), small=True, name="run-time")
     notes = list[tuple[str, CellKey]]()
     for key, build in runs.by_build.items():

@@ -337,7 +337,9 @@ def _cause(
     do with another metric.
     """
     if metric.id == "artifact_bytes":
-        return (explanation.cause, explanation.why) if explanation else (None, "")
+        if explanation:
+            return (explanation.cause, explanation.why)
+        return (None, "")
     changes = []
     for metric_id, values in delta.metrics.items():
         quantity = values.quantity

@@ -155,7 +155,10 @@ def _measured(
     assembler: Assembler | None,
 ) -> Cell:
     if isinstance(result, Failure):
-        status = "timeout" if result.stage == "timeout" else "failed"
+        if result.stage == "timeout":
+            status = "timeout"
+        else:
+            status = "failed"
         command = planned.command(lifted=result.message.startswith(LIFTED))
         return Cell(planned.key, status, failure=result, command=command)
     if result.artifacts:

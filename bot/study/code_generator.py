@@ -54,7 +54,9 @@ def linker_flags(text: str) -> tuple[str, ...] | None:
 
 def _attribute(target: str, name: str) -> str:
     value = re.search(rf'(?:^|[ ,{{]){name} = "([^"]*)"', target)
-    return value[1] if value else ""
+    if value:
+        return value[1]
+    return ""
 
 
 def generated(

@@ -94,7 +94,9 @@ def as_commit(
     ):
         return ""
     git = Git(config_path.absolute().parent, cancel)
-    return f"{COMMIT}{spec}" if git.knows(spec) else ""
+    if git.knows(spec):
+        return f"{COMMIT}{spec}"
+    return ""
 
 
 def open_commit(

@@ -138,7 +138,10 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
     if any(cell.measured for cell in all_cells):
         return NoVerdict(problem, where=where, hint=_why_uncompared(report))
     failure = next((cell.failure for cell in report.head.cells if cell.failure), None)
-    hint = failure.first_line if failure else "no builds were planned"
+    if failure:
+        hint = failure.first_line
+    else:
+        hint = "no builds were planned"
     return NoVerdict(
         f"{problem}, no build could be measured on either side", where=where, hint=hint
     )
@@ -351,7 +354,9 @@ def _named(side: str, work: Work) -> tuple[Sought, str]:
 
 def _other(side: str) -> str:
     """Return the name of the other side."""
-    return "head" if side == "base" else "base"
+    if side == "base":
+        return "head"
+    return "base"
 
 
 def _option_given(name: str, spec: str, work: Work) -> str:

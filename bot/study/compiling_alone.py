@@ -255,7 +255,9 @@ def point_named(points: Sequence[EntryPoint], entry_point: str) -> EntryPoint | 
     """
     symbol = UNSPEAKABLE.sub("_", entry_point)
     fitting = [point for point in points if UNSPEAKABLE.sub("_", point.name) == symbol]
-    return fitting[0] if len(fitting) == 1 else None
+    if len(fitting) == 1:
+        return fitting[0]
+    return None
 
 
 def code_of(points: Sequence[EntryPoint], entry_point: str) -> AloneCode | Failure:

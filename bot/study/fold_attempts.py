@@ -56,7 +56,9 @@ class Attempt:
     @property
     def artifact_bytes(self) -> int | None:
         """Return the size of its artifact; None without one."""
-        return self.cell.value("artifact_bytes") if self.cell.measured else None
+        if self.cell.measured:
+            return self.cell.value("artifact_bytes")
+        return None
 
 
 @dataclass
@@ -153,4 +155,6 @@ class Attempts:
             source=CompileInput(planned.model.name, text),
             out=out,
         )
-        return failed.first_line if failed else out
+        if failed:
+            return failed.first_line
+        return out

@@ -79,7 +79,9 @@ class Audited:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups that are folded."""
-        return self.best.groups if self.best else ()
+        if self.best:
+            return self.best.groups
+        return ()
 
 
 def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
@@ -494,7 +496,10 @@ def _state(audited: Audited) -> str:
 
 def _both(audited: Audited, metric: str) -> fold.BeforeAfter:
     """Return a metric before and after; what is not folded stays what it was."""
-    before = audited.cell.value(metric) if audited.cell.measured else None
+    if audited.cell.measured:
+        before = audited.cell.value(metric)
+    else:
+        before = None
     if audited.best is None:
         return fold.BeforeAfter(before, None)
     if not audited.groups:

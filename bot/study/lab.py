@@ -412,11 +412,10 @@ class _Bench:
         measured = [row for row in rows if row[1].measured]
         first = next((row for row in measured if row[0].name == reference.name), None)
         data = self.scratch / "data"
-        prepared = (
-            self._runner(first, data)
-            if first
-            else f"{reference.name} has no artifact here"
-        )
+        if first:
+            prepared = self._runner(first, data)
+        else:
+            prepared = f"{reference.name} has no artifact here"
         if first is None or isinstance(prepared, str):
             yield from ((plan, _not_run(str(prepared))) for plan, _ in measured)
             return
@@ -461,7 +460,9 @@ class _Bench:
         out = self.scratch / f"{self.files}.vmfb"
         *_, self.runtimes[out] = self.tools[row[0].side.compiler.info.digest]
         failed = self._compiled(row, out, artifact_of)
-        return out if failed is None else failed
+        if failed is None:
+            return out
+        return failed
 
     def _compiled(
         self, row: _Row, out: Path, by: Callable[..., Failure | None]
@@ -480,7 +481,9 @@ class _Bench:
         if cell.status == "over-stack-limit":
             argv = (*argv, LIFTED_LIMIT_FLAG)
         failed = by(setup, argv, CompileInput(planned.model.name, source), out)
-        return failed.first_line if failed else None
+        if failed:
+            return failed.first_line
+        return None
 
     def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:
         if row[1].artifact_digest == first[1].artifact_digest:

@@ -26,7 +26,9 @@ def compile_times(
     source = importer.source(planned.model)
     if isinstance(source, Failure):
         return CompileTimes(reason=source.first_line)
-    lifted = (LIFTED_LIMIT_FLAG,) if cell.status == "over-stack-limit" else ()
+    lifted = list[str]()
+    if cell.status == "over-stack-limit":
+        lifted.append(LIFTED_LIMIT_FLAG)
     result = timed(
         setup, (*planned.argv, *lifted), CompileInput(planned.model.name, source)
     )

@@ -182,7 +182,10 @@ def _end(measured: _Measured) -> Rung:
     code_bytes = measured.side.row.code_bytes
     if rung.code_bytes is None or rung.code_bytes == code_bytes:
         return rung
-    shown_bytes = "n/a" if code_bytes is None else f"{code_bytes:,} B"
+    if code_bytes is None:
+        shown_bytes = "n/a"
+    else:
+        shown_bytes = f"{code_bytes:,} B"
     return Rung(
         why=f"compiled alone it has {rung.code_bytes:,} B, in the artifact {shown_bytes}"
     )

@@ -221,7 +221,10 @@ def with_ladders(
         tracers: label → what traces that side, where the caller has these open.
     """
     plans_here = {plan.label: plan for plan in plans}
-    usable = set(plans_here) if base_ir is None else {*plans_here, "base"}
+    if base_ir is None:
+        usable = set(plans_here)
+    else:
+        usable = {*plans_here, "base"}
     ladders = _known(
         plans_here, sides=sides, wanted_ladders=wanted_ladders, resources=resources
     )
@@ -298,16 +301,15 @@ def _known(
     compiler = sides["base"].compiler.digest
     for wanted_ladder in wanted_ladders:
         cell = cells.get(wanted_ladder.key)
-        ladder = (
-            fitting_ladder(
+        if cell:
+            ladder = fitting_ladder(
                 wanted_ladder.delta.base,
                 head=wanted_ladder.delta.head,
                 cell=cell,
                 base_compiler=compiler,
             )
-            if cell
-            else None
-        )
+        else:
+            ladder = None
         if ladder is not None:
             known_ladders[wanted_ladder.place] = ladder
     return known_ladders
@@ -437,7 +439,10 @@ def ladder_from_stored(
         known: what there is of the ladder already.
     """
     base = wanted_ladders.delta.base
-    stored = base_ir.of(wanted_ladders.key, base) if base is not None else None
+    if base is not None:
+        stored = base_ir.of(wanted_ladders.key, base)
+    else:
+        stored = None
     if base is None or stored is None:
         return None
     ladder: Ladder | str | None = known_ladders

@@ -68,7 +68,10 @@ def _counted(
     side: LadderSide, bitcode: bytes, entry_point: str, pass_name: str
 ) -> Counter[str] | Failure:
     """Count in this side's code generator; the pass may have its later name there."""
-    flags = linker_flags(side.source) if isinstance(side.source, str) else None
+    if isinstance(side.source, str):
+        flags = linker_flags(side.source)
+    else:
+        flags = None
     if flags is None:
         return Failure("read", "the target has no code generator that compiles bitcode")
     counted = instructions_after(

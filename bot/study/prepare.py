@@ -126,7 +126,10 @@ class Work:
         if self.checkout:
             return self.checkout
         config_path = self.request.config
-        folder = config_path.resolve().parent if config_path else Path.cwd()
+        if config_path:
+            folder = config_path.resolve().parent
+        else:
+            folder = Path.cwd()
         return repository_of(folder, self.cancel)
 
     @property

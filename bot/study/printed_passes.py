@@ -71,7 +71,9 @@ def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
 
     `llvm`: LLVM's alone, and all of them.
     """
-    printed = _LLVM_PASSES if llvm else (*_PASSES, _ELIDED, _MILESTONES)
+    printed = [*_PASSES, _ELIDED, _MILESTONES]
+    if llvm:
+        printed = [*_LLVM_PASSES]
     return (*_ALONE, *printed, f"--filter-print-funcs={entry_point}", UNTHREADED)
 
 
@@ -127,7 +129,9 @@ def with_llvm_passes(
         options=trace_options(row.name, llvm=True),
     )
     front = tuple(step for step in trace.steps if step.level == MLIR)
-    return replace(trace, steps=(*front, *whole.steps)) if whole.is_whole else trace
+    if whole.is_whole:
+        return replace(trace, steps=(*front, *whole.steps))
+    return trace
 
 
 def printed_passes(
@@ -186,9 +190,9 @@ def compile_printing(
         timeout_seconds=setup.session.timeout_seconds,
         keeping=keeping,
     )
-    return (
-        "" if outcome.ok else failure(outcome, setup.session.timeout_seconds).first_line
-    )
+    if outcome.ok:
+        return ""
+    return failure(outcome, setup.session.timeout_seconds).first_line
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:

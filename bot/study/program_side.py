@@ -118,11 +118,10 @@ class ProgramSide:
             if isinstance(result, str):
                 return result
             unknown = _UNKNOWN_OPTION.search(result.message)
-            shorter = (
-                [run.without_option(unknown[1]) for run in remaining]
-                if unknown
-                else remaining
-            )
+            if unknown:
+                shorter = [run.without_option(unknown[1]) for run in remaining]
+            else:
+                shorter = remaining
             if shorter == remaining:
                 break
             remaining = shorter
@@ -130,7 +129,9 @@ class ProgramSide:
 
     def _optimized(self, text: str, runs: Sequence[PassRun]) -> str | Failure:
         self.compiles += 1
-        pipeline = (f"--pass-pipeline={pipeline_of(runs)}",) if runs else ()
+        pipeline = list[str]()
+        if runs:
+            pipeline.append(f"--pass-pipeline={pipeline_of(runs)}")
         return optimized(self.setup, text, (*pipeline, LOCAL))
 
     def code_bytes(self, text: str) -> int:

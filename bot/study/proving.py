@@ -256,7 +256,9 @@ def why_no_experiment(base: Dispatch, head: Dispatch) -> str:
         return f"the code bytes are not known on {side}"
     if code_differs(base, head) is False:
         return SAME_CODE
-    return SAME_SIZE if base.code_bytes == head.code_bytes else ""
+    if base.code_bytes == head.code_bytes:
+        return SAME_SIZE
+    return ""
 
 
 class _Experiment:

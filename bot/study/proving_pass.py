@@ -91,11 +91,9 @@ def _splicer(side: LadderSide, directory: Path) -> Splicer | Failure:
     if isinstance(translation, Failure):
         return translation
     registered_passes = registered(side.setup)
-    return (
-        registered_passes
-        if isinstance(registered_passes, Failure)
-        else Splicer(side, translation, registered_passes)
-    )
+    if isinstance(registered_passes, Failure):
+        return registered_passes
+    return Splicer(side, translation, registered_passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,13 +270,18 @@ class _Experiment:
         reasons = list(self._forward.reasons)
         if self._backward:
             reasons += self._backward.reasons
-        return reasons[-1] if reasons else "both sides have one pass alone"
+        if reasons:
+            return reasons[-1]
+        return "both sides have one pass alone"
 
     def _measured_cuts(self) -> list[PassCut]:
         cuts = []
         for place, code_bytes in self._forward.measured.items():
             count = self._cuts[place].head
-            after = self._head.translation.passes[count - 1].name if count else ""
+            if count:
+                after = self._head.translation.passes[count - 1].name
+            else:
+                after = ""
             cuts.append(PassCut(place, code_bytes, after))
         return cuts
 
@@ -314,7 +317,9 @@ def largest_piece(feed: Feed, has_budget: Callable[[], bool]) -> Found | None:
         place = _dividing_place(feed, piece, has_budget)
         if place is None:
             is_smallest = has_budget() or piece.end - piece.start == 1
-            return Found(piece, is_smallest) if len(pieces) > 1 else None
+            if len(pieces) > 1:
+                return Found(piece, is_smallest)
+            return None
         pieces.remove(piece)
         pieces += [Piece(piece.start, place), Piece(place, piece.end)]
 
@@ -323,7 +328,9 @@ def _in_direction(part_bytes: int | None, moved_bytes: int) -> int:
     """Return how much of the change a part carries."""
     if part_bytes is None:
         return 0
-    return part_bytes if moved_bytes > 0 else -part_bytes
+    if moved_bytes > 0:
+        return part_bytes
+    return -part_bytes
 
 
 def _dividing_place(

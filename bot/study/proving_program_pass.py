@@ -112,20 +112,26 @@ class _Place:
     def name(self) -> str:
         """The name of the pass."""
         run = self.head or self.base
-        return run.name if run else ""
+        if run:
+            return run.name
+        return ""
 
     @property
     def class_name(self) -> str:
         """What implements the pass."""
         run = self.head or self.base
-        return run.class_name if run else ""
+        if run:
+            return run.class_name
+        return ""
 
     @property
     def runs_on(self) -> RunsOn:
         """Which sides run it."""
         if self.base is None:
             return HEAD_ONLY
-        return BASE_ONLY if self.head is None else BOTH
+        if self.head is None:
+            return BASE_ONLY
+        return BOTH
 
     @property
     def is_suspicious(self) -> bool:
@@ -226,7 +232,10 @@ class _Phase:
         }
         kept_places = list[_Place]()
         for place in places:
-            silent_run = place.base if silent[0] is self._base else place.head
+            if silent[0] is self._base:
+                silent_run = place.base
+            else:
+                silent_run = place.head
             is_lone = place.runs_on != BOTH and silent_run is not None
             if not is_lone:
                 kept_places.append(_lent(place))
@@ -319,7 +328,10 @@ class _Phase:
                 low = middle
         place = self._places[high - 1]
         restored = differences[low] - differences[high]
-        in_head = None if place.name in tried else self.tried_in_head(place)
+        if place.name in tried:
+            in_head = None
+        else:
+            in_head = self.tried_in_head(place)
         if in_head is not None and in_head.proof.restored_regions >= restored:
             return in_head
         reason = "head with base's pass alone does not compile"

@@ -52,7 +52,10 @@ def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
             if cell.key == key and Path(cell.model.path).suffix != ".onnx"
         ]
         for cell in planned:
-            flags = (*cell.argv, LIFTED_LIMIT_FLAG) if is_lifted else cell.argv
+            if is_lifted:
+                flags = (*cell.argv, LIFTED_LIMIT_FLAG)
+            else:
+                flags = cell.argv
             arguments = [
                 str(plan.compiler.toolchain.binary),
                 "-",

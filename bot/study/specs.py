@@ -136,7 +136,9 @@ def releases_of(
     """
     words = list[str]()
     for text in texts:
-        parts = [text] if exists(text) else map(str.strip, text.split(","))
+        parts = [text]
+        if not exists(text):
+            parts = [part.strip() for part in text.split(",")]
         words.extend(part for part in parts if part)
     if not words:
         raise UsageError("names no release", where=_RELEASES, hint=_RANGE)

@@ -159,11 +159,9 @@ def printed_side(side: LadderSide, directory: Path) -> Translation | Failure:
         translation = printed_translation(directory / _TREE)
     except (InputError, OSError) as error:
         return Failure("read", f"the printed passes cannot be read: {error}")
-    return (
-        translation
-        if isinstance(translation, Translation)
-        else Failure("read", translation)
-    )
+    if isinstance(translation, Translation):
+        return translation
+    return Failure("read", translation)
 
 
 class Splicer:
@@ -191,11 +189,9 @@ class Splicer:
         It is the control of a cut.
         """
         text = self._text(self.translation, count)
-        return (
-            text
-            if isinstance(text, Failure)
-            else self._rest(text, count, self.side.row.name)
-        )
+        if isinstance(text, Failure):
+            return text
+        return self._rest(text, count, self.side.row.name)
 
     def foreign_code(
         self, other_splicer: Splicer, other_count: int, count: int
@@ -266,7 +262,10 @@ class Splicer:
             if printed.name in self._known.names:
                 continue
             rewritten = _REWRITTEN.get(printed.name)
-            result = self._run(text, passes[begin:place]) if rewritten else None
+            if rewritten:
+                result = self._run(text, passes[begin:place])
+            else:
+                result = None
             if isinstance(result, Failure):
                 return result
             if result is None or rewritten is None or rewritten.search(result):

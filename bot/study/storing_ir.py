@@ -51,7 +51,10 @@ def with_stored_ir(plan: SidePlan, snapshot: Snapshot, work: Work) -> WithIr:
     Storing IR may cost as much as tracing.
     """
     budget = work_for({plan.label: snapshot})
-    chosen = _largest(snapshot, budget) if plan.compiler.is_traced else []
+    if plan.compiler.is_traced:
+        chosen = _largest(snapshot, budget)
+    else:
+        chosen = []
     if not chosen:
         return WithIr(snapshot, b"")
     dispatches = plural(len(chosen), "largest dispatch")

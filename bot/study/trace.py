@@ -56,7 +56,10 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     cells = {name: side.cells[0] for name, side in pair_of_sides.sides.items()}
     for name, cell in cells.items():
         if not cell.measured:
-            reason = cell.failure.first_line if cell.failure else cell.status
+            if cell.failure:
+                reason = cell.failure.first_line
+            else:
+                reason = cell.status
             raise NoVerdict(f"was not compiled: {reason}", where=f"{key}, {name}")
     deltas = diff(pair_of_sides.sides["base"], pair_of_sides.sides["head"])
     causes = explanations(

@@ -115,7 +115,10 @@ class SideTracer:
         argv = _argv(planned, cell)
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
-            reason = sources.first_line if isinstance(sources, Failure) else _NO_SOURCE
+            if isinstance(sources, Failure):
+                reason = sources.first_line
+            else:
+                reason = _NO_SOURCE
             return DispatchTrace((), reason)
         if before is None:
             return printed_passes(
@@ -411,7 +414,10 @@ class _Pairs:
             executables.append(rows[name].executable if name in rows else "")
         places = joint_places(readers, executables)
         steps = dict(zip(SIDES, readers, strict=True))[side].steps(places)
-        printed_for = "" if self._same[key] == key else self._same[key].target
+        if self._same[key] == key:
+            printed_for = ""
+        else:
+            printed_for = self._same[key].target
         return DispatchTrace(steps, "" if steps else NO_PLACES, printed_for=printed_for)
 
     def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch]) -> None:

@@ -238,7 +238,9 @@ class Git:
             )
         if not self._is_shortened(ref) and (local := self._local(ref)):
             return local
-        sha = ref if _SHA.fullmatch(ref) else self._advertised(ref)
+        sha: str | None = ref
+        if not _SHA.fullmatch(ref):
+            sha = self._advertised(ref)
         if sha is None and self._is_shortened(ref):
             name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
             hint = (

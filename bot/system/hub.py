@@ -228,7 +228,10 @@ class _Requester(Requester):
 
         Ask again where the answer to a GET broke off, as often as after a reset.
         """
-        tries = (self.bounded_retry.total or 0) if verb == "GET" else 0
+        if verb == "GET":
+            tries = self.bounded_retry.total or 0
+        else:
+            tries = 0
         for attempt in range(tries):
             try:
                 return ask()
@@ -563,7 +566,10 @@ def _errors_of(error: GithubException) -> list[Any]:
 
 def _detail(entry: Any) -> str:
     """Return one of the things that GitHub names as wrong, as text."""
-    fields = entry if isinstance(entry, dict) else {"message": entry}
+    if isinstance(entry, dict):
+        fields = entry
+    else:
+        fields = {"message": entry}
     keys = ("resource", "field", "code")
     named = " ".join(str(fields[key]) for key in keys if key in fields)
     return str(fields.get("message") or named)

@@ -41,7 +41,10 @@ def fixed_addresses() -> Iterator[bool]:
 
     Gives whether that is so.
     """
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+    else:
+        libc = None
     before = libc.personality(_ASK) if libc else -1
     if libc is None or before < 0 or libc.personality(before | _ADDR_NO_RANDOMIZE) < 0:
         yield False

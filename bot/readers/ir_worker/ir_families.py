@@ -136,7 +136,10 @@ def _of_one_structure(group: Sequence[Member]) -> Draft:
             if slot.kind == "type":  # the constant's value says its type
                 continue
             type_ = str(slot.constant.results[0].type)
-            lines = shapes if is_shaped and type_ == "index" else constants
+            if is_shaped and type_ == "index":
+                lines = shapes
+            else:
+                lines = constants
             lines.setdefault(values, f"{type_} constant of {slot.op.name}")
         elif not isinstance(slot.place[0], str):
             shapes.setdefault(values, _owner(slot))

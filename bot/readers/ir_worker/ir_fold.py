@@ -470,7 +470,10 @@ class _Rewriting:
                 ]
                 attributes[owner] = self._ir.DenseI64ArrayAttr.get(values)
             else:
-                value = op.results[0] if owner == _RESULT else op.operands[owner]
+                if owner == _RESULT:
+                    value = op.results[0]
+                else:
+                    value = op.operands[owner]
                 new = self._dims.get(value, {})
                 entries = self._sizes.get(value, [])
             if new:

@@ -221,7 +221,10 @@ def contents(ir: Any, module: Any) -> Answer:
         says_its_body = name in _SAYS_ITS_BODY or not name.startswith(
             ("linalg.", "arith.")
         )
-        whole = collect(ir, op, is_operation) if says_its_body else [op]
+        if says_its_body:
+            whole = collect(ir, op, is_operation)
+        else:
+            whole = [op]
         operations.update(inner_op.name for inner_op in whole)
         return ir.WalkResult.SKIP
 
