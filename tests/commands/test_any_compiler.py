@@ -71,8 +71,8 @@ def compiler() -> None:
 
 def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
     write(tmp_path, CC, {"lib.c": LIBRARY % 100})
-    said = bot(tmp_path, "compare")
-    assert "command cc -Os → command cc -O0" in said and "IREE" not in said
+    printed = bot(tmp_path, "compare")
+    assert "command cc -Os → command cc -O0" in printed and "IREE" not in printed
     base, head = (cells(tmp_path, side)["lib"] for side in ("base", "head"))
     assert head["command"] == "cc -O0 -c -fstack-usage lib.c -o out/code.o"
     (tmp_path / "out").mkdir(exist_ok=True)
@@ -85,15 +85,15 @@ def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
         check=True,
     )
     sizes = {
-        words[3]: int(words[1], 16)
+        columns[3]: int(columns[1], 16)
         for line in listed.stdout.splitlines()
-        if len(words := line.split()) == 4
+        if len(columns := line.split()) == 4
     }
     assert {row["name"]: row["code_bytes"] for row in head["dispatches"]} == sizes
     frames = {
-        words[0].rpartition(":")[2]: int(words[1])
+        columns[0].rpartition(":")[2]: int(columns[1])
         for line in (tmp_path / "out/code.su").read_text().splitlines()
-        if (words := line.split())
+        if (columns := line.split())
     }
     assert {row["name"]: row["stack_bytes"] for row in head["dispatches"]} == frames
     assert head["metrics"]["stack_max_bytes"] == max(frames.values())
@@ -105,7 +105,7 @@ def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
     assert head["metrics"]["vgpr_spills"] is None and head["reasons"]["vgpr_spills"]
     assert base["metrics"]["executable_bytes"] < head["metrics"]["executable_bytes"]
     [cell] = report(tmp_path)["cells"]
-    assert {one["cause"] for one in cell["dispatches"]} == {"codegen"}
+    assert {row["cause"] for row in cell["dispatches"]} == {"codegen"}
     assert (
         sum(cell["waterfall"].values())
         == head["metrics"]["artifact_bytes"] - base["metrics"]["artifact_bytes"]
@@ -197,14 +197,14 @@ def test_whatever_a_command_does_is_one_row(tmp_path: Path) -> None:
     bot(tmp_path, "measure", "--compiler", "sh", "--out", "out/head.json")
     rows = cells(tmp_path)
     assert rows.keys() == BADLY.keys()
-    for name, words in SAID.items():
+    for name, message in SAID.items():
         row = rows[name]
         if name == "torn":
             assert row["status"] == "ok" and row["metrics"]["executable_bytes"] is None
             assert "code.o" in row["reasons"]["executable_bytes"]
         else:
             assert row["status"] == ("timeout" if name == "hangs" else "failed"), row
-            assert words in row["failure"]["message"], row["failure"]
+            assert message in row["failure"]["message"], row["failure"]
     assert rows["good"]["metrics"]["spill_bytes"] == 5
 
 
@@ -289,10 +289,10 @@ def test_metrics_of_its_own(tmp_path: Path) -> None:
             "--target",
             "here",
         ]
-        said = subprocess.run(
+        printed = subprocess.run(
             argv, cwd=tmp_path, capture_output=True, text=True, check=True
         ).stdout
-        assert "peak | memory <b>" in said and "+8,000 B" in said
+        assert "peak | memory <b>" in printed and "+8,000 B" in printed
     [finding] = report(tmp_path)["verdict"]["findings"]
     assert (finding["metric"], finding["rule"], finding["actual"]) == (
         "peak_bytes",
@@ -307,26 +307,29 @@ def test_metrics_of_its_own(tmp_path: Path) -> None:
 
     configure({"peak_bytes": {"unit": "KiB"}, "later": {"unit": "ms"}})
     bot(tmp_path, "compare", "--base", "out/base.json", "--out", "other")
-    other = report(tmp_path, "other")
-    assert other["cells"][0]["metrics"]["peak_bytes"] == {"base": None, "head": None}
-    why = "peak_bytes is declared in bytes on base, and in KiB on head"
+    other_report = report(tmp_path, "other")
+    assert other_report["cells"][0]["metrics"]["peak_bytes"] == {
+        "base": None,
+        "head": None,
+    }
+    note = "peak_bytes is declared in bytes on base, and in KiB on head"
     assert (
         "not compared: kernels is not declared on head; later is not declared on base;"
-        f" {why}" in other["notes"]
+        f" {note}" in other_report["notes"]
     )
 
     snapshot = json.loads((tmp_path / "out/base.json").read_text())
-    known = snapshot["compiler"]["metrics"][0]
+    metric = snapshot["compiler"]["metrics"][0]
     for hostile in (
         *(
-            [known | change]
+            [metric | change]
             for change in (
                 {"id": "vm_bytes"},
                 {"label": "two\nlines"},
                 {"about": "long " * 99},
             )
         ),
-        [known | {"id": f"x{number}"} for number in range(33)],
+        [metric | {"id": f"x{number}"} for number in range(33)],
         [],
     ):
         (tmp_path / "bad.json").write_text(
@@ -379,12 +382,12 @@ def test_a_command_sees_no_network_and_no_secret(
         )
         (tmp_path / "port.txt").write_text(port)
         bot(tmp_path, "measure", "--compiler", "x", "--out", "out/head.json", code=5)
-    said = cells(tmp_path)["look"]["failure"]["message"]
+    message = cells(tmp_path)["look"]["failure"]["message"]
     network = "0" if confined.has_namespaces() else "1"
     assert (
-        said == f"code-size-cell ['look.py', 'out', 'port.txt', 'tmp'] {network} 0"
+        message == f"code-size-cell ['look.py', 'out', 'port.txt', 'tmp'] {network} 0"
         " code-size-cell"
-    ), said
+    ), message
     assert ("network is OPEN" in confined.isolation()) == (network == "1")
 
 
@@ -407,17 +410,17 @@ def test_without_namespaces_one_runs_at_a_time_at_the_same_path(tmp_path: Path) 
         CC,
         {"a.c": LIBRARY % 8, "b.c": LIBRARY % 64, "where.c": "#error here\n"},
     )
-    words = ["measure", "--compiler", "cc -g -Os", "--jobs", "2"]
-    bot(tmp_path, *words, "--out", "out/with.json")
-    without_namespaces(tmp_path, *words, "--out", "out/without.json")
-    left, right = (
+    arguments = ["measure", "--compiler", "cc -g -Os", "--jobs", "2"]
+    bot(tmp_path, *arguments, "--out", "out/with.json")
+    without_namespaces(tmp_path, *arguments, "--out", "out/without.json")
+    isolated_cells, unisolated_cells = (
         json.loads((tmp_path / "out" / f"{name}.json").read_text())["cells"]
         for name in ("with", "without")
     )
-    for one, other in zip(left, right, strict=True):
+    for isolated, unisolated in zip(isolated_cells, unisolated_cells, strict=True):
         assert (
-            one["artifact_digest"] == other["artifact_digest"]
-            and one["failure"] == other["failure"]
+            isolated["artifact_digest"] == unisolated["artifact_digest"]
+            and isolated["failure"] == unisolated["failure"]
         )
 
 
@@ -435,29 +438,29 @@ def test_without_namespaces_a_package_keeps_all_but_the_closed_network(
     data = yaml.safe_load((tmp_path / "code-size.yml").read_text())
     data["models"], data["compiler"]["run"] = ["*.sh"], ["sh", "{model}"]
     (tmp_path / "code-size.yml").write_text(yaml.safe_dump(data))
-    left = f"sleep {4000 + os.getpid()}.5"
+    leftover = f"sleep {4000 + os.getpid()}.5"
     (tmp_path / "good.sh").write_text(
-        f"{left} & setsid {left} & python -m kerneler out/code.bin"
+        f"{leftover} & setsid {leftover} & python -m kerneler out/code.bin"
     )
-    (tmp_path / "hangs.sh").write_text(f"{left} & {left}")
+    (tmp_path / "hangs.sh").write_text(f"{leftover} & {leftover}")
     look = (
         "echo $(env | grep -c SECRET) $(ulimit -d) $(ulimit -f) $(pwd) $(command -v"
         " python) >&2; exit 1"
     )
     (tmp_path / "looks.sh").write_text(look)
-    said = without_namespaces(
+    printed = without_namespaces(
         tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json"
     )
-    assert "the network is OPEN: this machine allows no namespaces" in said
+    assert "the network is OPEN: this machine allows no namespaces" in printed
     rows = cells(tmp_path)
     assert rows["good"]["metrics"]["artifact_bytes"] == 100
     assert rows["hangs"]["status"] == "timeout"
-    shown = f"0 {16 << 20} {1 << 21} code-size-cell python/bin/python"
-    assert rows["looks"]["failure"]["message"] == shown
+    message = f"0 {16 << 20} {1 << 21} code-size-cell python/bin/python"
+    assert rows["looks"]["failure"]["message"] == message
     alive = subprocess.run(
         ["ps", "-eo", "args"], capture_output=True, text=True, check=True
     ).stdout
-    assert left not in alive.splitlines()
+    assert leftover not in alive.splitlines()
 
 
 def test_two_commits_are_the_sides(tmp_path: Path) -> None:
@@ -492,7 +495,7 @@ def test_two_commits_are_the_sides(tmp_path: Path) -> None:
         subprocess.run([*git, "commit", "-qm", "x"], check=True)
     bot(tmp_path, "compare", code=0)
     [cell] = report(tmp_path)["cells"]
-    assert [(one["name"], one["base"]) for one in cell["dispatches"]] == [("two", None)]
+    assert [(row["name"], row["base"]) for row in cell["dispatches"]] == [("two", None)]
 
 
 MANGLED = """
@@ -543,7 +546,7 @@ def test_kernels_keep_their_identity_when_mangled_names_change(tmp_path: Path) -
         len(name) == 3 for name in names.values()
     )
     [cell] = report(tmp_path)["cells"]
-    assert all(one["base"] and one["head"] for one in cell["dispatches"]), cell[
+    assert all(row["base"] and row["head"] for row in cell["dispatches"]), cell[
         "dispatches"
     ]
 
@@ -619,12 +622,12 @@ def test_releases_of_a_package_with_metrics_of_its_own(
     }
     assert sizes == {"1.0.0": 100, "1.1.0": 100, "1.2.0": 900, "1.3.0": 950}
     cell = ("--model", "a", "--target", "here")
-    said = bot(tmp_path, "bisect", "kerneler==1.0", "1.3", *cell, "--out", "found")
+    printed = bot(tmp_path, "bisect", "kerneler==1.0", "1.3", *cell, "--out", "found")
     assert (
-        "first bad: 1.2.0" in said
-        and "last good: 1.1.0, the candidate before it" in said
+        "first bad: 1.2.0" in printed
+        and "last good: 1.1.0, the candidate before it" in printed
     )
-    said = bot(
+    printed = bot(
         tmp_path,
         "bisect",
         "1.0",
@@ -637,15 +640,15 @@ def test_releases_of_a_package_with_metrics_of_its_own(
         "--out",
         "step",
     )
-    assert "first bad: 1.2.0" in said and "1,000 → 9,000 B" in said
+    assert "first bad: 1.2.0" in printed and "1,000 → 9,000 B" in printed
     assert "no metric is called 'peak'" in bot(
         tmp_path, "bisect", "1.0", "1.3", "--metric", "peak", *cell, code=2
     )
-    for spec, words in (
+    for spec, message in (
         ("nightly", "only IREE has nightly releases"),
         ("1.4", "newest: 1.0, 1.1, 1.2, 1.3"),
     ):
-        assert words in bot(tmp_path, "compare", "1.0", spec, code=4)
+        assert message in bot(tmp_path, "compare", "1.0", spec, code=4)
 
 
 def test_where_python_is_installed_is_no_part_of_a_compiler(
@@ -657,7 +660,7 @@ def test_where_python_is_installed_is_no_part_of_a_compiler(
         (place / "python3").symlink_to(Path(sys.executable).resolve())
         monkeypatch.setattr(sys, "_base_executable", str(place / "python3"))
         command = Command(("x",), ("*",), str(tmp_path), "kerneler")
-        made = command_compiler(
+        compiler = command_compiler(
             command,
             spec=str(path),
             cache=place / "cache",
@@ -665,7 +668,7 @@ def test_where_python_is_installed_is_no_part_of_a_compiler(
             say=print,
             cancel=Cancel(),
         )
-        digests.add(made.info.digest)
+        digests.add(compiler.info.digest)
     assert len(digests) == 1
 
 
@@ -679,15 +682,15 @@ def test_a_package_is_pinned_in_requirements(
         (tmp_path / side / "pins.txt").write_text(
             f"iree-base-compiler==3.13.0\nKerneler=={version}  # until 1.3\n"
         )
-    words = ["--config=base/code-size.yml", "--head-config=head/code-size.yml"]
-    bot(tmp_path, "compare", *words)
+    options = ["--config=base/code-size.yml", "--head-config=head/code-size.yml"]
+    bot(tmp_path, "compare", *options)
     assert [
         cells(tmp_path, side)["a"]["metrics"]["artifact_bytes"]
         for side in ("base", "head")
     ] == [100, 900]
     (tmp_path / "head/pins.txt").write_text("kerneler>=1.2\n")
     assert "kerneler is not pinned to one release" in bot(
-        tmp_path, "compare", *words, code=2
+        tmp_path, "compare", *options, code=2
     )
 
 
@@ -697,10 +700,10 @@ def test_a_wheel_for_another_python_is_refused(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     wheel(tmp_path / "wheels", "1.0", "cp39-none-any")
     package(tmp_path, base="1.0", head="1.0")
-    said = bot(
+    printed = bot(
         tmp_path, "measure", "--compiler", "1.0", "--out", "out/head.json", code=4
     )
     assert (
-        "could not be fetched" in said
-        and "run code-size-bot with a Python that fits its wheels" in said
-    ), said
+        "could not be fetched" in printed
+        and "run code-size-bot with a Python that fits its wheels" in printed
+    ), printed

@@ -101,8 +101,10 @@ def test_each_function_of_cxx_has_its_own_frame(tmp_path: Path, flags: str) -> N
     )
     cell = cells(tmp_path)["code"]
     frames = frames_of(tmp_path)
-    for name, least in LEAST_BYTES.items():
-        assert least - RED_ZONE_BYTES <= frames[name] <= least + MORE_BYTES, (
+    for name, least_bytes in LEAST_BYTES.items():
+        assert (
+            least_bytes - RED_ZONE_BYTES <= frames[name] <= least_bytes + MORE_BYTES
+        ), (
             name,
             frames[name],
         )
@@ -113,13 +115,13 @@ def test_each_function_of_cxx_has_its_own_frame(tmp_path: Path, flags: str) -> N
 def test_overloads_of_several_linked_objects_are_told_apart_or_not_known(
     tmp_path: Path,
 ) -> None:
-    one = "int f(int n) { volatile char r[5000]; return r[n]; }\n"
-    one += "int f(const char *n) { volatile char r[90]; return r[*n]; }\n"
-    other = (
+    first_source = "int f(int n) { volatile char r[5000]; return r[n]; }\n"
+    first_source += "int f(const char *n) { volatile char r[90]; return r[*n]; }\n"
+    second_source = (
         "template <class T> int g(T n) { volatile char r[sizeof(T) * 100]; return"
         " r[(int)n]; }\n"
     )
-    other += "template int g(int); template int g(double);"
+    second_source += "template int g(int); template int g(double);"
     run = (
         "cp one.cpp other.cpp out; cd out; {side} -fstack-usage -c one.cpp other.cpp &&"
         " c++ -r one.o other.o -o all.o"
@@ -127,11 +129,11 @@ def test_overloads_of_several_linked_objects_are_told_apart_or_not_known(
     write(
         tmp_path,
         ["sh", "-c", run],
-        {"one.cpp": one},
+        {"one.cpp": first_source},
         artifacts=["all.o"],
         sources=["*.cpp"],
     )
-    (tmp_path / "other.cpp").write_text(other)
+    (tmp_path / "other.cpp").write_text(second_source)
     bot(tmp_path, "measure", "--compiler", "c++ -O0", "--out", "out/head.json")
     cell = cells(tmp_path)["one"]
     frames = frames_of(tmp_path, model="one")

@@ -28,8 +28,8 @@ def snapshot(home: Path, cache: Path, rest: str) -> Path:
     home.mkdir()
     (home / "code-size.yml").write_text(CONFIG)
     (home / "model.mlir").write_text(MODEL.format(rest=rest))
-    made = home / "snapshot.json"
-    words = (
+    path = home / "snapshot.json"
+    options = (
         "--compiler",
         RELEASE,
         "--config",
@@ -37,8 +37,8 @@ def snapshot(home: Path, cache: Path, rest: str) -> Path:
         "--cache",
         cache,
     )
-    bot("measure", *words, "--out", made)
-    return made
+    bot("measure", *options, "--out", path)
+    return path
 
 
 def test_operations_outside_any_component_are_named_by_what_they_are(

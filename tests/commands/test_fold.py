@@ -50,9 +50,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite/small.mlir").write_text("module {}\n")
     (tmp_path / "c.yml").write_text(CONFIG)
-    before, found = signal.getsignal(signal.SIGTERM), Asked(make.small())
-    monkeypatch.setattr("bot.study.folding.audited", found)
-    yield found
+    before, recorder = signal.getsignal(signal.SIGTERM), Asked(make.small())
+    monkeypatch.setattr("bot.study.folding.audited", recorder)
+    yield recorder
     signal.signal(signal.SIGTERM, before)
 
 
@@ -92,7 +92,7 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
 
 
 def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
-    rest = (
+    arguments = (
         "--model",
         "s*",
         "--target",
@@ -104,7 +104,7 @@ def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
         "--jobs",
         "3",
     )
-    assert fold("--config", "c.yml", "--compiler", "3.12.0", *rest)[0] == 0
+    assert fold("--config", "c.yml", "--compiler", "3.12.0", *arguments)[0] == 0
     request, config, *options = asked.asked[0]
     assert (request.specs, request.models, request.targets) == (
         {"head": "3.12.0"},

@@ -93,7 +93,7 @@ class Machine:
         """
         folder = Path(tempfile.mkdtemp(dir=self.home))
         folder.chmod(0o777)
-        words = [
+        arguments = [
             "measure",
             "--compiler",
             "sh",
@@ -102,14 +102,14 @@ class Machine:
             "--jobs",
             "1",
         ]
-        words += [f"--model={name}" for name in names]
+        arguments += [f"--model={name}" for name in names]
         argv = [
             sys.executable,
             "-c",
             PROGRAM,
             str(self.home / "shared" / "cell"),
             self.namespaces,
-            *words,
+            *arguments,
         ]
         done = subprocess.run(
             [*argv, "--cache", "cache", "--out", "head.json"],
@@ -223,15 +223,15 @@ def test_after_hostile_commands_of_one_user_another_user_can_measure(
 def test_what_a_killed_run_left_does_not_end_the_next_run(
     machine: Machine, user: int | None
 ) -> None:
-    left = machine.temporary / "code-size-bot-run-killed" / "cell"
+    leftover = machine.temporary / "code-size-bot-run-killed" / "cell"
     script = f"""
 import os
-os.makedirs({str(left)!r})
-os.chdir({str(left)!r})
+os.makedirs({str(leftover)!r})
+os.chdir({str(leftover)!r})
 for _ in range(3000):
     os.mkdir("d"); os.chdir("d")
-os.mkdir({str(left / "locked")!r}, 0o000)
-os.utime({str(left.parent)!r}, (0, 0))
+os.mkdir({str(leftover / "locked")!r}, 0o000)
+os.utime({str(leftover.parent)!r}, (0, 0))
 """
     groups = None if user is None else list[int]()
     subprocess.run(

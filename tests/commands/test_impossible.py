@@ -43,7 +43,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 def refused(home: Path, text: str) -> str:
     (home / "bad.json").write_text(text)
-    said = bot(
+    printed = bot(
         home,
         "report",
         "--base",
@@ -54,9 +54,9 @@ def refused(home: Path, text: str) -> str:
         "no",
         code=2,
     )
-    assert "Traceback" not in said
+    assert "Traceback" not in printed
     assert not (home / "no" / "report.json").exists()
-    return said
+    return printed
 
 
 def parts_that_sum_to_more(cell: Snapshot) -> None:
@@ -92,8 +92,8 @@ def test_figures_of_a_snapshot_that_contradict_each_other_are_refused(
     tmp_path: Path, snapshot: Snapshot, words: str
 ) -> None:
     IMPOSSIBLE[words](snapshot["cells"][0])
-    said = refused(tmp_path, json.dumps(snapshot))
-    assert words in said and "bad.json: cells[0]" in said
+    printed = refused(tmp_path, json.dumps(snapshot))
+    assert words in printed and "bad.json: cells[0]" in printed
 
 
 def test_sizes_whose_sum_no_reader_holds_are_refused(
@@ -160,7 +160,7 @@ def test_a_key_that_stands_twice_in_another_file_is_refused(
     (tmp_path / "twice.json").write_text(
         '{"schema": "code-size-config/1", "models": ["a.c"], "models": ["b.c"]}'
     )
-    said = bot(
+    printed = bot(
         tmp_path,
         "measure",
         "--config",
@@ -171,7 +171,9 @@ def test_a_key_that_stands_twice_in_another_file_is_refused(
         "x.json",
         code=2,
     )
-    assert "twice.json:1" in said and "models" in said and "Traceback" not in said
+    assert (
+        "twice.json:1" in printed and "models" in printed and "Traceback" not in printed
+    )
 
 
 def sized(size: int) -> bytes:
@@ -194,10 +196,12 @@ def test_a_function_larger_than_its_section_fails_its_build_alone(
     bot(tmp_path, "measure", "--compiler", "x", "--out", "out/head.json")
     rows = cells(tmp_path)
     assert rows["fine"]["metrics"]["executable_bytes"] == 24
-    for name, shown in (("huge", "1,000,000,000,000,000"), ("more", "25")):
+    for name, figure in (("huge", "1,000,000,000,000,000"), ("more", "25")):
         assert rows[name]["status"] == "failed"
-        words = f"code.o: function 'kernel' has {shown} bytes in a section of 24 bytes"
-        assert rows[name]["failure"]["message"] == words
+        message = (
+            f"code.o: function 'kernel' has {figure} bytes in a section of 24 bytes"
+        )
+        assert rows[name]["failure"]["message"] == message
 
 
 FOLDER = "mkdir tmp/more; cp {out}/real.o tmp/more; ln -s ../tmp/more {out}/more"
@@ -267,5 +271,5 @@ def test_an_artifact_with_overlapping_parts_fails_its_build_alone(
     }
     assert rows["vmvx"]["status"] == "ok"
     assert rows["llvm-cpu-x86_64"]["status"] == "failed"
-    words = f"artifact: two parts share the byte at offset {second.start}"
-    assert words in rows["llvm-cpu-x86_64"]["failure"]["message"]
+    message = f"artifact: two parts share the byte at offset {second.start}"
+    assert message in rows["llvm-cpu-x86_64"]["failure"]["message"]

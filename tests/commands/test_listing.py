@@ -33,8 +33,8 @@ def told(
     capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
 ) -> tuple[str, str]:
     assert main(arguments) == code
-    found = capsys.readouterr()
-    return found.out, found.err
+    captured = capsys.readouterr()
+    return captured.out, captured.err
 
 
 def test_models_and_targets_are_in_the_order_of_the_configuration(
@@ -70,8 +70,8 @@ def test_selectors_narrow_both(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     chosen = ("--model", "s*", "--target", "x86*")
     assert [
-        told(capsys, what, *chosen)[0].splitlines()[1].split()[0]
-        for what in ("models", "targets")
+        told(capsys, command, *chosen)[0].splitlines()[1].split()[0]
+        for command in ("models", "targets")
     ] == [
         "small",
         "llvm-cpu-x86_64",

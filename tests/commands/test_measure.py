@@ -52,8 +52,8 @@ def test_failed_cells_are_told_at_the_end(measured: Measured) -> None:
         [{"do": "fail", "model": "beta", "kind": "direct", "argv": "rocm"}]
     )
     assert code == 0
-    told = err[err.index("wrote main.json") :]
-    assert len(told) == 2 and told[1].startswith("failed: beta on rocm: ")
+    lines = err[err.index("wrote main.json") :]
+    assert len(lines) == 2 and lines[1].startswith("failed: beta on rocm: ")
 
 
 REFUSED = [{"do": "fail", "kind": "direct"}]

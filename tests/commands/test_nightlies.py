@@ -43,8 +43,8 @@ def run(*arguments: str) -> int:
 
 
 def specs(file: str = "out/report.json") -> list[str]:
-    told: dict[str, Any] = json.loads(Path(file).read_text())
-    return [told[side]["compiler"]["spec"] for side in ("base", "head")]
+    report: dict[str, Any] = json.loads(Path(file).read_text())
+    return [report[side]["compiler"]["spec"] for side in ("base", "head")]
 
 
 def test_two_sides_of_a_configuration(
@@ -57,10 +57,10 @@ def test_two_sides_of_a_configuration(
         "latest = iree-base-compiler==3.13.0",
         f"nightly = iree-base-compiler=={DATED}",
     ]
-    said = f"compiler IREE 3.13.0 (`latest`) → IREE {DATED} (`nightly`)"
+    change = f"compiler IREE 3.13.0 (`latest`) → IREE {DATED} (`nightly`)"
     comment = Path("out/comment.md").read_text()
     changed = next(line for line in comment.splitlines() if "What changed" in line)
-    assert changed == f"**What changed:** {said}", (
+    assert changed == f"**What changed:** {change}", (
         "a version can be copied as it stands"
     )
     assert all(char.isprintable() or char == "\n" for char in comment)
@@ -98,7 +98,7 @@ def test_nothing_of_a_login_is_kept(
     monkeypatch.setenv("PIP_FIND_LINKS", page.url.replace("://", "://me:hunter2@"))
     Path("code-size.yml").write_text(CONFIG)
     assert run("compare", "--compiler", "nightly", "--flags=--x") == 0
-    kept = [*(tmp_path / "cache").rglob("*"), *(tmp_path / "out").iterdir()]
-    assert kept and not [
-        path for path in kept if path.is_file() and b"hunter2" in path.read_bytes()
+    paths = [*(tmp_path / "cache").rglob("*"), *(tmp_path / "out").iterdir()]
+    assert paths and not [
+        path for path in paths if path.is_file() and b"hunter2" in path.read_bytes()
     ]

@@ -64,8 +64,8 @@ def loaded(path: Path) -> dict[str, Any]:
 def alpha(path: Path) -> dict[str, Any]:
     """The cell of a snapshot or a report."""
     [cell] = (cell for cell in loaded(path)["cells"] if cell["model"] == "alpha")
-    found: dict[str, Any] = cell
-    return found
+    row: dict[str, Any] = cell
+    return row
 
 
 def told(home: Path, out: str) -> list[str]:
@@ -89,23 +89,23 @@ def test_overlapping_ranges_are_told_as_open_and_at_most_warn(
     base, head = compiler(home, "b", FLAKY), compiler(home, "h", OVERLAPS, "2.0")
     assert compared("b", "h") == 0
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
-    (low, high), (least, most) = sizes["base"], sizes["head"]
-    assert (high - low, least - low, most - low) == (64, 1, 65)
+    (low, high), (head_low, head_high) = sizes["base"], sizes["head"]
+    assert (high - low, head_low - low, head_high - low) == (64, 1, 65)
     sides = [alpha(home / f"out/{name}.json") for name in ("base", "head")]
     assert [
         (side["compiles"], side["metrics"]["artifact_bytes"]) for side in sides
     ] == [
         (TIMES, low),
-        (TIMES, least),
+        (TIMES, head_low),
     ]
     assert base.compiles == head.compiles == TIMES + 1, "beta once"
     [finding] = loaded(home / "out/report.json")["verdict"]["findings"]
     assert (finding["level"], finding["is_open"], finding["seen"]) == (
         "warn",
         True,
-        [[low, high], [least, most]],
+        [[low, high], [head_low, head_high]],
     )
-    ranges = f"{low:,}..{high:,} → {least:,}..{most:,} B"
+    ranges = f"{low:,}..{high:,} → {head_low:,}..{head_high:,} B"
     for text in told(home, capsys.readouterr().out):
         assert ranges in text and "−63..+65 B" in text and "open" in text
         assert not re.search(r"\d (larger|smaller)\b", text)
@@ -261,14 +261,14 @@ def test_an_alarm_is_compiled_again_before_larger_changes_that_alarm_nobody(
 ) -> None:
     """Without its rechecks the alarm that does not hold would fail the check."""
     (home / "c.yml").write_text(STRICT, encoding="utf-8")
-    others = [f"model{number}" for number in range(FEW + 2)]
-    for name in others:
+    names = [f"model{number}" for number in range(FEW + 2)]
+    for name in names:
         write_model(home, name)
     compiler(home, "b")
     rules = [{"do": "flaky", "kind": "direct", "model": "model alpha"}]
     rules += [
         {"do": "grow grow grow", "kind": "direct", "model": f"model {name}"}
-        for name in others
+        for name in names
     ]
     fake = install(home / "fake-h", rules, version="2.0", templates=TEMPLATES)
     install_native(home / "h/iree-compile", fake)
@@ -281,7 +281,7 @@ def test_an_alarm_is_compiled_again_before_larger_changes_that_alarm_nobody(
         if "compiles" in cell
     }
     assert cells["alpha"] == TIMES
-    assert sum(cells.get(name, 1) > 1 for name in others) == FEW - 1, (
+    assert sum(cells.get(name, 1) > 1 for name in names) == FEW - 1, (
         "the alarm is one of the few"
     )
 
@@ -290,8 +290,8 @@ def test_a_build_that_is_newly_broken_is_compiled_again_before_alarms_of_metrics
     home: Path,
 ) -> None:
     """Even where the configuration makes a broken build a warning, which is less than a size that fails."""
-    others = [f"model{number}" for number in range(FEW + 2)]
-    for name in others:
+    names = [f"model{number}" for number in range(FEW + 2)]
+    for name in names:
         write_model(home, name)
     (home / "c.yml").write_text(
         STRICT.replace("[alpha]", "['model*']"), encoding="utf-8"
@@ -299,7 +299,7 @@ def test_a_build_that_is_newly_broken_is_compiled_again_before_alarms_of_metrics
     compiler(home, "b")
     rules = [{"do": "once-fails", "kind": "direct", "model": "model alpha"}]
     rules += [
-        {"do": "grow", "kind": "direct", "model": f"model {name}"} for name in others
+        {"do": "grow", "kind": "direct", "model": f"model {name}"} for name in names
     ]
     fake = install(home / "fake-h", rules, version="2.0", templates=TEMPLATES)
     install_native(home / "h/iree-compile", fake)

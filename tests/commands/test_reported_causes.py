@@ -27,15 +27,15 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     monkeypatch.chdir(tmp_path)
 
     def run(base: Cell, head: Cell) -> tuple[dict[str, Any], str]:
-        for name, version, made in (("base", "3.12.0", base), ("head", "3.13.0", head)):
+        for name, version, side in (("base", "3.12.0", base), ("head", "3.13.0", head)):
 
-            def edit(_key: CellKey, found: Cell, made: Cell = made) -> Cell:
+            def edit(_key: CellKey, found: Cell, made: Cell = side) -> Cell:
                 size = sum(row.code_bytes or 0 for row in made.dispatches)
-                rest = dict.fromkeys(
+                zeros = dict.fromkeys(
                     ("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0
                 )
                 found = with_metrics(
-                    found, artifact_bytes=size, executable_bytes=size, **rest
+                    found, artifact_bytes=size, executable_bytes=size, **zeros
                 )
                 parts = {"executables/text": size}
                 shared = {"program": made.program, "traces": made.traces}
@@ -82,10 +82,10 @@ def test_another_pipeline_names_a_root_cause_before_knobs_that_moved_more_bytes(
             for name, size, strategy in rows
         )
     )
-    told, comment = report(base, head)
+    json_report, comment = report(base, head)
     roots = [
         (root["what"], root["dispatches"], root["bytes"]["net"])
-        for root in told["root_causes"]
+        for root in json_report["root_causes"]
     ]
     assert roots == [
         ("unroll 1 → 8", 1, 5_000),
@@ -101,8 +101,8 @@ def test_code_that_is_longer_for_its_names_alone_is_no_change_of_code(
     base = matched_cells.made(Row("p", code="c"), Row("q", code="d"), first=8)
     twice = Row("q", code="d", code_bytes=103, places=("encoder.0", "encoder.1"))
     head = matched_cells.made(Row("p", code="c", code_bytes=102), twice, first=10)
-    told, comment = report(base, head)
-    (cell,) = told["cells"]
+    json_report, comment = report(base, head)
+    (cell,) = json_report["cells"]
     assert cell["waterfall"] == {"container": 5}
     assert [(part["what"], part["change_bytes"]) for part in cell["parts"]] == [
         ("names of kernels in their code", 5)
@@ -129,8 +129,8 @@ def test_a_pass_that_leaves_only_what_differed_before_has_words_too(
             ("clean", {name: 5}),
         )
         sides[name] = replace(cell, traces={cell.dispatches[0].name: whole})
-    told, comment = report(sides["a"], sides["b"])
-    assert [root["what"] for root in told["root_causes"]] == [
+    json_report, comment = report(sides["a"], sides["b"])
+    assert [root["what"] for root in json_report["root_causes"]] == [
         "clean: operations of other types"
     ]
     assert (
@@ -151,9 +151,12 @@ def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(
             for name, size in (("p", 6_000), ("q", 2_000))
         )
     )
-    grown = {"vector.extract": 90, **{f"vector.x{at}": 9 - at for at in range(9)}}
+    grown = {
+        "vector.extract": 90,
+        **{f"vector.x{index}": 9 - index for index in range(9)},
+    }
     largest = base.dispatches[0].name
-    told, comment = report(
+    json_report, comment = report(
         replace(
             base,
             traces={
@@ -166,23 +169,23 @@ def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(
             head, traces={largest: trace(("tile", {"scf.for": 4}), ("lower", grown))}
         ),
     )
-    words = "lower: vector.extract +80, vector.x0 +9, vector.x1 +8 and 7 more"
+    difference = "lower: vector.extract +80, vector.x0 +9, vector.x1 +8 and 7 more"
     notes = [
         line.partition(": ")[2]
         for line in comment.splitlines()
         if line.startswith("- `main_dispatch_")
     ]
     assert notes == [
-        f"the same configuration, different code: {words}",
+        f"the same configuration, different code: {difference}",
         "the same configuration, different code",
     ]
-    assert [root["what"] for root in told["root_causes"]] == [
+    assert [root["what"] for root in json_report["root_causes"]] == [
         "lower: 80 vector.extract more",
         "other code; not traced",
     ]
-    (cell,) = told["cells"]
+    (cell,) = json_report["cells"]
     assert [row.get("pass") for row in cell["dispatches"]] == ["lower", None]
-    assert words in Path("out/report.html").read_text(encoding="utf-8")
+    assert difference in Path("out/report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     assert (
         main(
@@ -208,7 +211,7 @@ def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(
     ]
     assert operations == [
         ["vector.extract", "+80"],
-        *([f"vector.x{at}", f"+{9 - at}"] for at in range(7)),
+        *([f"vector.x{index}", f"+{9 - index}"] for index in range(7)),
     ]
     assert lines[-1].startswith(
         f"code-size-bot trace --model m --target llvm-cpu-x86_64 --dispatch {largest}"

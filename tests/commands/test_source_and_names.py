@@ -62,7 +62,7 @@ def test_a_changed_header_is_a_changed_source(tmp_path: Path) -> None:
     )
     commit(tmp_path, CHECKS)
     commit(tmp_path, NO_CHECKS)
-    said = bot(tmp_path, "compare")
+    printed = bot(tmp_path, "compare")
     [cell] = report(tmp_path)["cells"]
     assert cell["first"] == "input"
     assert [(row["name"], row["cause"]) for row in cell["dispatches"]] == [
@@ -72,7 +72,7 @@ def test_a_changed_header_is_a_changed_source(tmp_path: Path) -> None:
         root for root in report(tmp_path)["root_causes"] if root["cause"] == "input"
     ]
     assert root["what"] == "lib itself changed"
-    assert "same source" not in said + (tmp_path / "out/comment.md").read_text()
+    assert "same source" not in printed + (tmp_path / "out/comment.md").read_text()
 
 
 def test_the_same_source_is_said_where_all_files_are_the_same(tmp_path: Path) -> None:
@@ -133,16 +133,16 @@ def test_functions_without_names_are_not_said_to_be_the_same(
     write(
         tmp_path, run, {"lib.c": text}, base="cc -Os", head="cc -O3", artifacts=["*.so"]
     )
-    said = bot(tmp_path, "compare")
+    printed = bot(tmp_path, "compare")
     [cell] = report(tmp_path)["cells"]
-    known = {row["name"] for row in cell["dispatches"]}
-    assert "the code of every dispatch is the same" not in cell["why"] + said
+    names = {row["name"] for row in cell["dispatches"]}
+    assert "the code of every dispatch is the same" not in cell["why"] + printed
     base, head = (
         cell["metrics"]["executable_bytes"]["base"],
         cell["metrics"]["executable_bytes"]["head"],
     )
     assert base != head
-    if not known:
+    if not names:
         assert cell["cause"] is None
         assert (
             cell["why"]
@@ -191,11 +191,12 @@ int use(Box<int> &b) { return b.first(2) + b.second(3 USE); }
         .replace("SECOND", ", T y = 1")
         .replace("USE", ", 2")
     )
-    found = pairs(tmp_path, base, head)
-    assert ("_ZN3BoxIiE5firstEi", "_ZN3BoxIiE5firstEi") in found
+    matched = pairs(tmp_path, base, head)
+    assert ("_ZN3BoxIiE5firstEi", "_ZN3BoxIiE5firstEi") in matched
     assert all(
-        one is None or other is None or one[:13] == other[:13] for one, other in found
-    ), found
+        base_name is None or head_name is None or base_name[:13] == head_name[:13]
+        for base_name, head_name in matched
+    ), matched
 
 
 def test_overloads_with_one_parameter_more_are_paired_by_what_they_take(
@@ -224,8 +225,8 @@ def test_overloads_that_are_equally_alike_are_not_paired(tmp_path: Path) -> None
     )
     base += "int use(int a) { return k<2>(a) + k<3>(a); }\n"
     head = base.replace("k<2>", "k<5>").replace("k<3>", "k<7>")
-    found = {pair for pair in pairs(tmp_path, base, head) if "use" not in str(pair)}
-    assert found == {
+    matched = {pair for pair in pairs(tmp_path, base, head) if "use" not in str(pair)}
+    assert matched == {
         ("_Z1kILi2EEii", None),
         ("_Z1kILi3EEii", None),
         (None, "_Z1kILi5EEii"),

@@ -24,11 +24,11 @@ def test_builds_that_are_compiled_again_are_announced(
             tmp_path / f"fake-{name}", rules, version=name, templates=TEMPLATES
         )
         install_native(tmp_path / name / "iree-compile", fake)
-    words = ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache"]
-    assert main(words) in (0, 1)
+    arguments = ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache"]
+    assert main(arguments) in (0, 1)
     lines = capsys.readouterr().err.splitlines()
     measured = next(
-        at for at, line in enumerate(lines) if line.startswith("compiled: ")
+        index for index, line in enumerate(lines) if line.startswith("compiled: ")
     )
     assert any(
         line.startswith("compiling again: 2 compiles") for line in lines[measured:]

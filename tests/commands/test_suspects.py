@@ -72,12 +72,12 @@ def report(
             write(tmp_path / f"{side}.json", explained(side, revision))
         files = ["--base", "base.json", "--head", "head.json", "--cache", "cache"]
         assert main(["report", *files, "--config", config, *options]) in (code, 1)
-        told: dict[str, Any] = json.loads(Path("out/report.json").read_text())
-        told["roots"] = {
+        answer: dict[str, Any] = json.loads(Path("out/report.json").read_text())
+        answer["roots"] = {
             root["what"].partition(" ")[0].rstrip(":"): root
-            for root in told["root_causes"]
+            for root in answer["root_causes"]
         }
-        return told
+        return answer
 
     yield run
 
@@ -88,24 +88,24 @@ Run = Callable[..., dict[str, Any]]
 def test_a_clone_names_the_commits_that_speak_of_what_changed(
     report: Run, history: Revisions, clone: Clone
 ) -> None:
-    told = report(history, "--source", str(clone.directory))["roots"]
-    own, knob, llvm = (
-        told["iree-llvmcpu-lowering"],
-        told["unroll"],
-        told["InstCombinePass"],
+    roots = report(history, "--source", str(clone.directory))["roots"]
+    lowering, knob, llvm = (
+        roots["iree-llvmcpu-lowering"],
+        roots["unroll"],
+        roots["InstCombinePass"],
     )
-    only, idle = own["suspects"]
+    only, idle = lowering["suspects"]
     assert (only["title"], only["date"]) == ("Fold gathers (#2)", "2026-05-04")
     assert idle["title"].startswith("[NFC]"), "what has no function is last"
     assert only["why"] == "its message has delinearize"
     assert only["url"] == f"https://github.com/iree-org/iree/commit/{only['commit']}"
-    assert own["looked_up"] == {
+    assert lowering["looked_up"] == {
         "commits": 4,
         "files": [LOWERING],
         "note": "",
         "this_pull_request": [],
     }
-    assert [one["title"] for one in knob["suspects"]] == ["Tune defaults (#6)"]
+    assert [suspect["title"] for suspect in knob["suspects"]] == ["Tune defaults (#6)"]
     assert knob["suspects"][0]["why"].endswith("unroll 1 → 8")
     assert (llvm["suspects"], llvm["looked_up"]["note"]) == (
         [],
@@ -161,16 +161,18 @@ def test_no_text_of_a_commit_rings_at_another_repository(
 def test_a_revision_that_nobody_has_is_told(
     report: Run, clone: Clone, revisions: Revisions, why: str
 ) -> None:
-    told = report(revisions, "--source", str(clone.directory))
-    assert told["notes"][-1] == f"the search for compiler commits stopped early: {why}"
+    answer = report(revisions, "--source", str(clone.directory))
+    assert (
+        answer["notes"][-1] == f"the search for compiler commits stopped early: {why}"
+    )
 
 
 def test_one_revision_on_both_sides_has_no_suspects_and_no_note(
     report: Run, history: Revisions, clone: Clone
 ) -> None:
-    told = report((history[1], history[1]), "--source", str(clone.directory))
-    assert not any("compiler commits" in note for note in told["notes"])
-    assert all("suspects" not in root for root in told["root_causes"])
+    answer = report((history[1], history[1]), "--source", str(clone.directory))
+    assert not any("compiler commits" in note for note in answer["notes"])
+    assert all("suspects" not in root for root in answer["root_causes"])
 
 
 @pytest.fixture
@@ -194,15 +196,15 @@ def test_github_says_the_same_in_few_requests_and_once(
     clone_says = report(
         history, "--source", str(Path("iree").absolute()), config="own.yml"
     )["roots"]
-    told = report(history, "--suspects", config="own.yml")
-    for name, root in told["roots"].items():
+    answer = report(history, "--suspects", config="own.yml")
+    for name, root in answer["roots"].items():
         assert root.get("suspects") == clone_says[name].get("suspects"), name
-    asked = [one["path"] for one in hub.traffic]
-    assert len(asked) == 2 + 2 * 2 + 6, (
+    paths = [exchange["path"] for exchange in hub.traffic]
+    assert len(paths) == 2 + 2 * 2 + 6, (
         "two trees, lists of two files on two sides, six diffs"
     )
-    assert report(history, "--suspects", config="own.yml")["roots"] == told["roots"]
-    assert len(hub.traffic) == len(asked), "what revisions have never changes"
+    assert report(history, "--suspects", config="own.yml")["roots"] == answer["roots"]
+    assert len(hub.traffic) == len(paths), "what revisions have never changes"
 
 
 @pytest.mark.parametrize(
@@ -225,10 +227,13 @@ def test_what_github_refuses_costs_one_line(
     why: str,
 ) -> None:
     hub.fail_next("GET", "/commits", status, headers=headers, times=9)
-    told = report(history, "--suspects", config="own.yml")
-    (note,) = (note for note in told["notes"] if "compiler commits" in note)
+    answer = report(history, "--suspects", config="own.yml")
+    (note,) = (note for note in answer["notes"] if "compiler commits" in note)
     assert why in note
-    assert len([one for one in hub.traffic if "/commits" in one["path"]]) == 1
+    assert (
+        len([exchange for exchange in hub.traffic if "/commits" in exchange["path"]])
+        == 1
+    )
 
 
 def test_the_report_of_a_bisection_has_the_suspects_of_its_step(

@@ -35,7 +35,7 @@ def test_a_figure_that_was_changed_in_the_cache_is_measured_again(
     home: Path, count: int
 ) -> None:
     fake = compiler(home, "base")
-    words = (
+    arguments = (
         "measure",
         "--compiler",
         "base",
@@ -47,19 +47,19 @@ def test_a_figure_that_was_changed_in_the_cache_is_measured_again(
         "cache",
         "--out",
     )
-    bot(*words, "first.json", cwd=home, codes=(0,))
+    bot(*arguments, "first.json", cwd=home, codes=(0,))
     before = fake.compiles
     figure = re.compile(rb'("dispatch_sites":)(\d+)')
-    kept = sorted((home / "cache" / "cells").rglob("*.json"))
-    assert len(kept) == 4
-    for path in kept[:count]:
+    paths = sorted((home / "cache" / "cells").rglob("*.json"))
+    assert len(paths) == 4
+    for path in paths[:count]:
         changed, times = figure.subn(
             lambda found: found[1] + b"%d" % (int(found[2]) + 1), path.read_bytes()
         )
         assert times > 0
         path.write_bytes(changed)
-    said = bot(*words, "second.json", cwd=home, codes=(0,)).stderr
-    assert f"{4 - count} from the cache" in said and fake.compiles == before + count
+    printed = bot(*arguments, "second.json", cwd=home, codes=(0,)).stderr
+    assert f"{4 - count} from the cache" in printed and fake.compiles == before + count
     first, second = (
         json.loads((home / f"{name}.json").read_text())["cells"]
         for name in ("first", "second")
@@ -78,7 +78,7 @@ def test_when_everything_changed_only_a_tenth_is_compiled_again(home: Path) -> N
         compiler(home, "base"),
         compiler(home, "head", {"do": "grow", "kind": "direct"}),
     )
-    words = (
+    arguments = (
         "compare",
         "--base",
         "base",
@@ -91,7 +91,7 @@ def test_when_everything_changed_only_a_tenth_is_compiled_again(home: Path) -> N
         "--jobs",
         "2",
     )
-    bot(*words, cwd=home)
+    bot(*arguments, cwd=home)
     cells = json.loads((home / "out" / "report.json").read_text())["cells"]
     assert [cell["state"] for cell in cells] == ["changed"] * 2 * MODELS
     once = 2 * 2 * MODELS  # models on two targets and two sides

@@ -88,12 +88,12 @@ def lab(
 def test_flags_are_tried_on_the_head_side_alone(lab: Lab, options: str) -> None:
     sides = [word for option in options.split() for word in (option, lab.spec)]
     flags = (f"--flags={FLAG}",) if "--head" in sides else ("--flags", FLAG)
-    found = lab.compare(*sides, *flags, "--target", "vmvx")
-    assert found.states == {
+    outcome = lab.compare(*sides, *flags, "--target", "vmvx")
+    assert outcome.states == {
         "alpha on vmvx": "changed",
         "beta on vmvx": "changed",
-    }, found.err
-    assert (found.flags("base"), found.flags("head")) == ([], [FLAG])
+    }, outcome.err
+    assert (outcome.flags("base"), outcome.flags("head")) == ([], [FLAG])
     option = (
         "--compiler"
         if "--compiler" in sides
@@ -101,7 +101,7 @@ def test_flags_are_tried_on_the_head_side_alone(lab: Lab, options: str) -> None:
         if "--base" not in sides
         else "--base"
     )
-    assert found.report["baseline"]["rule"] == f"{option} iree-compile"
+    assert outcome.report["baseline"]["rule"] == f"{option} iree-compile"
 
 
 @pytest.mark.parametrize("pin", ["head", "base"])
@@ -112,23 +112,26 @@ def test_where_nobody_names_a_compiler_both_sides_have_that_of_the_configuration
         "code-size.yml",
         f"{CONFIG}compiler: {{{pin}: ./iree-compile}}\nflags: [--user]\n",
     )
-    found = lab.compare(f"--flags={FLAG}", "--model", "alpha", "--target", "x86_64")
-    assert found.states == {"alpha on llvm-cpu-x86_64": "changed"}, found.err
-    assert (found.flags("base"), found.flags("head")) == (["--user"], ["--user", FLAG])
-    assert found.report["baseline"]["rule"] == f"compiler.{pin} of the configuration"
+    outcome = lab.compare(f"--flags={FLAG}", "--model", "alpha", "--target", "x86_64")
+    assert outcome.states == {"alpha on llvm-cpu-x86_64": "changed"}, outcome.err
+    assert (outcome.flags("base"), outcome.flags("head")) == (
+        ["--user"],
+        ["--user", FLAG],
+    )
+    assert outcome.report["baseline"]["rule"] == f"compiler.{pin} of the configuration"
     assert lab.compare(f"--{'base' if pin == 'head' else 'head'}", lab.spec).code == 0
 
 
 def test_several_flags_are_words_of_a_shell_and_add_up_in_measure_too(lab: Lab) -> None:
     flags = ("--flags=--user-a='x y' --user-b", "--flags", "--user-c")
-    words = ["--user-a=x y", "--user-b", "--user-c"]
-    found = lab.compare("--compiler", lab.spec, *flags, "--target", "vmvx")
-    assert found.flags("head") == words, found.err
+    expected = ["--user-a=x y", "--user-b", "--user-c"]
+    outcome = lab.compare("--compiler", lab.spec, *flags, "--target", "vmvx")
+    assert outcome.flags("head") == expected, outcome.err
     assert (
         lab.run("measure", "--compiler", lab.spec, *flags, "--out", "head.json").code
         == 0
     )
-    assert json.loads((lab.home / "head.json").read_text())["flags"][-3:] == words
+    assert json.loads((lab.home / "head.json").read_text())["flags"][-3:] == expected
 
 
 def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(
@@ -139,36 +142,37 @@ def test_a_flag_that_is_none_is_refused_as_the_configuration_refuses_it(
     assert lab.capture.readouterr().err.endswith(
         "--flags: 'O2' is not a flag: a flag begins with - and has its value after =\n"
     )
-    for flag, said in (
+    for flag, message in (
         ("-O2", "flags: '-O2' does not fit: an IREE flag begins with --"),
         ("--iree-hal-target-backends=llvm-cpu", "(name a target with that backend)"),
         ("--compile-to=flow", "flags: --compile-to is not a flag for a build"),
     ):
-        found = lab.compare("--compiler", lab.spec, f"--flags={flag}")
-        assert found.code == 2 and said in found.err, found.err
+        outcome = lab.compare("--compiler", lab.spec, f"--flags={flag}")
+        assert outcome.code == 2 and message in outcome.err, outcome.err
     install(lab.home / "fake", unknown=["--no-such"], templates=TEMPLATES)
-    found = lab.compare("--compiler", lab.spec, "--flags=--no-such=1")
+    outcome = lab.compare("--compiler", lab.spec, "--flags=--no-such=1")
     assert (
-        found.code == 2
-        and "flags: the head compiler (" in found.err
-        and "option --no-such" in found.err
+        outcome.code == 2
+        and "flags: the head compiler (" in outcome.err
+        and "option --no-such" in outcome.err
     )
 
 
 def test_a_side_that_was_measured_before_has_no_flags_to_try(lab: Lab) -> None:
     assert lab.run("measure", "--compiler", lab.spec, "--out", "old.json").code == 0
-    found = lab.compare("--base", "old.json", "--head", lab.spec, f"--flags={FLAG}")
-    assert set(found.states.values()) == {"changed"}, found.err
-    found = lab.compare("--base", lab.spec, "--head", "old.json", f"--flags={FLAG}")
+    outcome = lab.compare("--base", "old.json", "--head", lab.spec, f"--flags={FLAG}")
+    assert set(outcome.states.values()) == {"changed"}, outcome.err
+    outcome = lab.compare("--base", lab.spec, "--head", "old.json", f"--flags={FLAG}")
     line = (
         "old.json: is a finished snapshot, so flags and configuration cannot be changed"
         " on it"
     )
-    assert found.code == 2 and line in found.err
-    found = lab.compare("--base", "old.json", f"--flags={FLAG}")
+    assert outcome.code == 2 and line in outcome.err
+    outcome = lab.compare("--base", "old.json", f"--flags={FLAG}")
     assert (
-        found.code == 2
-        and "no compiler for the head side (give --compiler SPEC, such as" in found.err
+        outcome.code == 2
+        and "no compiler for the head side (give --compiler SPEC, such as"
+        in outcome.err
     )
 
 
@@ -177,14 +181,14 @@ def test_an_edited_model_is_compared_with_the_original(lab: Lab) -> None:
     (lab.home / "edited").mkdir()
     write_model(lab.home / "edited", "alpha", "func.func @main() // another")
     lab.write("edited.yml", CONFIG.replace("suite/", "edited/").replace("vmvx, ", ""))
-    found = lab.compare("--compiler", lab.spec, "--head-config", "edited.yml")
-    assert found.states == {
+    outcome = lab.compare("--compiler", lab.spec, "--head-config", "edited.yml")
+    assert outcome.states == {
         "alpha on llvm-cpu-x86_64": "changed",
         "alpha on vmvx": "removed",
         "beta on llvm-cpu-x86_64": "removed",
         "beta on vmvx": "removed",
-    }, found.err
-    assert "configuration: code-size.yml\n" in found.err
+    }, outcome.err
+    assert "configuration: code-size.yml\n" in outcome.err
 
 
 def test_two_configurations_are_two_repository_states_and_the_base_judges(
@@ -201,26 +205,28 @@ def test_two_configurations_are_two_repository_states_and_the_base_judges(
     lab.write(
         "b.yml", f"{plain}targets: [vmvx]\ncompiler: {{head: ./build/iree-compile}}\n"
     )
-    found = lab.compare("--config", "a.yml", "--head-config", "b.yml")
-    assert (found.code, set(found.states.values())) == (1, {"changed"}), found.err
-    assert {one["rule"] for one in found.report["verdict"]["findings"]} == {"mine"}
-    assert "configuration:" not in found.err
-    found = lab.compare("--config", "b.yml", "--head-config", "b.yml")
-    assert set(found.states.values()) == {"same"} and found.code == 0, found.err
-    found = lab.compare("--compiler", lab.spec, "--head-config", "none.yml")
+    outcome = lab.compare("--config", "a.yml", "--head-config", "b.yml")
+    assert (outcome.code, set(outcome.states.values())) == (1, {"changed"}), outcome.err
+    assert {finding["rule"] for finding in outcome.report["verdict"]["findings"]} == {
+        "mine"
+    }
+    assert "configuration:" not in outcome.err
+    outcome = lab.compare("--config", "b.yml", "--head-config", "b.yml")
+    assert set(outcome.states.values()) == {"same"} and outcome.code == 0, outcome.err
+    outcome = lab.compare("--compiler", lab.spec, "--head-config", "none.yml")
     assert (
-        found.code == 2
+        outcome.code == 2
         and "none.yml: cannot be read: No such file or directory (without --config"
-        in found.err
+        in outcome.err
     )
 
 
 def test_json_is_what_the_report_has_and_alone_on_standard_output(lab: Lab) -> None:
-    found = lab.compare("--compiler", lab.spec, f"--flags={FLAG}")
-    assert found.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
+    outcome = lab.compare("--compiler", lab.spec, f"--flags={FLAG}")
+    assert outcome.out == (lab.home / "out/report.json").read_text(encoding="utf-8")
     assert (
-        "written to out: " in found.err
-        and " on 2 sides), 0 from the cache" in found.err
+        "written to out: " in outcome.err
+        and " on 2 sides), 0 from the cache" in outcome.err
     )
     sides = (
         "--base",
@@ -246,7 +252,7 @@ def test_on_a_runner_json_holds_no_command_and_says_the_same(
         "--compiler", lab.spec, "--flags=--user='##[error]x'", "--target", "vmvx"
     )
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    found = lab.run(
+    outcome = lab.run(
         "report",
         "--format",
         "json",
@@ -255,7 +261,7 @@ def test_on_a_runner_json_holds_no_command_and_says_the_same(
         "--head",
         "out/head.json",
     )
-    assert "##[" not in found.out and found.report == json.loads(
+    assert "##[" not in outcome.out and outcome.report == json.loads(
         (lab.home / "out/report.json").read_text()
     )
-    assert "--user=##[error]x" in found.flags("head")
+    assert "--user=##[error]x" in outcome.flags("head")

@@ -87,8 +87,8 @@ def text_bytes(home: Path, name: str) -> int:
 
 def state(home: Path) -> str:
     [cell] = json.loads((home / "out" / "report.json").read_text())["cells"]
-    found: str = cell["state"]
-    return found
+    answer: str = cell["state"]
+    return answer
 
 
 def compiled(folder: Path, flags: str, source: str = SOURCE) -> int:
@@ -123,30 +123,30 @@ def test_each_side_reads_the_model_of_its_commit(home: Path, tmp_path: Path) -> 
     (home / "Makefile").write_text(
         MAKEFILE.format(flags="-O0")
     )  # not committed: on neither side
-    said = bot(home, "compare")
-    right = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
-    assert right[0] < right[1]
-    assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
-    assert "bit-identical" not in said and "nothing changed" not in said
+    printed = bot(home, "compare")
+    expected = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
+    assert expected[0] < expected[1]
+    assert (text_bytes(home, "base"), text_bytes(home, "head")) == expected
+    assert "bit-identical" not in printed and "nothing changed" not in printed
     shas = git(home, "rev-list", "HEAD").split()
     assert [side(home, name)["source"]["sha"] for name in ("head", "base")] == shas[:2]
     assert len(git(home, "worktree", "list").splitlines()) == 1
     bot(home, "measure", "--compiler", "ref:HEAD~1", "--out", "out/head.json")
-    assert text_bytes(home, "head") == right[0]
+    assert text_bytes(home, "head") == expected[0]
 
 
 def test_each_side_reads_the_sources_of_its_commit(home: Path, tmp_path: Path) -> None:
     config = yaml.safe_dump(CONFIG)
     makefile = MAKEFILE.format(flags=SMALL)
     commit(home, **{"code-size_yml": config, "Makefile": makefile, "src__a_c": SOURCE})
-    other = SOURCE.replace("a[i] * b[i]", "a[i] / (b[i] * b[i] + 1.0f)")
-    commit(home, src__a_c=other)
+    changed = SOURCE.replace("a[i] * b[i]", "a[i] / (b[i] * b[i] + 1.0f)")
+    commit(home, src__a_c=changed)
     bot(home, "compare")
-    right = (
+    expected = (
         compiled(tmp_path / "base", SMALL),
-        compiled(tmp_path / "head", SMALL, other),
+        compiled(tmp_path / "head", SMALL, changed),
     )
-    assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
+    assert (text_bytes(home, "base"), text_bytes(home, "head")) == expected
     assert state(home) == "changed"
 
 
@@ -167,8 +167,8 @@ def test_each_side_reads_the_configuration_of_its_commit(
     commit(home, **{"code-size_yml": config(SMALL), "src__a_c": SOURCE})
     commit(home, **{"code-size_yml": config(LARGE)})
     bot(home, "compare")
-    right = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
-    assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
+    expected = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
+    assert (text_bytes(home, "base"), text_bytes(home, "head")) == expected
 
 
 def test_a_commit_without_the_configuration_is_measured_by_the_one_given(
@@ -177,10 +177,12 @@ def test_a_commit_without_the_configuration_is_measured_by_the_one_given(
     commit(home, Makefile=MAKEFILE.format(flags=SMALL), src__a_c=SOURCE)
     commit(home, Makefile=MAKEFILE.format(flags=LARGE))
     (home / "code-size.yml").write_text(yaml.safe_dump(CONFIG))
-    said = bot(home, "compare")
-    assert "ref:HEAD~1 has no code-size.yml: the file of the work tree is used" in said
-    right = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
-    assert (text_bytes(home, "base"), text_bytes(home, "head")) == right
+    printed = bot(home, "compare")
+    assert (
+        "ref:HEAD~1 has no code-size.yml: the file of the work tree is used" in printed
+    )
+    expected = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
+    assert (text_bytes(home, "base"), text_bytes(home, "head")) == expected
 
 
 def test_a_model_that_one_commit_lacks_is_new_or_an_error_of_one_line(
@@ -195,9 +197,9 @@ def test_a_model_that_one_commit_lacks_is_new_or_an_error_of_one_line(
     assert {cell["model"]: cell["state"] for cell in cells} == {"a": "same", "b": "new"}
     git(home, "rm", "--quiet", "-r", "src")
     commit(home, notes_txt="no model")
-    said = bot(home, "compare", code=2)
-    assert "'src/*.c' matches no model" in said and "Traceback" not in said
-    assert str(home.parent / "cache") not in said and "/tree-" not in said
+    printed = bot(home, "compare", code=2)
+    assert "'src/*.c' matches no model" in printed and "Traceback" not in printed
+    assert str(home.parent / "cache") not in printed and "/tree-" not in printed
 
 
 def test_a_link_in_a_commit_does_not_lead_out_of_it(home: Path, tmp_path: Path) -> None:
@@ -212,8 +214,8 @@ def test_a_link_in_a_commit_does_not_lead_out_of_it(home: Path, tmp_path: Path) 
 
 def test_a_commit_that_is_not_there_is_one_line(home: Path) -> None:
     commit(home, **{"code-size_yml": yaml.safe_dump(CONFIG), "Makefile": "all:\n"})
-    said = bot(home, "compare", "--base", "ref:HEAD", "--head", "ref:none", code=2)
-    assert "ref:none: no such commit" in said and "Traceback" not in said
+    printed = bot(home, "compare", "--base", "ref:HEAD", "--head", "ref:none", code=2)
+    assert "ref:none: no such commit" in printed and "Traceback" not in printed
 
 
 @pytest.mark.parametrize("names", [("HEAD~1", "HEAD"), ("ref:HEAD~1", "ref:HEAD")])
@@ -243,8 +245,8 @@ def test_a_commit_of_iree_pins_its_compiler(tmp_path: Path) -> None:
     config = {"schema": "code-size-config/1", "models": ["*.mlir"], "targets": ["vmvx"]}
     pinned = config | {"compiler": {"requirements": "requirements.txt"}}
     commit(home, **{"code-size_yml": yaml.safe_dump(config), "model_mlir": ADD})
-    said = bot(home, "compare", "ref:HEAD", "ref:HEAD", code=2)
-    assert "ref:HEAD: this commit pins no compiler (give --compiler SPEC" in said
+    printed = bot(home, "compare", "ref:HEAD", "ref:HEAD", code=2)
+    assert "ref:HEAD: this commit pins no compiler (give --compiler SPEC" in printed
     pins = "iree-base-compiler==3.13.0\n"
     commit(home, **{"code-size_yml": yaml.safe_dump(pinned), "requirements_txt": pins})
     bot(home, "compare", "ref:HEAD", "ref:HEAD")

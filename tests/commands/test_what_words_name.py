@@ -51,20 +51,20 @@ def test_a_folder_that_is_called_like_a_release_does_not_stand_for_it(
     run(home, "history", "--releases", name, "--out", "history")
     [point] = json.loads((home / "history" / "history.json").read_text())["points"]
     assert point["status"] == "ok" and "snapshot" not in str(point["compiler"])
-    said = run(home, "compare", "--base", name, "--head", name)
-    assert f"{name}/snapshot.json" not in said
+    printed = run(home, "compare", "--base", name, "--head", name)
+    assert f"{name}/snapshot.json" not in printed
 
 
 def test_a_link_to_no_file_among_the_models_is_named(home: Path) -> None:
     (home / "b.mlir").symlink_to("gone.mlir")
-    said = run(home, "measure", "--compiler", "mine", "--out", "head.json", code=2)
+    printed = run(home, "measure", "--compiler", "mine", "--out", "head.json", code=2)
     line = (
         "code-size.yml:2: models[0]: b.mlir is a link to gone.mlir, and that file does"
         " not exist"
     )
-    assert said.splitlines()[-1].endswith(
+    assert printed.splitlines()[-1].endswith(
         f"{line} (restore the file, or remove the link)"
-    ), said
+    ), printed
 
 
 @pytest.mark.parametrize("kind", ["iree", "command"])
