@@ -660,7 +660,7 @@ def test_where_python_is_installed_is_no_part_of_a_compiler(
         (place / "python3").symlink_to(Path(sys.executable).resolve())
         monkeypatch.setattr(sys, "_base_executable", str(place / "python3"))
         command = Command(("x",), ("*",), str(tmp_path), "kerneler")
-        compiler = command_compiler(
+        packaged = command_compiler(
             command,
             spec=str(path),
             cache=place / "cache",
@@ -668,7 +668,7 @@ def test_where_python_is_installed_is_no_part_of_a_compiler(
             say=print,
             cancel=Cancel(),
         )
-        digests.add(compiler.info.digest)
+        digests.add(packaged.info.digest)
     assert len(digests) == 1
 
 
