@@ -39,8 +39,8 @@ def test_action_yml_has_the_inputs_that_are_read_and_outputs_for_every_state() -
         field.name for field in dataclasses.fields(ActionInputs)
     ]
     assert all(
-        one["required"] is False and one["description"]
-        for one in ACTION["inputs"].values()
+        entry["required"] is False and entry["description"]
+        for entry in ACTION["inputs"].values()
     )
     names = [
         "verdict",
@@ -69,24 +69,26 @@ def test_action_yml_runs_the_image_of_this_repository_and_the_token_has_no_defau
     }
     assert (ROOT / "Dockerfile").is_file()
     defaults = {
-        name: one["default"] for name, one in ACTION["inputs"].items() if one["default"]
+        name: entry["default"]
+        for name, entry in ACTION["inputs"].items()
+        if entry["default"]
     }
     assert defaults == {"command": "auto"}
 
 
 def inputs_table() -> str:
     rows = [
-        f"| `{name}` | {one['description']} |"
-        f" {f'`{default}`' if (default := one['default']) else ''} |"
-        for name, one in ACTION["inputs"].items()
+        f"| `{name}` | {entry['description']} |"
+        f" {f'`{default}`' if (default := entry['default']) else ''} |"
+        for name, entry in ACTION["inputs"].items()
     ]
     return "\n".join(["| input | what it is | default |", "|:--|:--|:--|", *rows])
 
 
 def outputs_table() -> str:
     rows = [
-        f"| `{name}` | {one['description']} |"
-        for name, one in ACTION["outputs"].items()
+        f"| `{name}` | {entry['description']} |"
+        for name, entry in ACTION["outputs"].items()
     ]
     return "\n".join(["| output | what it is |", "|:--|:--|", *rows])
 

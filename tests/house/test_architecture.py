@@ -87,10 +87,10 @@ def imports_of(tree: ast.AST, package: str = "") -> set[str]:
 
     `from a import b` gives `a.b`.
     """
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = (
                 package.split(".")[: len(package.split(".")) - node.level + 1]
@@ -98,8 +98,8 @@ def imports_of(tree: ast.AST, package: str = "") -> set[str]:
                 else []
             )
             origin = ".".join([*above, *([node.module] if node.module else [])])
-            found |= {f"{origin}.{alias.name}" for alias in node.names}
-    return found
+            modules |= {f"{origin}.{alias.name}" for alias in node.names}
+    return modules
 
 
 IMPORTS = {
@@ -125,7 +125,7 @@ def floor_plan() -> str:
     """The floors, the highest first, for those who broke them."""
     floors = sorted(set(FLOORS.values()), reverse=True)
     return "\n".join(
-        f"{floor}: {' '.join(name for name, at in FLOORS.items() if at == floor)}"
+        f"{floor}: {' '.join(name for name, height in FLOORS.items() if height == floor)}"
         for floor in floors
     )
 
@@ -133,7 +133,9 @@ def floor_plan() -> str:
 def offenders(is_wrong: Callable[[str, str], bool]) -> list[str]:
     """`importer → imported` for all imports that are wrong."""
     pairs = ((name, imported) for name in SOURCES for imported in sorted(IMPORTS[name]))
-    return [f"{name} → {wanted}" for name, wanted in pairs if is_wrong(name, wanted)]
+    return [
+        f"{name} → {imported}" for name, imported in pairs if is_wrong(name, imported)
+    ]
 
 
 def dotted_names(tree: ast.AST) -> Iterator[str]:
@@ -148,10 +150,17 @@ def dotted_names(tree: ast.AST) -> Iterator[str]:
 
 def test_every_import_goes_down() -> None:
     def wrong(name: str, wanted: str) -> bool:
-        here, there = folder_of(name), folder_of(wanted)
-        if here is None or there is None or here == there:
+        importer_folder, imported_folder = folder_of(name), folder_of(wanted)
+        if (
+            importer_folder is None
+            or imported_folder is None
+            or importer_folder == imported_folder
+        ):
             return False
-        return there not in OPEN_TO_ALL and FLOORS[there] >= FLOORS[here]
+        return (
+            imported_folder not in OPEN_TO_ALL
+            and FLOORS[imported_folder] >= FLOORS[importer_folder]
+        )
 
     assert offenders(wrong) == [], floor_plan()
 
@@ -191,7 +200,7 @@ def test_core_neither_opens_nor_prints() -> None:
         for name in SOURCES
         if within(name, "bot.core")
     }
-    assert {name: found for name, found in names.items() if found} == {}
+    assert {name: calls for name, calls in names.items() if calls} == {}
 
 
 def test_errors_import_nothing_of_the_bot() -> None:
@@ -210,7 +219,7 @@ def test_one_module_spawns_processes() -> None:
         for name, tree in TREES.items()
     }
     assert {
-        name: found for name, found in calls.items() if found and name != SPAWNER
+        name: spawned for name, spawned in calls.items() if spawned and name != SPAWNER
     } == {}
     assert "subprocess" in IMPORTS[SPAWNER]
 
@@ -231,15 +240,17 @@ def test_imports_are_written_so_that_these_tests_see_them() -> None:
 
 
 def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> None:
-    wanted = {
+    modules = {
         imported
         for name in SOURCES
         if within(name, *ROOMS_OF_SCRIPTS)
         for imported in IMPORTS[name]
     }
-    other = {one for one in wanted if not within(one, *ROOMS_OF_SCRIPTS)}
+    foreign = {module for module in modules if not within(module, *ROOMS_OF_SCRIPTS)}
     assert {
-        one for one in other if one.partition(".")[0] not in sys.stdlib_module_names
+        module
+        for module in foreign
+        if module.partition(".")[0] not in sys.stdlib_module_names
     } == set()
 
 
@@ -254,9 +265,9 @@ def declared(section: str) -> set[str]:
 def test_every_library_is_declared() -> None:
     def wrong(_name: str, wanted: str) -> bool:
         top = wanted.partition(".")[0]
-        return DISTRIBUTION.get(top, top) not in known
+        return DISTRIBUTION.get(top, top) not in allowed
 
-    known = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
+    allowed = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
     assert [
         offender
         for offender in offenders(wrong)
@@ -265,8 +276,8 @@ def test_every_library_is_declared() -> None:
 
 
 def test_the_script_for_arrays_runs_without_the_bot_and_nothing_imports_it() -> None:
-    wanted = {imported.partition(".")[0] for imported in IMPORTS[ARRAYS]}
-    assert wanted <= {*sys.stdlib_module_names, *OF_THE_EXTRA_RUN}
+    packages = {imported.partition(".")[0] for imported in IMPORTS[ARRAYS]}
+    assert packages <= {*sys.stdlib_module_names, *OF_THE_EXTRA_RUN}
     assert offenders(lambda _, wanted: within(wanted, ARRAYS)) == []
 
 
@@ -287,9 +298,11 @@ def test_no_file_names_a_place_of_this_machine_or_a_registry() -> None:
         pytest.skip("not a git checkout")
     forbidden = re.compile(f"{PLACES}|{HOSTS}".encode())
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    found = {
+    matches = {
         path: forbidden.search(path.read_bytes()) for path in paths if path.is_file()
     }
     assert {
-        str(path.relative_to(ROOT)): match[0] for path, match in found.items() if match
+        str(path.relative_to(ROOT)): match[0]
+        for path, match in matches.items()
+        if match
     } == {}

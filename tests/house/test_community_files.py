@@ -51,9 +51,9 @@ def test_every_hook_looks_at_files_that_there_are(hook: dict[str, Any]) -> None:
     names = [
         name for name in listed.stdout.splitlines() if re.search(hook["files"], name)
     ]
-    seen = [
+    hooked = [
         name
         for name in names
         if not ("exclude" in hook and re.search(hook["exclude"], name))
     ]
-    assert seen
+    assert hooked

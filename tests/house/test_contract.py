@@ -22,13 +22,19 @@ def exchange(method: str, path: str, **parts: Any) -> dict[str, Any]:
         key: json.dumps(parts.pop(key)) if key in parts else ""
         for key in ("req_body", "res_body")
     }
-    rest = {"query": "", "req_headers": {}, "res_headers": {}, "status": 200, **bodies}
-    return {"method": method, "path": _REPO + path, **rest, **parts}
+    defaults = {
+        "query": "",
+        "req_headers": {},
+        "res_headers": {},
+        "status": 200,
+        **bodies,
+    }
+    return {"method": method, "path": _REPO + path, **defaults, **parts}
 
 
 def post_comment(**parts: Any) -> dict[str, Any]:
-    given = {"req_body": {"body": "hi"}, "status": 201, "res_body": _COMMENT, **parts}
-    return exchange("POST", "/issues/7/comments", **given)
+    fields = {"req_body": {"body": "hi"}, "status": 201, "res_body": _COMMENT, **parts}
+    return exchange("POST", "/issues/7/comments", **fields)
 
 
 def _pull_of(**head: Any) -> dict[str, Any]:
@@ -79,6 +85,6 @@ VIOLATIONS = {
 
 @pytest.mark.parametrize("message", VIOLATIONS)
 def test_caught(message: str) -> None:
-    found = violations([post_comment(), VIOLATIONS[message]])
-    assert any(message in line for line in found), found
-    assert all(line.startswith("exchange 2: ") for line in found)
+    messages = violations([post_comment(), VIOLATIONS[message]])
+    assert any(message in line for line in messages), messages
+    assert all(line.startswith("exchange 2: ") for line in messages)

@@ -36,22 +36,26 @@ def instructions() -> list[tuple[str, str]]:
     ]
     joined = "\n".join(lines).replace("\\\n", " ")
     return [
-        (keyword, rest.strip())
-        for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())
+        (keyword, arguments.strip())
+        for keyword, _, arguments in (
+            line.partition(" ") for line in joined.splitlines()
+        )
     ]
 
 
 def of(keyword: str) -> list[str]:
-    return [rest for found, rest in instructions() if found == keyword]
+    return [
+        arguments for instruction, arguments in instructions() if instruction == keyword
+    ]
 
 
 def copied() -> list[str]:
     """What the builder takes from the build context."""
     return [
         source
-        for rest in of("COPY")
-        if "--from" not in rest
-        for source in rest.split()[:-1]
+        for arguments in of("COPY")
+        if "--from" not in arguments
+        for source in arguments.split()[:-1]
     ]
 
 
@@ -71,13 +75,13 @@ def locked() -> dict[str, tuple[Version, int]]:
 
 
 def test_it_is_one_slim_image_of_a_python_of_the_project_without_a_compiler() -> None:
-    images = {rest.removesuffix(" AS build") for rest in of("FROM")}
+    images = {arguments.removesuffix(" AS build") for arguments in of("FROM")}
     assert len(images) == 1
     image = re.fullmatch(
         r"python:(3\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}", images.pop()
     )
     assert image and f"by pip-compile with Python {image[1]}\n" in LOCK
-    (command,) = [rest for rest in of("RUN") if "apt-get" in rest]
+    (command,) = [arguments for arguments in of("RUN") if "apt-get" in arguments]
     install = next(part for part in command.split("&&") if "apt-get install" in part)
     packages = [word for word in install.split()[2:] if not word.startswith("-")]
     assert packages == ["ca-certificates", "git", "libstdc++6", "python3.11"]
@@ -122,7 +126,7 @@ def test_the_build_context_is_what_is_copied_and_that_is_what_the_package_needs(
 def test_every_dependency_is_locked_with_hashes_at_an_admitted_version_and_the_lock_names_no_host() -> (
     None
 ):
-    for wanted in map(
+    for requirement in map(
         Requirement,
         [
             *PROJECT["project"]["dependencies"],
@@ -130,19 +134,19 @@ def test_every_dependency_is_locked_with_hashes_at_an_admitted_version_and_the_l
             *PROJECT["build-system"]["requires"],
         ],
     ):
-        if wanted.marker is not None and not wanted.marker.evaluate(
+        if requirement.marker is not None and not requirement.marker.evaluate(
             {"python_version": "3.13"}
         ):
             continue
-        assert locked()[canonicalize_name(wanted.name)][0] in wanted.specifier, (
-            f"{wanted}: run make lock"
-        )
+        assert (
+            locked()[canonicalize_name(requirement.name)][0] in requirement.specifier
+        ), f"{requirement}: run make lock"
     assert [name for name, (_, hashes) in locked().items() if hashes == 0] == []
     assert "://" not in LOCK and not re.search(r"^\s*--(?!hash=)", LOCK, re.MULTILINE)
 
 
 def run(command: str, cwd: Path) -> str:
-    kept = {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
@@ -150,7 +154,7 @@ def run(command: str, cwd: Path) -> str:
     done = subprocess.run(
         ["bash", "-euc", command],
         cwd=cwd,
-        env=kept,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -187,18 +191,22 @@ def test_the_steps_of_the_build_make_a_working_bot(tmp_path: Path) -> None:
     build.mkdir()
     empty.mkdir()
     context(build)
-    for step in [rest for rest in of("RUN") if PREFIX in rest]:
-        made = step.replace("python -m venv", f"{shlex.quote(sys.executable)} -m venv")
-        run(made.replace(PREFIX, shlex.quote(str(home))), build)
+    for step in [arguments for arguments in of("RUN") if PREFIX in arguments]:
+        command = step.replace(
+            "python -m venv", f"{shlex.quote(sys.executable)} -m venv"
+        )
+        run(command.replace(PREFIX, shlex.quote(str(home))), build)
     shutil.rmtree(build)
     program = shlex.quote(str(home / "bin" / "code-size-bot"))
     assert run(f"{program} --version", empty).startswith("code-size-bot ")
-    told = run(f"{program} doctor --cache {shlex.quote(str(empty / 'cache'))}", empty)
-    assert re.search(r"^ok +pip ", told, re.MULTILINE), told
-    assert re.search(r"^ok +default suite +\d+ models", told, re.MULTILINE), told
+    printed = run(
+        f"{program} doctor --cache {shlex.quote(str(empty / 'cache'))}", empty
+    )
+    assert re.search(r"^ok +pip ", printed, re.MULTILINE), printed
+    assert re.search(r"^ok +default suite +\d+ models", printed, re.MULTILINE), printed
     run(f"{shlex.quote(str(home / 'bin' / 'python'))} -m pip check", empty)
-    found = run(f"{shlex.quote(str(home / 'bin' / 'python'))} -c '{_TEMPLATES}'", empty)
-    assert "comment.md.j2" in found.split()
+    names = run(f"{shlex.quote(str(home / 'bin' / 'python'))} -c '{_TEMPLATES}'", empty)
+    assert "comment.md.j2" in names.split()
 
 
 _TEMPLATES = (

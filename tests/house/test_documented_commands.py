@@ -99,27 +99,27 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that has what the documents speak of: a model, a build of the compiler, a wheel of another."""
-    here = tmp_path / "repository"
-    (here / "models").mkdir(parents=True)
+    place = tmp_path / "repository"
+    (place / "models").mkdir(parents=True)
     shutil.copy(
-        ROOT / "tests/fixtures/e2e/models/tiny.mlir", here / f"models/{MODEL}.mlir"
+        ROOT / "tests/fixtures/e2e/models/tiny.mlir", place / f"models/{MODEL}.mlir"
     )
-    (here / "code-size.yml").write_text(CONFIG)
+    (place / "code-size.yml").write_text(CONFIG)
     write_wheel(
-        here / "dist" / wheel_name(),
+        place / "dist" / wheel_name(),
         entries(install(tmp_path / "fake", templates=TEMPLATES)),
     )
     (tmp_path / "iree-build").symlink_to(
         binary(RELEASES[-1]).parents[len(Path(NATIVE_BINARY).parts) - 1]
     )
-    script(tmp_path / "bin/make", small_make(tmp_path, here))
+    script(tmp_path / "bin/make", small_make(tmp_path, place))
     script(tmp_path / "bin/code-size-bot", PROGRAM)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("CODE_SIZE_CACHE", str(cache))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(here / "dist"))
-    return here
+    monkeypatch.setenv("PIP_FIND_LINKS", str(place / "dist"))
+    return place
 
 
 def run(line: str, here: Path) -> None:
@@ -152,8 +152,8 @@ def test_what_no_test_can_run_is_run_by_the_file_that_is_named() -> None:
     for line, file in RUN_ELSEWHERE.items():
         assert line in FENCED, f"{line} is in no document"
         text = (ROOT / file).read_text(encoding="utf-8")
-        words = set(re.split(r"[\s\"',()\[\]]+", text))
-        assert set(line.split()) <= words, f"{file} does not run {line}"
+        parts = set(re.split(r"[\s\"',()\[\]]+", text))
+        assert set(line.split()) <= parts, f"{file} does not run {line}"
 
 
 def test_commands_within_sentences_are_there() -> None:
@@ -161,9 +161,9 @@ def test_commands_within_sentences_are_there() -> None:
         r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
     )
     for page in PAGES:
-        for words in code(page):
-            found = re.search(r"(?:^| )(make|code-size-bot) ([a-z-]+)", words)
-            known = targets if found and found[1] == "make" else COMMANDS
-            assert found is None or found[2] in known or found[2] == "--help", (
-                f"{name_of(page)}: {words}"
+        for command in code(page):
+            match = re.search(r"(?:^| )(make|code-size-bot) ([a-z-]+)", command)
+            names = targets if match and match[1] == "make" else COMMANDS
+            assert match is None or match[2] in names or match[2] == "--help", (
+                f"{name_of(page)}: {command}"
             )

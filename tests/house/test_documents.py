@@ -68,9 +68,9 @@ def test_the_glossary_is_sorted_and_gives_each_word_one_sentence() -> None:
     rows = re.findall(
         r"^\| (.+?) \| (.+) \|$", text(DOCS / "glossary.md"), re.MULTILINE
     )[1:]
-    words = [word for word, _ in rows]
-    assert len(words) > 50
-    assert words == sorted(set(words), key=str.casefold)
+    terms = [word for word, _ in rows]
+    assert len(terms) > 50
+    assert terms == sorted(set(terms), key=str.casefold)
     for word, meaning in rows:
         assert re.fullmatch(r"\S.*[^.]\.", meaning), word
         assert ". " not in meaning, f"{word} has more than one sentence"
@@ -191,12 +191,12 @@ def test_every_block_says_what_it_holds() -> None:
 def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(
     block: Block, tmp_path: Path
 ) -> None:
-    found = yaml.safe_load(block.text)
-    if isinstance(found, list):
-        (step,) = found
+    data = yaml.safe_load(block.text)
+    if isinstance(data, list):
+        (step,) = data
         assert set(step["with"]) <= set(INPUTS)
         return
-    if "experiments" in found:
+    if "experiments" in data:
         (tmp_path / "experiments.yml").write_text(block.text, encoding="utf-8")
         assert load_experiments(tmp_path / "experiments.yml")
         return
@@ -204,7 +204,7 @@ def test_every_yaml_block_is_a_configuration_or_a_step_that_is_understood(
         folder.mkdir(parents=True)
         (folder / "mobilenet_v1.mlir").write_text("module {}\n")
     for glob in (
-        found["models"] if found.get("compiler", {}).get("kind") == "command" else ()
+        data["models"] if data.get("compiler", {}).get("kind") == "command" else ()
     ):
         path = tmp_path / ".github" / glob.replace("*", "one")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,9 @@ from places import ROOT
 def test_the_file_is_what_the_tables_make_of_it(name: str) -> None:
     path = ROOT / name
     text = path.read_text(encoding="utf-8")
-    made = FILES[name](text)
+    expected = FILES[name](text)
     if os.environ.get("UPDATE_GOLDENS"):
-        path.write_text(made, encoding="utf-8")
-    assert made == text or os.environ.get("UPDATE_GOLDENS"), (
+        path.write_text(expected, encoding="utf-8")
+    assert expected == text or os.environ.get("UPDATE_GOLDENS"), (
         f"{name} is made anew by UPDATE_GOLDENS=1"
     )

@@ -21,9 +21,9 @@ CLOCKS = {
 
 @pytest.mark.parametrize(("pattern", "is_linear"), [("a*b", False), ("a", True)])
 def test_cpu_time_tells_linear_from_quadratic(pattern: str, is_linear: bool) -> None:
-    found = re.compile(pattern)
+    compiled = re.compile(pattern)
     assert (
-        cpu_growth(lambda size: "a" * size, found.findall, 4_000) < LINEAR
+        cpu_growth(lambda size: "a" * size, compiled.findall, 4_000) < LINEAR
     ) is is_linear
 
 
@@ -39,9 +39,9 @@ def clocks_read(tree: ast.AST) -> Iterator[int]:
 
 def test_no_test_reads_a_clock() -> None:
     files = [path for path in TESTS.rglob("*.py") if path.name not in MAY_READ_A_CLOCK]
-    found = [
+    places = [
         f"{path.name}:{line}"
         for path in files
         for line in clocks_read(ast.parse(path.read_text(encoding="utf-8")))
     ]
-    assert found == [], "count steps, or compare n with 8n: see growth.py"
+    assert places == [], "count steps, or compare n with 8n: see growth.py"

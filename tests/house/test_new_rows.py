@@ -69,7 +69,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--cache",
         str(home / "cache"),
     )
-    said = run(
+    printed = run(
         home,
         "-m",
         "bot",
@@ -81,7 +81,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(home / "out"),
         code=1,
     )
-    (home / "out/terminal").write_text(said, encoding="utf-8")
+    (home / "out/terminal").write_text(printed, encoding="utf-8")
     return home
 
 

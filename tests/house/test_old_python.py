@@ -21,8 +21,10 @@ esac
 
 
 def test_the_program_says_it_before_it_imports_anything_of_its_own() -> None:
-    own = "sorted(name for name in sys.modules if name.split('.')[0] == 'bot')"
-    watched = f"{OLD}; import runpy, atexit; atexit.register(lambda: print({own}))"
+    expression = "sorted(name for name in sys.modules if name.split('.')[0] == 'bot')"
+    watched = (
+        f"{OLD}; import runpy, atexit; atexit.register(lambda: print({expression}))"
+    )
     script = f"{watched}; runpy.run_module('bot', run_name='__main__')"
     ran = subprocess.run(
         [sys.executable, "-c", script],
@@ -54,9 +56,9 @@ def test_make_says_it_before_it_makes_anything(tmp_path: Path) -> None:
     ran = subprocess.run(
         argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
-    said = [line for line in ran.stderr.splitlines() if not line.startswith("make")]
+    messages = [line for line in ran.stderr.splitlines() if not line.startswith("make")]
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert said == [f"{LINE} (name another one: make PYTHON=python3.13)"]
+    assert messages == [f"{LINE} (name another one: make PYTHON=python3.13)"]
     assert not venv.exists()
 
 

@@ -40,8 +40,8 @@ def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def release() -> dict[str, Any]:
-    made: dict[str, Any] = yaml.safe_load(TEXTS["release.yml"])["jobs"]
-    return made
+    workflow_jobs: dict[str, Any] = yaml.safe_load(TEXTS["release.yml"])["jobs"]
+    return workflow_jobs
 
 
 @pytest.mark.parametrize("file", WORKFLOWS)
@@ -52,35 +52,35 @@ def test_the_bot_reviews_its_own_pull_requests_as_init_writes_it(file: str) -> N
 
 
 def test_its_own_configuration_is_the_quick_suite() -> None:
-    own, quick = (
+    config, quick = (
         load_config(ROOT / ".github" / "code-size.yml"),
         load_config(configs_dir() / "quick.yml"),
     )
-    assert [path.resolve() for path in own.models] == [
+    assert [path.resolve() for path in config.models] == [
         path.resolve() for path in quick.models
     ]
-    assert own.compiler.head == quick.compiler.head
-    assert own.comment == "always"
+    assert config.compiler.head == quick.compiler.head
+    assert config.comment == "always"
 
 
 def test_no_job_may_write_what_it_does_not_need() -> None:
-    found = {
+    writable = {
         (file, name): {
             scope for scope, may in job["permissions"].items() if may != "read"
         }
         for file, name, job in jobs()
     }
-    assert {key: scopes for key, scopes in found.items() if scopes} == WRITES
+    assert {key: scopes for key, scopes in writable.items() if scopes} == WRITES
 
 
 def test_every_action_is_pinned_to_a_commit_and_to_the_same_in_all_files() -> None:
-    given = [
+    templates = [
         path.read_text(encoding="utf-8")
         for path in (configs_dir() / "workflows").iterdir()
     ]
     lines = [
         line
-        for text in (*TEXTS.values(), *given)
+        for text in (*TEXTS.values(), *templates)
         for line in text.splitlines()
         if re.search(r"\buses:", line)
     ]
@@ -112,15 +112,17 @@ def test_every_python_of_the_project_is_tested_by_the_commands_of_the_documents(
 def test_only_the_tag_of_a_version_releases_what_passed_all_tests_and_came_out_of_no_cache() -> (
     None
 ):
-    made = release()
-    assert made["ci"]["uses"] == "./.github/workflows/ci.yml"
+    release_jobs = release()
+    assert release_jobs["ci"]["uses"] == "./.github/workflows/ci.yml"
     assert "workflow_call" in yaml.safe_load(TEXTS["ci.yml"])[True]
-    assert {name for name, job in made.items() if "ci" not in job.get("needs", [])} == {
+    assert {
+        name for name, job in release_jobs.items() if "ci" not in job.get("needs", [])
+    } == {
         "ci",
         "wheel",
         "tags",
     }
-    assert set(made["tags"]["needs"]) == {"image", "pypi"}
+    assert set(release_jobs["tags"]["needs"]) == {"image", "pypi"}
     assert yaml.safe_load(TEXTS["release.yml"])[True] == {
         "push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}
     }
@@ -132,15 +134,15 @@ def test_only_the_tag_of_a_version_releases_what_passed_all_tests_and_came_out_o
 
 
 def test_the_image_that_is_attested_is_the_one_that_the_action_uses() -> None:
-    made = release()
+    release_jobs = release()
     steps = {
         step["uses"].partition("@")[0]: step
-        for step in made["image"]["steps"]
+        for step in release_jobs["image"]["steps"]
         if "uses" in step
     }
     attested = steps["actions/attest"]["with"]
     image = f"{attested['subject-name']}@{attested['subject-digest']}"
-    assert image == made["image"]["outputs"]["image"]
+    assert image == release_jobs["image"]["outputs"]["image"]
     assert attested["push-to-registry"] is True
     build = steps["docker/build-push-action"]
     assert (
@@ -148,7 +150,7 @@ def test_the_image_that_is_attested_is_the_one_that_the_action_uses() -> None:
         and build["with"]["push"] is True
         and build["with"]["provenance"] == "mode=max"
     )
-    (last,) = [step for step in made["tags"]["steps"] if "run" in step]
+    (last,) = [step for step in release_jobs["tags"]["steps"] if "run" in step]
     assert last["env"]["IMAGE"] == "${{ needs.image.outputs.image }}"
     assert 'release.py publish "$GITHUB_REF_NAME" --image "$IMAGE"' in last["run"]
 

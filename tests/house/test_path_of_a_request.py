@@ -75,5 +75,5 @@ def test_a_comparison_calls_the_functions_in_the_order_of_the_list(
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    of_compare = [name for _, name, what in ROWS if not what.startswith("on GitHub")]
+    of_compare = [name for _, name, step in ROWS if not step.startswith("on GitHub")]
     assert list(called) == of_compare, "\n".join(called)

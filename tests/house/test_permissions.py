@@ -71,12 +71,12 @@ def needed(exchange: Mapping[str, Any]) -> str:
 
 def joined(permissions: Iterable[str]) -> dict[str, str]:
     """Scope → the most that is needed."""
-    found: dict[str, str] = {}
+    scopes: dict[str, str] = {}
     for scope, access in (
         permission.split(": ") for permission in permissions if permission
     ):
-        found[scope] = max(access, found.get(scope, "read"), key=DEAREST.index)
-    return found
+        scopes[scope] = max(access, scopes.get(scope, "read"), key=DEAREST.index)
+    return scopes
 
 
 def _baselines(stage: action_stage.Stage) -> str:
@@ -192,8 +192,8 @@ def merged(
     stage.hub.add_label(1, "code-size-approved", by="alice")
     sent, ref = push_event(sha), "refs/heads/main"
     measured = stage.run("push", sent, sha, ref=ref, command="measure", **inputs)
-    given = {"command": "report", "measured": str(measured.out), **inputs}
-    return stage.run("push", sent, sha, ref=ref, **given)
+    report_inputs = {"command": "report", "measured": str(measured.out), **inputs}
+    return stage.run("push", sent, sha, ref=ref, **report_inputs)
 
 
 def after_merge(seen: Seen) -> None:
@@ -242,10 +242,10 @@ def prepared_by_hand(seen: Seen) -> None:
 
 def prepared_elsewhere(seen: Seen) -> None:
     with seen.elsewhere() as (stage, main):
-        given = {"command": "prepare", "store_token": "store", "github_token": ""}
+        inputs = {"command": "prepare", "store_token": "store", "github_token": ""}
         assert (
             stage.run(
-                "push", push_event(main), main, ref="refs/heads/main", **given
+                "push", push_event(main), main, ref="refs/heads/main", **inputs
             ).code
             == 0
         )
@@ -258,12 +258,12 @@ def stored_elsewhere(seen: Seen) -> None:
             measured = stage.run(
                 "push", sent, sha, ref=ref, command="measure", baselines="none"
             )
-            given = {
+            inputs = {
                 "command": "store",
                 "store_token": "store",
                 "measured": str(measured.out),
             }
-            assert stage.run("push", sent, sha, ref=ref, **given).code == 0
+            assert stage.run("push", sent, sha, ref=ref, **inputs).code == 0
 
 
 def planned(seen: Seen) -> None:
@@ -379,26 +379,26 @@ def test_a_job_has_the_permissions_that_it_uses_and_no_others(
 ) -> None:
     (granted,) = [
         job["permissions"]
-        for at, job_name, job in jobs()
-        if (at, job_name) == (file, name)
+        for job_file, job_name, job in jobs()
+        if (job_file, job_name) == (file, name)
     ]
-    seen = Seen()
-    JOBS[file, name](seen)
-    assert granted == joined(seen.needs)
+    record = Seen()
+    JOBS[file, name](record)
+    assert granted == joined(record.needs)
 
 
 def test_the_permission_that_the_workflows_leave_commented_is_the_one_of_the_issue() -> (
     None
 ):
-    seen = Seen()
-    after_merge_with_an_issue(seen)
+    record = Seen()
+    after_merge_with_an_issue(record)
     for file, name in (key for key in JOBS if key[1] == "after-merge"):
         (granted,) = [
             job["permissions"]
-            for at, job_name, job in jobs()
-            if (at, job_name) == (file, name)
+            for job_file, job_name, job in jobs()
+            if (job_file, job_name) == (file, name)
         ]
-        assert joined(seen.needs) == {**granted, "issues": "write"}
+        assert joined(record.needs) == {**granted, "issues": "write"}
         assert "      # issues: write\n" in (
             ROOT / "configs" / "workflows" / file
         ).read_text(encoding="utf-8")

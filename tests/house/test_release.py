@@ -96,8 +96,8 @@ class House:
         return top
 
     def publish(self, sha: str, tag: str = TAG, image: str = IMAGE) -> str:
-        made: str = RELEASE.publish(self.runner(sha), tag, image)
-        return made
+        commit: str = RELEASE.publish(self.runner(sha), tag, image)
+        return commit
 
     def at(self, ref: str) -> str:
         return git(self.origin, "rev-parse", f"{ref}^{{commit}}")
@@ -168,26 +168,26 @@ def test_both_tags_stand_on_a_commit_that_differs_in_the_action_alone(
     house: House, annotated: bool
 ) -> None:
     sha = house.prepare(annotated=annotated)
-    made = house.publish(sha)
-    assert house.at(TAG) == house.at("v1") == made
-    assert house.at("main") == git(house.origin, "rev-parse", f"{made}^") == sha
-    assert git(house.origin, "diff", "--name-only", sha, made) == "action.yml"
+    commit = house.publish(sha)
+    assert house.at(TAG) == house.at("v1") == commit
+    assert house.at("main") == git(house.origin, "rev-parse", f"{commit}^") == sha
+    assert git(house.origin, "diff", "--name-only", sha, commit) == "action.yml"
     assert f"image: docker://{IMAGE}" in git(house.origin, "show", f"{TAG}:action.yml")
     assert (
-        git(house.origin, "show", "--no-patch", "--format=%an: %s", made)
+        git(house.origin, "show", "--no-patch", "--format=%an: %s", commit)
         == "github-actions[bot]: v1.2.3: the action uses its published image"
     )
 
 
 def test_a_tag_that_has_an_image_or_stands_elsewhere_stays(house: House) -> None:
     sha = house.prepare()
-    made = house.publish(sha)
-    assert house.publish(sha) == made == house.at(TAG) == house.at("v1"), (
+    commit = house.publish(sha)
+    assert house.publish(sha) == commit == house.at(TAG) == house.at("v1"), (
         "done again, nothing moves"
     )
     assert (
         refusal(house, sha, image=OTHER)
-        == f"v1.2.3 stands at {made}, not at {sha}: take the next version"
+        == f"v1.2.3 stands at {commit}, not at {sha}: take the next version"
     )
     git(house.work, "commit", "--quiet", "--allow-empty", "-m", "more")
     git(house.work, "tag", "--force", TAG)

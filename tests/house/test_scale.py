@@ -64,8 +64,8 @@ def test_an_array_job_gives_what_one_machine_gives(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     for task in (*(f"node-{number}/code-size-cache" for number in range(1, 7)), "own"):
         own_cache(tmp_path / task, "3.13.0")
-    alone = "code-size-bot measure --compiler 3.13.0 --cache own --out base.json"
-    for line in (alone, *commands.rstrip().splitlines()):
+    command = "code-size-bot measure --compiler 3.13.0 --cache own --out base.json"
+    for line in (command, *commands.rstrip().splitlines()):
         done = subprocess.run(
             ["sh", "-c", line],
             cwd=tmp_path,

@@ -23,10 +23,10 @@ def test_each_test_is_of_one_of_the_two_runs(tmp_path: Path) -> None:
     make += ["--old-file", f"{tmp_path}/.installed"]
 
     def runs(*targets: str) -> list[str]:
-        said = subprocess.run(
+        printed = subprocess.run(
             [*make, *targets], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout
-        return re.findall(r"-m pytest (.*)", said)
+        return re.findall(r"-m pytest (.*)", printed)
 
     assert runs("test") == ["-m 'not slow'"]
     assert runs("test-all") == runs("test", "test-all") == ["-m 'not slow'", "-m slow"]

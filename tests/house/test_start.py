@@ -46,12 +46,12 @@ sys.exit(main(sys.argv[2:]))
 
 def started(folder: Path, *arguments: str) -> tuple[int, set[str], str]:
     """Exit code, all modules that the program imported, and the last line that it wrote to standard error."""
-    told = folder / "modules.json"
-    argv = [sys.executable, "-c", SCRIPT, str(told), *arguments]
+    path = folder / "modules.json"
+    argv = [sys.executable, "-c", SCRIPT, str(path), *arguments]
     run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     return (
         run.returncode,
-        set(json.loads(told.read_text(encoding="utf-8"))),
+        set(json.loads(path.read_text(encoding="utf-8"))),
         (run.stderr.splitlines() or [""])[-1],
     )
 
@@ -88,11 +88,13 @@ def test_help_version_and_mistakes_import_next_to_nothing(
 ) -> None:
     ended, modules, line = started(tmp_path, *arguments)
     assert ended == code and words in line
-    own = {name for name in modules if name.partition(".")[0] == "bot"}
+    bot_modules = {name for name in modules if name.partition(".")[0] == "bot"}
     assert {
-        name for name in own if name.count(".") > 1 and not name.startswith(LIGHT)
+        name
+        for name in bot_modules
+        if name.count(".") > 1 and not name.startswith(LIGHT)
     } <= SIZES
-    assert not own & SIZES or {"--cache-limit", "--shard"} & set(arguments)
+    assert not bot_modules & SIZES or {"--cache-limit", "--shard"} & set(arguments)
     assert tops(modules) <= {"bot", *sys.stdlib_module_names}
     assert tops(modules) & SLOW == set()
 

@@ -45,12 +45,12 @@ def pins(path: Path) -> dict[str, str]:
 
     A line that is no exact pin fails the test.
     """
-    found = {}
+    versions = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         pin = PIN.fullmatch(line)
         assert pin, f"{path.name}: not pinned with '==': {line!r}"
-        found[pin["name"]] = pin["version"]
-    return found
+        versions[pin["name"]] = pin["version"]
+    return versions
 
 
 def export_module(name: str) -> ModuleType:

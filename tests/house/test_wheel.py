@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 def run(*argv: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
     """What a program prints where the checkout is neither its directory nor on Python's path."""
-    kept = {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
@@ -49,7 +49,7 @@ def run(*argv: str | Path, cwd: Path, codes: tuple[int, ...] = (0,)) -> str:
     done = subprocess.run(
         [*map(str, argv)],
         cwd=cwd,
-        env=kept,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -84,7 +84,7 @@ def copy_sources(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: setuptools writes into the directory that it builds from."""
-    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     copy_sources(source)
     options = ("--quiet", "--disable-pip-version-check", "--no-deps", *isolation())
     run(
@@ -94,11 +94,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "wheel",
         *options,
         "--wheel-dir",
-        made,
+        folder,
         source,
-        cwd=made,
+        cwd=folder,
     )
-    (path,) = made.iterdir()
+    (path,) = folder.iterdir()
     return path
 
 
@@ -119,8 +119,10 @@ def needed() -> Iterator[str]:
 def test_it_holds_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
-    own = {name for name in names if not name.startswith(f"{NAME}.dist-info/")}
-    assert sorted(own) == sorted(needed())
+    program_files = {
+        name for name in names if not name.startswith(f"{NAME}.dist-info/")
+    }
+    assert sorted(program_files) == sorted(needed())
     assert f"{NAME}.dist-info/licenses/LICENSE" in names
     assert wheel.name == f"{NAME}-py3-none-any.whl"
 
@@ -129,9 +131,9 @@ def test_it_holds_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
 def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:
-    here = tmp_path / "elsewhere"
-    here.mkdir()
-    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=here)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=elsewhere)
     python, program = (
         tmp_path / "venv" / "bin" / name for name in ("python", "code-size-bot")
     )
@@ -143,10 +145,10 @@ def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checko
         "--quiet",
         "--disable-pip-version-check",
         wheel,
-        cwd=here,
+        cwd=elsewhere,
     )
     assert str(tmp_path / "venv") in run(
-        python, "-c", "import bot; print(bot.__file__)", cwd=here
+        python, "-c", "import bot; print(bot.__file__)", cwd=elsewhere
     )
 
     cells = (
@@ -157,7 +159,7 @@ def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checko
         "--cache",
         own_cache(tmp_path / "cache"),
     )
-    told = run(
+    printed = run(
         program,
         "compare",
         "--base",
@@ -165,21 +167,23 @@ def test_it_compares_with_packaged_models_and_templates_where_there_is_no_checko
         "--head",
         HEAD,
         *cells,
-        cwd=here,
+        cwd=elsewhere,
         codes=(0, 1),
     )
-    assert {path.name for path in (here / "out").iterdir()} == CONTRACT_FILES
-    assert f"compiler IREE {BASE}" in told
+    assert {path.name for path in (elsewhere / "out").iterdir()} == CONTRACT_FILES
+    assert f"compiler IREE {BASE}" in printed
     assert set(
-        json.loads((here / "out" / "head.json").read_text(encoding="utf-8"))["models"]
+        json.loads((elsewhere / "out" / "head.json").read_text(encoding="utf-8"))[
+            "models"
+        ]
     ) == {MODEL}
-    comment = (here / "out" / "comment.md").read_text(encoding="utf-8")
+    comment = (elsewhere / "out" / "comment.md").read_text(encoding="utf-8")
     assert comment.startswith("<!--") and HEAD in comment
 
-    run("git", "init", "--quiet", cwd=here)
-    run(program, "init", cwd=here)
+    run("git", "init", "--quiet", cwd=elsewhere)
+    run(program, "init", cwd=elsewhere)
     assert sorted(
-        path.name for path in (here / ".github" / "workflows").iterdir()
+        path.name for path in (elsewhere / ".github" / "workflows").iterdir()
     ) == sorted(WORKFLOWS)
 
 

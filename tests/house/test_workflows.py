@@ -54,9 +54,9 @@ PINNED = "${{ needs.gate.outputs.sha }}"
 
 def read(path: Path) -> dict[str, Any]:
     """The workflow; YAML 1.1 takes its key `on` for True."""
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    found["on"] = found.pop(True)
-    return dict(found)
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    workflow["on"] = workflow.pop(True)
+    return dict(workflow)
 
 
 def of(file: str) -> dict[str, Any]:
@@ -89,10 +89,10 @@ def used(action: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 def command_of(job: dict[str, Any]) -> str:
     """The command that a job gives the bot; empty for a job without it."""
-    given = [
+    names = [
         step["with"]["command"] for step in job["steps"] if step.get("uses") == BOT
     ]
-    return str(given[0]) if given else ""
+    return str(names[0]) if names else ""
 
 
 def by_command(command: str) -> set[tuple[str, str]]:
@@ -125,20 +125,20 @@ def test_no_job_that_compiles_has_a_token_that_can_write_or_hands_one_to_the_bot
         file for file, _, job in jobs() if command_of(job) in {"report", "store"}
     }
     for file, name, job in jobs():
-        (given,) = [
+        (inputs,) = [
             step["with"] for step in job["steps"] if step.get("uses") == BOT
         ] or [{}]
         if command_of(job) != "prepare":
-            assert ("github-token" in given) is (command_of(job) in TAKES_TOKEN), (
+            assert ("github-token" in inputs) is (command_of(job) in TAKES_TOKEN), (
                 f"{file}: {name}"
             )
-        assert ("store-token" in given) is ((file, name) in TAKES_STORE_TOKEN), (
+        assert ("store-token" in inputs) is ((file, name) in TAKES_STORE_TOKEN), (
             f"{file}: {name}"
         )
         assert (
             str(job).count("secrets.")
             == str(job).count(STORE_TOKEN)
-            == ("store-token" in given)
+            == ("store-token" in inputs)
         )
         if command_of(job) == "measure":
             assert job["permissions"] == {"contents": "read"}, f"{file}: {name}"
@@ -248,8 +248,8 @@ def test_groups_and_artifacts_carry_the_workflow_and_the_report_id() -> None:
         assert f"-${{{{ github.workflow }}}}-{REPORT_ID}" in group, f"{file}: {name}"
         groups.append((file, group))
         for step in job["steps"]:
-            given = step.get("with", {})
-            artifact = str(given.get("name") or given.get("pattern") or "")
+            inputs = step.get("with", {})
+            artifact = str(inputs.get("name") or inputs.get("pattern") or "")
             if "-artifact@" in step["uses"] and artifact.startswith(OURS):
                 assert (
                     "${{ github.workflow }}" in artifact
@@ -271,8 +271,8 @@ def test_a_merge_queue_is_measured_and_reported() -> None:
         assert "merge_group" in triggers(of(file))
         (job,) = [
             of(file)["jobs"][name]
-            for at, name in by_command("report")
-            if at == file and name == "report"
+            for job_file, name in by_command("report")
+            if job_file == file and name == "report"
         ]
         assert "github.event_name == 'merge_group'" in job["if"]
 
@@ -287,8 +287,8 @@ def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs
     None
 ):
     for (file, name), permissions in DEPLOYS.items():
-        made = of(file)["jobs"]
-        job, source = made[name], made[made[name]["needs"]]
+        workflow_jobs = of(file)["jobs"]
+        job, source = workflow_jobs[name], workflow_jobs[workflow_jobs[name]["needs"]]
         assert job["permissions"] == permissions and "if" not in job, (
             "it runs where the other one has ended well"
         )
@@ -298,9 +298,9 @@ def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs
         )
         assert triggers(of(file)) == {"workflow_run", "workflow_dispatch"}
         assert of(file)["on"]["workflow_run"]["branches"] == ["main"]
-        either, rest = source["if"].split(" || ")
+        either, conditions = source["if"].split(" || ")
         assert either == "github.event_name == 'workflow_dispatch'"
-        assert rest.split(" && ") == [
+        assert conditions.split(" && ") == [
             "github.event.workflow_run.event == 'push'",
             "github.event.workflow_run.conclusion == 'success'",
             "github.event.workflow_run.head_repository.full_name == github.repository",
@@ -330,7 +330,7 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
     None
 ):
     for file, name, job in jobs():
-        where, given = (
+        where, inputs = (
             f"{file}: {name}",
             [step.get("with", {}) for step in job["steps"]],
         )
@@ -339,8 +339,8 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
             f"{where}: there is no script to write a value into"
         )
         checkouts = [
-            each
-            for action, each in zip(actions, given, strict=True)
+            step_inputs
+            for action, step_inputs in zip(actions, inputs, strict=True)
             if action == "actions/checkout"
         ]
         data = [
@@ -357,7 +357,11 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
         (bot,) = [step["with"] for step in job["steps"] if step.get("uses") == BOT] or [
             {}
         ]
-        copies = [each["path"] for each in given if "artifact-ids" in each]
+        copies = [
+            step_inputs["path"]
+            for step_inputs in inputs
+            if "artifact-ids" in step_inputs
+        ]
         assert [*(item["path"] for item in data), *copies] == (
             [bot["baselines"]] if "baselines" in bot else []
         ), where
@@ -365,16 +369,18 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
             job.get("if", "")
         ):  # a stranger can trigger it, with a token of the base repository
             assert "actions/cache" not in actions, where
-            assert not any({"ref", "repository"} & set(each) for each in given), where
+            assert not any(
+                {"ref", "repository"} & set(step_inputs) for step_inputs in inputs
+            ), where
 
 
 def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
-    found = used(BOT)
-    assert [(file, name) for file, name, _ in found] == [
+    uses = used(BOT)
+    assert [(file, name) for file, name, _ in uses] == [
         (f, name) for f, name, _ in jobs() if (f, name) not in WITHOUT_BOT
     ]
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
-    for file, name, step in found:
+    for file, name, step in uses:
         assert set(step.get("with", {})) <= set(action["inputs"]), f"{file}: {name}"
     outputs = re.findall(
         r"steps\.bot\.outputs\.([\w-]+)",
@@ -385,25 +391,25 @@ def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
 
 def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
     for file, name, step in [*used("actions/upload-artifact@"), *used("actions/cache")]:
-        where, given = f"{file}: {name}", step["with"]
+        where, inputs = f"{file}: {name}", step["with"]
         if (file, name) in PREPARES:
             continue
         (bot,) = [
-            other["with"]
-            for other in of(file)["jobs"][name]["steps"]
-            if other.get("uses") == BOT
+            step["with"]
+            for step in of(file)["jobs"][name]["steps"]
+            if step.get("uses") == BOT
         ]
-        if "key" in given:
-            prefixes = given["restore-keys"].splitlines()
-            assert given["path"] == bot["cache"] and "github.run_id" in given["key"], (
-                where
-            )
-            assert given["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
+        if "key" in inputs:
+            prefixes = inputs["restore-keys"].splitlines()
+            assert (
+                inputs["path"] == bot["cache"] and "github.run_id" in inputs["key"]
+            ), where
+            assert inputs["key"].startswith(prefixes[0]) or len(prefixes) == 1, where
             assert prefixes[-1] == "code-size-", (
                 "any earlier run's cells are better than none"
             )
             continue
-        assert given["path"] == bot["out"] + "/" and given["overwrite"], where
+        assert inputs["path"] == bot["out"] + "/" and inputs["overwrite"], where
         assert step.get("if") == (
             None if "shard" in bot or bot["command"] == "prepare" else "always()"
         ), where
@@ -437,22 +443,24 @@ def test_a_comment_is_read_by_the_bot_alone_and_a_command_shares_no_cache_and_ca
 ):
     workflow = of("code-size-commands.yml")
     assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
-    made = workflow["jobs"]
+    workflow_jobs = workflow["jobs"]
     starts = (
         "github.event.issue.pull_request && startsWith(github.event.comment.body,"
         " '/code-size')"
     )
-    assert made["gate"]["if"] == starts and str(made).count(
+    assert workflow_jobs["gate"]["if"] == starts and str(workflow_jobs).count(
         "github.event"
     ) == starts.count("github.event")
-    assert [step["uses"].partition("@")[0] for step in made["gate"]["steps"]] == [
+    assert [
+        step["uses"].partition("@")[0] for step in workflow_jobs["gate"]["steps"]
+    ] == [
         "actions/checkout",
         "OWNER/REPO",
     ]
-    assert "ref" not in made["gate"]["steps"][0]["with"], (
+    assert "ref" not in workflow_jobs["gate"]["steps"][0]["with"], (
         "the default branch, which strangers cannot change"
     )
-    for name, job in made.items():
+    for name, job in workflow_jobs.items():
         assert job["concurrency"]["cancel-in-progress"] is False
         assert job["concurrency"]["group"].endswith("-${{ github.run_id }}")
         assert "actions/cache" not in str(job)
@@ -473,21 +481,27 @@ def test_the_trusted_half_follows_every_workflow_that_measures_for_forks() -> No
 
 
 def test_a_lost_shard_stops_neither_the_others_nor_the_report() -> None:
-    made = of("code-size-sharded.yml")["jobs"]
-    assert made["measure"]["strategy"]["fail-fast"] is False
-    assert "!cancelled()" in made["join"]["if"] and made["join"]["needs"] == [
+    workflow_jobs = of("code-size-sharded.yml")["jobs"]
+    assert workflow_jobs["measure"]["strategy"]["fail-fast"] is False
+    assert "!cancelled()" in workflow_jobs["join"]["if"] and workflow_jobs["join"][
+        "needs"
+    ] == [
         "plan",
         "measure",
     ]
-    (bot,) = [step["with"] for step in made["join"]["steps"] if step["uses"] == BOT]
+    (bot,) = [
+        step["with"] for step in workflow_jobs["join"]["steps"] if step["uses"] == BOT
+    ]
     (loads,) = [
-        step["with"] for step in made["join"]["steps"] if "download" in step["uses"]
+        step["with"]
+        for step in workflow_jobs["join"]["steps"]
+        if "download" in step["uses"]
     ]
     assert bot["parts"] == f"{loads['path']}/*.json" and loads["merge-multiple"] is True
     assert bot["plan"] == "${{ needs.plan.outputs.matrix }}", (
         "`latest` and `nightly` are what they were for the shards"
     )
-    assert made["report"]["needs"] == made["store"]["needs"] == "join"
+    assert workflow_jobs["report"]["needs"] == workflow_jobs["store"]["needs"] == "join"
 
 
 def pasted(begin: str) -> Any:
@@ -505,10 +519,14 @@ def pasted(begin: str) -> Any:
 
 def test_the_job_to_paste_grants_what_the_called_jobs_ask_for_and_no_more() -> None:
     (job,) = pasted("code_size:").values()
-    asked = [one["permissions"] for one in of("iree-pkgci.yml")["jobs"].values()]
-    scopes = {scope for one in asked for scope in one}
+    permissions = [
+        grants["permissions"] for grants in of("iree-pkgci.yml")["jobs"].values()
+    ]
+    scopes = {scope for grants in permissions for scope in grants}
     assert job["permissions"] == {
-        scope: "write" if any(one.get(scope) == "write" for one in asked) else "read"
+        scope: "write"
+        if any(grants.get(scope) == "write" for grants in permissions)
+        else "read"
         for scope in scopes
     }
     assert (
@@ -528,12 +546,13 @@ def test_the_configuration_to_paste_is_one_and_names_no_compiler(
 def test_the_wheel_of_the_same_run_is_the_head_and_another_run_s_is_fetched_by_a_job_of_its_own() -> (
     None
 ):
-    made = of("iree-pkgci.yml")
-    assert triggers(made) == {"workflow_call", "workflow_dispatch"}
+    workflow = of("iree-pkgci.yml")
+    assert triggers(workflow) == {"workflow_call", "workflow_dispatch"}
     assert all(
-        set(inputs["inputs"]) == {"artifact_run_id"} for inputs in made["on"].values()
+        set(inputs["inputs"]) == {"artifact_run_id"}
+        for inputs in workflow["on"].values()
     )
-    fetches, uploads = [step["with"] for step in made["jobs"]["prepare"]["steps"]]
+    fetches, uploads = [step["with"] for step in workflow["jobs"]["prepare"]["steps"]]
     assert (
         fetches["name"] == "linux_x86_64_release_packages"
         and fetches["run-id"] == "${{ inputs.artifact_run_id }}"
@@ -541,7 +560,7 @@ def test_the_wheel_of_the_same_run_is_the_head_and_another_run_s_is_fetched_by_a
     loads, bot = (
         next(
             step["with"]
-            for step in made["jobs"]["measure"]["steps"]
+            for step in workflow["jobs"]["measure"]["steps"]
             if word in step["uses"]
         )
         for word in ("download-artifact", "OWNER/REPO")
@@ -555,8 +574,8 @@ def test_the_wheel_of_the_same_run_is_the_head_and_another_run_s_is_fetched_by_a
 
 
 def test_the_smallest_has_two_jobs_and_keeps_its_report() -> None:
-    made = of("minimal.yml")["jobs"]
-    assert list(made) == ["measure", "report"]
-    for job in made.values():
+    workflow_jobs = of("minimal.yml")["jobs"]
+    assert list(workflow_jobs) == ["measure", "report"]
+    for job in workflow_jobs.values():
         assert len(job["steps"]) <= 4
         assert "actions/upload-artifact@" in job["steps"][-1]["uses"]
