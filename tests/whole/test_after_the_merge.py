@@ -78,7 +78,7 @@ def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(
             )
             assert measured.code == 0, measured.log
             handed = {"measured": str(measured.report)}
-            kept = runner.job(
+            stored = runner.job(
                 "push",
                 payload,
                 **place,
@@ -87,8 +87,8 @@ def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(
                 command="store",
                 **handed,
             )
-            assert kept.code == 0, kept.log
-            told = runner.job(
+            assert stored.code == 0, stored.log
+            reported = runner.job(
                 "push",
                 payload,
                 **place,
@@ -97,14 +97,16 @@ def test_the_issue_has_the_compilers_numbers_and_ends_with_the_repair(
                 command="report",
                 **handed,
             )
-            assert told.code == 0, told.log
-            return kept, told
+            assert reported.code == 0, reported.log
+            return stored, reported
 
         first, _ = pushed("generic")
         assert hub.check_runs == hub.issues == []
-        broken, told = pushed("x86-64-v3")
+        broken, reported = pushed("x86-64-v3")
         (issue,), (check,) = hub.issues, hub.check_runs
-        assert told.outputs["verdict"] == "fail" and check["conclusion"] == "failure"
+        assert (
+            reported.outputs["verdict"] == "fail" and check["conclusion"] == "failure"
+        )
         assert size_of(first) != size_of(broken)
         assert f"{size_of(first):,}&nbsp;→ {size_of(broken):,}&nbsp;B" in issue["body"]
         assert (

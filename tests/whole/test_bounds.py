@@ -107,17 +107,17 @@ def test_what_a_compiler_writes_is_not_read_beyond_a_limit(
         }
     )
     ran = place.measure()
-    why = f"{what} has {size_bytes:,} bytes, and the limit is {most_bytes:,}"
+    message = f"{what} has {size_bytes:,} bytes, and the limit is {most_bytes:,}"
     assert ran.code == 0, ran.said
     row = ran.cells["llvm-cpu-x86_64"]
     assert (row["status"], row["failure"]["stage"], row["failure"]["message"]) == (
         "failed",
         "read",
-        why,
+        message,
     )
     assert (
-        ran.said.count(why) == 1
-        and f"failed: alpha on llvm-cpu-x86_64: {why}" in ran.said
+        ran.said.count(message) == 1
+        and f"failed: alpha on llvm-cpu-x86_64: {message}" in ran.said
     )
     assert ran.cells["vmvx"]["status"] == "ok"
     assert ran.peak_kib < 400 << 10
@@ -136,11 +136,11 @@ def test_what_is_no_file_is_not_waited_for(place: Place, kind: str) -> None:
     text = text.replace("sys.exit(main(", "code = iree_compile.main(").replace(
         "sys.argv[1:]))", "sys.argv[1:])"
     )
-    more = (
+    removal = (
         "if os.path.exists('stack-usage.txt') and 'out.vmfb' in sys.argv:\n   "
         " os.remove('stack-usage.txt')"
     )
-    fake.binary.write_text(f"{text}{more}\n    {make}\nsys.exit(code)\n")
+    fake.binary.write_text(f"{text}{removal}\n    {make}\nsys.exit(code)\n")
     ran = place.measure()
     assert (
         ran.cells["vmvx"]["failure"]["message"]

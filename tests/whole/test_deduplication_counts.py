@@ -78,10 +78,10 @@ def code_bytes(compiled: DirectCompile) -> dict[str, int]:
     """Function → its size in the symbol tables of the compiler's object files."""
     sizes = {}
     for path in sorted((compiled.folder / "objects").glob("*.o")):
-        said = subprocess.run(
+        printed = subprocess.run(
             ["nm", "-S", path], capture_output=True, text=True, check=True
         ).stdout
-        rows = [line.split() for line in said.splitlines()]
+        rows = [line.split() for line in printed.splitlines()]
         sizes.update(
             {
                 row[3]: int(row[1], 16)
@@ -107,10 +107,10 @@ def near_bytes(cell: JsonRow, sizes: dict[str, int]) -> int:
 
 def test_the_table_has_the_compilers_own_counts(home: Path) -> None:
     sides = {side: read_json(home / f"out/{side}.json") for side in SIDES}
-    shown = rows_below(home / "out/summary.md", "Deduplication: 5 builds")
-    assert {row["model"] for row in shown} == {Path(model).name for model in MODELS}
+    rows = rows_below(home / "out/summary.md", "Deduplication: 5 builds")
+    assert {row["model"] for row in rows} == {Path(model).name for model in MODELS}
     any_saving = 0
-    for row in shown:
+    for row in rows:
         pairs: dict[str, list[int]] = {
             "dispatch regions": [],
             "executables": [],
@@ -125,8 +125,8 @@ def test_the_table_has_the_compilers_own_counts(home: Path) -> None:
             )
             pairs["code"].append(near_bytes(cell, code_bytes(compiled)))
         folded = [
-            regions - left
-            for regions, left in zip(*list(pairs.values())[:2], strict=True)
+            regions - executables
+            for regions, executables in zip(*list(pairs.values())[:2], strict=True)
         ]
         expected = {
             "dispatch regions": together(
@@ -161,16 +161,18 @@ def test_the_sides_swapped_give_the_counts_swapped(home: Path) -> None:
     forward = rows_below(home / "out/summary.md", "Deduplication: 5 builds")
     backward = rows_below(out / "summary.md", "Deduplication: 5 builds")
     assert [row["model"] for row in forward] == [row["model"] for row in backward]
-    for there, back in zip(forward, backward, strict=True):
-        for name in list(there)[2:]:
-            assert there[name].split(" → ") == back[name].split(" → ")[::-1]
-    line, other = (folded_lines(path / "comment.md") for path in (home / "out", out))
+    for forward_row, back in zip(forward, backward, strict=True):
+        for name in list(forward_row)[2:]:
+            assert forward_row[name].split(" → ") == back[name].split(" → ")[::-1]
+    line, opposite_line = (
+        folded_lines(path / "comment.md") for path in (home / "out", out)
+    )
     assert "fewer" in line or "more" in line
     for word, opposite in (
         ("fewer regions", "more regions"),
         ("more regions", "fewer regions"),
     ):
-        assert (word in line) == (opposite in other)
+        assert (word in line) == (opposite in opposite_line)
 
 
 def folded_lines(path: Path) -> str:

@@ -268,11 +268,15 @@ def test_counts_are_those_of_the_compilers_statistics(
             cell.key, "ok", command=cell.command.replace(" -o ", f" {options} -o ")
         )
         run_command(counted, version, tmp_path / version, SUITE / "models/tiny.mlir")
-        said = json.loads((tmp_path / version / "statistics.json").read_text())[
+        statistics = json.loads((tmp_path / version / "statistics.json").read_text())[
             "stream-aggregate"
         ]
-        assert said["execution"]["dispatch-count"] == cell.metrics["dispatch_sites"]
-        assert said["executable"]["executable-count"] == cell.metrics["executables"]
+        assert (
+            statistics["execution"]["dispatch-count"] == cell.metrics["dispatch_sites"]
+        )
+        assert (
+            statistics["executable"]["executable-count"] == cell.metrics["executables"]
+        )
 
 
 def test_segments_are_those_of_iree_dump_module(
@@ -412,9 +416,9 @@ def test_an_interrupt_leaves_nothing_behind_but_what_was_measured(
         lambda: list(cache.glob("cells/*/*.json")) or child.poll() is not None, 120
     )
     child.send_signal(number)
-    _, said = child.communicate(timeout=30)
-    assert child.returncode == 130, said
-    assert "in the cache" in said.splitlines()[-1]
+    _, printed = child.communicate(timeout=30)
+    assert child.returncode == 130, printed
+    assert "in the cache" in printed.splitlines()[-1]
     assert not list(running_below(scratch))
     assert not list(scratch.iterdir())
     assert not (tmp_path / "head.json").exists()

@@ -51,7 +51,7 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Snapshot
         (home / "config.yml").write_text(
             text + 'models: ["*.mlir"]\n', encoding="utf-8"
         )
-        words = (
+        options = (
             "--compiler",
             release,
             "--config",
@@ -61,7 +61,7 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Snapshot
             "--out",
             f"{release}.json",
         )
-        bot("measure", *words, cwd=home)
+        bot("measure", *options, cwd=home)
     return {
         release: from_json((home / f"{release}.json").read_text(encoding="utf-8"))
         for release in MEASURED
@@ -101,10 +101,10 @@ def test_every_target_compiles_or_says_why_not(
             sorted(cell.key.target for cell in snapshot.cells if cell.status == "ok")
             == MEASURED[release]
         )
-    rest = {
+    unsupported = {
         cell.key.target for cell in snapshots[NEW].cells if cell.status == "unsupported"
     }
-    assert rest == {"cuda-sm_90"}
+    assert unsupported == {"cuda-sm_90"}
     for cell in snapshots[OLD].cells:
         missing = {name for name, value in cell.metrics.items() if value is None}
         assert cell.status != "ok" or missing == set(cell.reasons) - {
@@ -136,10 +136,12 @@ def test_the_printed_command_gives_the_measured_bytes(
     assert digest(command[2:-2], tmp_path, release) == cell.artifact_digest
     if release == OLD:
         dump = [needs.program("iree-dump-module"), "--output=metadata", "out"]
-        said = subprocess.run(
+        printed = subprocess.run(
             dump, cwd=tmp_path, capture_output=True, text=True, check=False
         ).stdout
-        external = re.findall(r"^ +\.rodata\[ *\d+\] external +(\d+) bytes", said, re.M)
+        external = re.findall(
+            r"^ +\.rodata\[ *\d+\] external +(\d+) bytes", printed, re.M
+        )
         assert cell.metrics["executable_bytes"] == sum(map(int, external)) > 1000
 
 
@@ -182,14 +184,14 @@ def test_the_compiler_takes_the_last_of_two_which_is_the_one_that_replaces(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "derived.yml"
-    mine = "--iree-llvmcpu-target-cpu=x86-64-v2"
-    derived = {"mine": {"extends": "llvm-cpu-x86_64", "flags": [mine]}}
+    flag = "--iree-llvmcpu-target-cpu=x86-64-v2"
+    derived = {"mine": {"extends": "llvm-cpu-x86_64", "flags": [flag]}}
     path.write_text(
         json.dumps({"schema": "code-size-config/1", "targets": derived}),
         encoding="utf-8",
     )
     [target] = load_config(path, models=False).targets
-    packaged = Target("mine", "llvm-cpu", (*TARGETS["llvm-cpu-x86_64"].flags, mine))
+    packaged = Target("mine", "llvm-cpu", (*TARGETS["llvm-cpu-x86_64"].flags, flag))
     assert len(target.argv) == len(packaged.argv) - 1
     assert digest(target.argv, tmp_path) == digest(packaged.argv, tmp_path)
     assert digest(target.argv, tmp_path) != digest(

@@ -102,11 +102,11 @@ def test_every_figure_of_a_build_is_that_of_a_direct_compile(
     assert {(cell.model, cell.variant) for cell in cells} == set(direct)
     for cell in cells:
         expected = direct[cell.model, cell.variant]
-        shown = {
+        figures = {
             metric: cell.metrics[metric] for metric in expected if metric != "refused"
         }
         refused = int(cell.status == "over-stack-limit")
-        assert {**shown, "refused": refused} == expected, (cell.model, cell.variant)
+        assert {**figures, "refused": refused} == expected, (cell.model, cell.variant)
     for metric in ("fills", "copies", "refused"):  # none of them is 0 everywhere
         assert any(counts[metric] for counts in direct.values()), metric
 
@@ -136,17 +136,19 @@ def test_the_one_table_has_the_sums_of_direct_compiles(
     }
     for row in rows:
         variant = row[0].strip("`")
-        shown = dict(zip(headers, row, strict=True))
-        mine = [counts for (_, name), counts in direct.items() if name == variant]
+        columns = dict(zip(headers, row, strict=True))
+        figures = [counts for (_, name), counts in direct.items() if name == variant]
         for metric, label in labels.items():
-            assert leading_number(shown[label]) == sum(
-                counts[metric] for counts in mine
+            assert leading_number(columns[label]) == sum(
+                counts[metric] for counts in figures
             ), (variant, metric)
-        most = max(counts["stack_alloca_bytes"] for counts in mine)
-        assert leading_number(shown["stack allocations, B"]) == most
-        refused = sum(counts["refused"] for counts in mine)
-        words = f"⚠️ refuses {refused} of {len(mine)} builds" if refused else "passes"
-        assert shown["stack gate of 32 KiB"] == words
+        largest = max(counts["stack_alloca_bytes"] for counts in figures)
+        assert leading_number(columns["stack allocations, B"]) == largest
+        refused = sum(counts["refused"] for counts in figures)
+        expected = (
+            f"⚠️ refuses {refused} of {len(figures)} builds" if refused else "passes"
+        )
+        assert columns["stack gate of 32 KiB"] == expected
 
 
 def leading_number(text: str) -> int:
@@ -164,7 +166,7 @@ def test_a_target_without_the_gate_has_no_column_for_it(home: Path) -> None:
 def test_a_limit_of_ones_own_is_not_called_the_default(home: Path) -> None:
     out = home / "own"
     places = ("--config", home / "c.yml", "--cache", home / "cache", "--out", out)
-    own = "--flags=--iree-llvmcpu-stack-allocation-limit=131072"
+    flag = "--flags=--iree-llvmcpu-stack-allocation-limit=131072"
     selected = ("--model", "embedding_norm", "--target", "x86_64")
     bot(
         "lab",
@@ -172,7 +174,7 @@ def test_a_limit_of_ones_own_is_not_called_the_default(home: Path) -> None:
         "--compiler",
         COMPILER,
         *places,
-        own,
+        flag,
         *selected,
         codes=(0,),
     )

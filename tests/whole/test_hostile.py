@@ -64,8 +64,8 @@ _FAILED = "m/{}.mlir:1:2: error: {}"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with Stage.opened(tmp_path) as made:
-        yield made
+    with Stage.opened(tmp_path) as opened:
+        yield opened
 
 
 def assert_plain(markdown: str) -> None:
@@ -103,11 +103,11 @@ def _leaves(markdown: str) -> Iterator[Token]:
 
 def assert_quiet_log(ran: Ran) -> None:
     """No line of it is a command of the runner."""
-    told = log_safe(
+    log = log_safe(
         f"{ran.said}\ncode-size-bot: {ran.error}"
     )  # as bot.cli.main prints it: see test_cli.py
     assert not [
-        line for line in f"{ran.printed}\n{told}".splitlines() if _COMMAND.search(line)
+        line for line in f"{ran.printed}\n{log}".splitlines() if _COMMAND.search(line)
     ]
 
 
@@ -141,10 +141,10 @@ def assert_plain_everywhere(stage: Stage, ran: Ran) -> None:
 
 
 def hostile_sides() -> tuple[Snapshot, Snapshot]:
-    made = hostile(WORDS)
+    snapshots = hostile(WORDS)
     return (
-        replace(made.base, source=SourceInfo(BASE, WORDS[0])),
-        replace(made.head, source=SourceInfo(MERGE, WORDS[2])),
+        replace(snapshots.base, source=SourceInfo(BASE, WORDS[0])),
+        replace(snapshots.head, source=SourceInfo(MERGE, WORDS[2])),
     )
 
 
@@ -168,15 +168,15 @@ def one(word: str, *where: str) -> tuple[Snapshot, Snapshot]:
         (name if "model" in where else "bert"),
         (name if "target" in where else "vmvx"),
     )
-    made = plain_snapshot((model, target, "ok"), ("other", target, "ok"))
+    snapshot = plain_snapshot((model, target, "ok"), ("other", target, "ok"))
     flags, notes = ((word,) if place in where else () for place in ("flag", "note"))
     info = (
         CompilerInfo(word, word, "c" * 64, word)
         if "compiler" in where
-        else made.compiler
+        else snapshot.compiler
     )
-    base = replace(made, source=SourceInfo(BASE), compiler=info)
-    cells = [grown(cell, artifact_bytes=900_000) for cell in made.cells]
+    base = replace(snapshot, source=SourceInfo(BASE), compiler=info)
+    cells = [grown(cell, artifact_bytes=900_000) for cell in snapshot.cells]
     if "diagnostic" in where:
         cells[0] = failed(cells[0], _FAILED.format(model, word), "compile")
     if "dispatch" in where:
@@ -248,9 +248,9 @@ def test_any_text_in_any_place(tmp_path_factory: Any, where: str, word: str) -> 
 def test_the_words_of_an_explanation_stay_text(stage: Stage, word: str) -> None:
     def story(services: Services) -> int:
         config = load_config()
-        made = reported(config, *one("bert", "flag"), Baseline("a test", BASE))
+        report = reported(config, *one("bert", "flag"), Baseline("a test", BASE))
         to = Destination(NUMBER, HEAD, 500, config, base_ref="main")
-        return deliver(explained(made, word), services, to)
+        return deliver(explained(report, word), services, to)
 
     ran = stage.run(story, "watch", {})
     assert "Why: 2 changed builds" in stage.body
@@ -263,10 +263,10 @@ def test_a_run_that_may_not_write_asks_for_nothing_and_has_a_quiet_log(
 ) -> None:
     def story(services: Services) -> int:
         config = load_config()
-        made = reported(config, *hostile_sides(), Baseline("a test", BASE))
+        report = reported(config, *hostile_sides(), Baseline("a test", BASE))
         to = Destination(NUMBER, HEAD, 500, config, base_ref="main")
         return deliver(
-            made,
+            report,
             replace(services, context=replace(services.context, read_only=True)),
             to,
         )

@@ -58,9 +58,9 @@ def attack(how, seen):
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     with FakeGitHub("octo/repo") as hub:
-        made = Stage.create(tmp_path, hub)
-        made.compiler("one")
-        yield made
+        opened = Stage.create(tmp_path, hub)
+        opened.compiler("one")
+        yield opened
 
 
 @pytest.fixture
@@ -83,11 +83,11 @@ def play(stage: Stage) -> Iterator[Play]:
 
 def hostile(stage: Stage, how: str) -> Path:
     """Make the compiler hostile; the file that has what its git saw."""
-    seen = stage.home / "seen"
+    record = stage.home / "seen"
     binary = stage.compiler("one").binary
-    shebang, _, rest = binary.read_text().partition("\n")
-    binary.write_text(f"{shebang}\n{HOSTILE}\nattack({how!r}, {str(seen)!r})\n{rest}")
-    return seen
+    shebang, _, body = binary.read_text().partition("\n")
+    binary.write_text(f"{shebang}\n{HOSTILE}\nattack({how!r}, {str(record)!r})\n{body}")
+    return record
 
 
 def pushed(play: Play, sha: str) -> int:
@@ -112,7 +112,7 @@ def reviewed(play: Play, stage: Stage, files: dict[str, str | None]) -> tuple[in
 def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(
     stage: Stage, play: Play, how: str
 ) -> None:
-    seen = hostile(stage, how)
+    record = hostile(stage, how)
     main = stage.main(baseline={"store": "auto"})
     assert pushed(play, main) == 0, play.runs["store"].log
     assert pushed_entries(stage) == [main]
@@ -133,7 +133,7 @@ def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(
     for machine in (reported, play.machines["store"]):
         assert machine.may_write and list(machine.programs.iterdir()) == []
         assert "proxy" not in (machine.workspace / ".git" / "config").read_text()
-    stolen = seen.read_text() if seen.exists() else ""
+    stolen = record.read_text() if record.exists() else ""
     for secret in (
         play.writable,
         header_of(play.writable),

@@ -108,18 +108,18 @@ def assert_parts_sum_to_the_whole(
     sides: Sequence[Cell], cell: Mapping[str, Any]
 ) -> None:
     """Sites and code of the dispatches that are not the same explain the whole change of both."""
-    for what in ("sites", "code_bytes"):
+    for attribute in ("sites", "code_bytes"):
         base, head = (
-            sum(getattr(dispatch, what) for dispatch in side.dispatches)
+            sum(getattr(dispatch, attribute) for dispatch in side.dispatches)
             for side in sides
         )
         rows = cell["dispatches"]
-        told = sum(
-            ((r["head"] or {}).get(what, 0) or 0)
-            - ((r["base"] or {}).get(what, 0) or 0)
+        difference = sum(
+            ((r["head"] or {}).get(attribute, 0) or 0)
+            - ((r["base"] or {}).get(attribute, 0) or 0)
             for r in rows
         )
-        assert told == head - base
+        assert difference == head - base
 
 
 def cells_of(*paths: Path) -> list[Cell]:
@@ -298,7 +298,7 @@ def test_what_deduplication_leaves_behind(
     )
     assert len(family.members) == members
     assert set(family.members) <= {dispatch.executable for dispatch in cell.dispatches}
-    assert all(any(words in line for line in family.varying) for words in says), (
+    assert all(any(phrase in line for line in family.varying) for phrase in says), (
         family.varying
     )
 
@@ -317,13 +317,17 @@ def test_explain_tells_the_story_of_one_cell(lab: Lab) -> None:
         "--target",
         "llvm-cpu-x86_64",
     ]
-    told = bot(*options).stdout
-    assert told.startswith("layers on llvm-cpu-x86_64: changed")
+    printed = bot(*options).stdout
+    assert printed.startswith("layers on llvm-cpu-x86_64: changed")
     assert (
         "input in head: the model itself changed; the sides first differ in input."
-        in told
+        in printed
     )
-    assert "iree-compile -" in told
-    one = bot(*options, "--dispatch", "*32x56x128*").stdout
-    assert "matched by same structure" in one
-    assert "+++ head" in one and "128x40" in one and "128x56" in one
+    assert "iree-compile -" in printed
+    dispatch_text = bot(*options, "--dispatch", "*32x56x128*").stdout
+    assert "matched by same structure" in dispatch_text
+    assert (
+        "+++ head" in dispatch_text
+        and "128x40" in dispatch_text
+        and "128x56" in dispatch_text
+    )

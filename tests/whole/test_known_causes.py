@@ -46,10 +46,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
             *selected,
             *where,
         )
-        found: dict[str, Any] = json.loads(
+        report: dict[str, Any] = json.loads(
             (home / "out" / "report.json").read_text(encoding="utf-8")
         )
-        return found
+        return report
 
     return compare
 
@@ -152,9 +152,9 @@ def test_the_pass_behind_a_large_dispatch_is_named(
         str(ROOT / "configs/default.yml"),
     ]
     assert main(["trace", *sides, *selected, "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["code_bytes"] == sizes and told["same_code"] == {
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["code_bytes"] == sizes and answer["same_code"] == {
         "base": True,
         "head": True,
     }
-    assert (told["parts_at"], told["operations"][operation]) == (name, more)
+    assert (answer["parts_at"], answer["operations"][operation]) == (name, more)

@@ -67,13 +67,13 @@ def asked(
 def cell(
     lab: JsonRow, model: str, variant: str, target: str = "llvm-cpu-x86_64"
 ) -> JsonRow:
-    found: JsonRow
-    (found,) = [
+    row: JsonRow
+    (row,) = [
         cell
         for cell in lab.cells
         if (cell.model, cell.target, cell.variant) == (model, target, variant)
     ]
-    return found
+    return row
 
 
 OF_MODELS = {
@@ -89,19 +89,24 @@ def test_every_packaged_experiment_measures_its_variants(home: Path, name: str) 
     experiment = load_experiments()[name]
     lab = asked(home, name, "--model", "tiny", *(("--no-run",) if name in LONG else ()))
     measured = {cell.variant for cell in lab.cells if cell.measured}
-    here = {
+    expected = {
         variant.name
         for variant in experiment.variants
         if variant.targets is None or "llvm-cpu-x86_64" in variant.targets
     }
-    assert measured == here, [cell.failure for cell in lab.cells if not cell.measured]
+    assert measured == expected, [
+        cell.failure for cell in lab.cells if not cell.measured
+    ]
     for cell in lab.cells:
         assert not cell.measured or cell.metrics["artifact_bytes"]
     if lab.run and installed() is not None:
-        others = [
+        compared_cells = [
             cell for cell in lab.cells if cell.variant != experiment.variants[0].name
         ]
-        assert others and all(each.price or each.price_note for each in others)
+        assert compared_cells and all(
+            compared_cell.price or compared_cell.price_note
+            for compared_cell in compared_cells
+        )
     page = (home / f"out-{name}/lab.md").read_text(encoding="utf-8")
     assert (
         page.startswith(f"**Lab: {name}**. {experiment.question}")
@@ -220,10 +225,10 @@ def test_what_is_held_against_the_reference_is_its_own_program_and_what_is_not_s
         "layers",
         "--flags=--enable-gvn-hoist",
     )
-    told = {cell.variant: cell for cell in lab.cells}
-    assert told["unknown"].status == "unsupported" and told["plain"].price is None
-    assert told["slow"].price
-    assert "--enable-gvn-hoist --enable-gvn-sink" in told["plain"].command
+    rows = {cell.variant: cell for cell in lab.cells}
+    assert rows["unknown"].status == "unsupported" and rows["plain"].price is None
+    assert rows["slow"].price
+    assert "--enable-gvn-hoist --enable-gvn-sink" in rows["plain"].command
     page = (home / "out-held/lab.md").read_text(encoding="utf-8")
     assert (
         "On `llvm-cpu-x86_64`, 1 model, against `plain`: " in page

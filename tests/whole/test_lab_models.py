@@ -53,8 +53,8 @@ def asked(home: Path, *arguments: str) -> JsonRow:
 
 def compiled(home: Path, command: str, *more: str, cwd: Path) -> Path:
     """The artifact of a printed command, run where its paths are relative to, with further options."""
-    words = shlex.quote(str(binary(COMPILER)))
-    line = command.replace("iree-compile -", f"{words} - {shlex.join(more)}", 1)
+    compiler = shlex.quote(str(binary(COMPILER)))
+    line = command.replace("iree-compile -", f"{compiler} - {shlex.join(more)}", 1)
     line = re.sub(
         r"-o \S+", f"-o {shlex.quote(str(home / 'again.vmfb'))}", line, count=1
     )

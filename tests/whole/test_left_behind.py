@@ -68,8 +68,8 @@ class Left:
     ) -> FakeCompiler:
         fake = install(self.home / name, rules, templates=TEMPLATES)
         install_native(self.home / name / "bin" / "iree-compile", fake)
-        shebang, _, rest = fake.binary.read_text().partition("\n")
-        fake.binary.write_text(f"{shebang}\n{self.leave(how)}\n{rest}")
+        shebang, _, body = fake.binary.read_text().partition("\n")
+        fake.binary.write_text(f"{shebang}\n{self.leave(how)}\n{body}")
         return fake
 
     def leave(self, how: str) -> str:
@@ -100,8 +100,8 @@ class Left:
 
     def run(self, *command: str, **how: Any) -> tuple[int, str]:
         started = self.start(*command, **how)
-        _, said = started.communicate(timeout=120)
-        return started.returncode, said
+        _, printed = started.communicate(timeout=120)
+        return started.returncode, printed
 
     def require_gone(self) -> None:
         """At the moment at which the run ends, not some time after it."""
@@ -139,20 +139,20 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 def test_what_a_compiler_left_behind_ends_with_it(left: Left, command: str) -> None:
     left.compiler()
     left.compiler(name="other", rules=[{"do": "grow"}])
-    code, said = left.run(*COMMANDS[command])
+    code, printed = left.run(*COMMANDS[command])
     assert code in (
         0,
         1,
         5,
-    ), said  # fold and lab find nothing in what this compiler makes
+    ), printed  # fold and lab find nothing in what this compiler makes
     left.require_gone()
 
 
 def test_on_github_it_ends_with_the_job_that_measures(tmp_path: Path) -> None:
     with FakeGitHub("octo/repo") as hub:
         stage = Stage.create(tmp_path, hub)
-        left = Left(tmp_path)
-        left.compiler(name="one")
+        place = Left(tmp_path)
+        place.compiler(name="one")
         sha = stage.main(baseline={"store": "data-branch"})
         runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
         ran = runner.job(
@@ -164,7 +164,7 @@ def test_on_github_it_ends_with_the_job_that_measures(tmp_path: Path) -> None:
             command="measure",
         )
     assert ran.code == 0, ran.log
-    left.require_gone()
+    place.require_gone()
 
 
 def test_what_its_bindings_left_behind_ends_with_their_worker(left: Left) -> None:
@@ -174,8 +174,10 @@ def test_what_its_bindings_left_behind_ends_with_their_worker(left: Left) -> Non
     )
     files |= {library: b"\x7fELF", "iree/compiler/ir.py": left.leave("waits").encode()}
     write_wheel(left.home / wheel_name(), files)
-    code, said = left.run("measure", "--compiler", wheel_name(), "--out", "head.json")
-    assert code == 0, said
+    code, printed = left.run(
+        "measure", "--compiler", wheel_name(), "--out", "head.json"
+    )
+    assert code == 0, printed
     left.require_gone()
 
 
@@ -183,8 +185,8 @@ def test_what_a_compiler_that_hangs_left_behind_ends_at_its_time_limit(
     left: Left,
 ) -> None:
     left.compiler(rules=[{"do": "hang", "kind": "direct"}])
-    code, said = left.run(*MEASURE, config=f"{CONFIG}timeout_seconds: 1\n")
-    assert code == 5 and "not finished after 1 s" in said, said
+    code, printed = left.run(*MEASURE, config=f"{CONFIG}timeout_seconds: 1\n")
+    assert code == 5 and "not finished after 1 s" in printed, printed
     left.require_gone()
 
 
@@ -196,15 +198,15 @@ def test_what_a_compiler_left_behind_ends_with_an_interrupted_run(
     started = left.start(*MEASURE)
     assert wait_until(lambda: fake.pids, 30)
     started.send_signal(number)
-    _, said = started.communicate(timeout=60)
-    assert started.returncode == 130, said
+    _, printed = started.communicate(timeout=60)
+    assert started.returncode == 130, printed
     left.require_gone()
 
 
 def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left: Left) -> None:
     left.compiler("runs-away")
-    code, said = left.run(*MEASURE)
-    assert code == 0, said
+    code, printed = left.run(*MEASURE)
+    assert code == 0, printed
     left.require_gone()
 
 
@@ -214,20 +216,20 @@ def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left: Left) -
 def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
     """The program has become another user's, whose programs this one may not end."""
     left.compiler("other-user")
-    code, said = left.run(
+    code, printed = left.run(
         *MEASURE, under=["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all"]
     )
     [pid] = (
         (left.home / "left" / "pids").read_text().split()
     )  # nothing was started beside it
     os.kill(int(pid), signal.SIGKILL)
-    assert code == 5, said
+    assert code == 5, printed
     line = (
         f"(process {pid}): a compiler started this process, and the bot cannot end it"
         " (do not run this compiler"
     )
     assert (
-        said.splitlines()[-1].startswith("code-size-bot: ")
-        and line in said.splitlines()[-1]
+        printed.splitlines()[-1].startswith("code-size-bot: ")
+        and line in printed.splitlines()[-1]
     )
     assert not (left.home / "head.json").exists()

@@ -33,9 +33,9 @@ GROWN = {"models/a.mlir": MODEL.format("a") + "// longer\n"}
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     with FakeGitHub("octo/repo") as hub:
-        made = Stage.create(tmp_path, hub)
-        made.compiler("one")
-        yield made
+        opened = Stage.create(tmp_path, hub)
+        opened.compiler("one")
+        yield opened
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def play(stage: Stage, sizes: Path) -> Iterator[Play]:
     }
     with serving(stage.home, access) as server:
         file = "code-size-other-store.yml"
-        made = Play(
+        player = Play(
             home=stage.home / "plays",
             file=file,
             hub=stage.hub,
@@ -67,8 +67,8 @@ def play(stage: Stage, sizes: Path) -> Iterator[Play]:
             readable=readable,
             writable=writable,
         )
-        made.secrets[SECRET] = STORE_TOKEN
-        yield made
+        player.secrets[SECRET] = STORE_TOKEN
+        yield player
     stage.hub.assert_contract()
 
 
@@ -89,8 +89,8 @@ def reviewed(play: Play, stage: Stage, *jobs: str) -> Run:
 
 def baseline_of(run: Run) -> dict[str, object]:
     report = json.loads((run.report / "report.json").read_text())
-    found: dict[str, object] = report["baseline"]
-    return found
+    baseline: dict[str, object] = report["baseline"]
+    return baseline
 
 
 def stored(repository: Path) -> list[str]:
@@ -132,12 +132,12 @@ def test_baselines_go_to_the_other_repository_and_come_back_as_files(
     assert play.git.tokens_of[SIZES] == {STORE_TOKEN}
     assert STORE_TOKEN not in play.git.tokens_of["origin.git"]
     for machine in play.machines.values():
-        kept = [
+        paths = [
             path
             for path in machine.workspace.rglob("*")
             if path.is_file() and not path.is_symlink()
         ]
-        assert not [path for path in kept if STORE_TOKEN.encode() in path.read_bytes()]
+        assert not [path for path in paths if STORE_TOKEN.encode() in path.read_bytes()]
 
 
 def test_a_push_that_changes_nothing_finds_the_baseline_of_its_ancestor(
@@ -211,16 +211,16 @@ class PostWithBaselines(Play):
     @property
     def workflow(self) -> dict[str, Any]:
         folder = ROOT / "configs" / "workflows"
-        post, other = (
+        post, store = (
             yaml.safe_load((folder / name).read_text(encoding="utf-8"))
             for name in ("code-size-post.yml", "code-size-other-store.yml")
         )
-        prepare = other["jobs"]["prepare"]
+        prepare = store["jobs"]["prepare"]
         del prepare["if"]
         steps = post["jobs"]["post"]["steps"]
         (download,) = (
             step
-            for step in other["jobs"]["report"]["steps"]
+            for step in store["jobs"]["report"]["steps"]
             if "artifact-ids" in step.get("with", {})
         )
         steps.insert(1, download)
@@ -275,8 +275,8 @@ def test_other_commands_refuse_the_token_of_the_store(
     stage: Stage, command: str
 ) -> None:
     sha = main(stage)
-    given = {"command": command, "store_token": STORE_TOKEN}
-    ran = stage.run("push", push_event(sha), sha, ref="refs/heads/main", **given)
+    inputs = {"command": command, "store_token": STORE_TOKEN}
+    ran = stage.run("push", push_event(sha), sha, ref="refs/heads/main", **inputs)
     if command in ("report", "post"):
         head, merge = stage.open_pull(GROWN)
         ran = stage.run(
@@ -284,7 +284,7 @@ def test_other_commands_refuse_the_token_of_the_store(
             pull_event(1, head, "octo/repo"),
             merge,
             ref="refs/pull/1/merge",
-            **given,
+            **inputs,
         )
     assert ran.code == 2, ran.error
     assert "store-token" in ran.error or "not for 'post'" in ran.error
@@ -304,13 +304,16 @@ def test_a_store_elsewhere_needs_its_token_and_the_token_needs_a_store_elsewhere
         measured.error + ran.error
     )
     assert "octo/sizes" in ran.error
-    other = stage.origin.push_main(
+    next_sha = stage.origin.push_main(
         "Here", {"code-size.yml": stage.config(baseline={"store": "auto"})}
     )
-    measured = run(other, command="measure")
+    measured = run(next_sha, command="measure")
     for command in ("prepare", "store"):
         ran = run(
-            other, command=command, measured=str(measured.out), store_token=STORE_TOKEN
+            next_sha,
+            command=command,
+            measured=str(measured.out),
+            store_token=STORE_TOKEN,
         )
         assert (
             ran.code == 2 and "no other repository stores the baselines" in ran.error

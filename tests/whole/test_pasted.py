@@ -61,8 +61,8 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
     assert block, comment
     script = block[1].replace(f"-o {MODEL}.vmfb", "-o base.vmfb", 1)
 
-    here = tmp_path / "here"
-    here.mkdir()
+    place = tmp_path / "here"
+    place.mkdir()
     venv.create(tmp_path / "venv", with_pip=True)
     program = tmp_path / "venv/bin/code-size-bot"
     program.write_text(
@@ -79,7 +79,7 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
     argv = ["sh", "-e", "-c", script]
     done = subprocess.run(
         argv,
-        cwd=here,
+        cwd=place,
         env=environment,
         capture_output=True,
         text=True,
@@ -87,8 +87,8 @@ def test_the_commands_of_a_comment_give_its_figures(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
-    assert (here / "base.vmfb").stat().st_size == sizes["base"]
-    assert (here / f"{MODEL}.vmfb").stat().st_size == sizes["head"]
+    assert (place / "base.vmfb").stat().st_size == sizes["base"]
+    assert (place / f"{MODEL}.vmfb").stat().st_size == sizes["head"]
 
     lines = compared.stdout.splitlines()
     printed = [

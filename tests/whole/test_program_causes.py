@@ -72,13 +72,13 @@ def test_a_new_pass_before_regions_are_formed_is_named(tmp_path: Path) -> None:
         f"head:{lone}",
     )
     sides = ("--base", "3.11.0", "--head", "3.13.0", "--config", "c.yml")
-    told = json.loads(
+    answer = json.loads(
         bot("trace", *sides, *cell, "--format", "json", cwd=tmp_path).stdout
     )
-    program = told["program"]
+    program = answer["program"]
     assert (program["status"], program["phase"]) == ("proved", "global-optimization")
     assert (program["restored_regions"], program["regions"]) == (3, 3)
-    assert program["pass"]["name"] == told["parts_at"] == NEW_PASS
+    assert program["pass"]["name"] == answer["parts_at"] == NEW_PASS
     assert (program["pass"]["runs_on"], program["pass"]["status"]) == (
         HEAD_ONLY,
         "proved",
@@ -115,8 +115,8 @@ def test_a_program_with_equal_regions_has_no_cause() -> None:
     """3.12.0 and 3.13.0 form the same regions of it; the code differs behind that."""
     source = CompileInput("m", PROGRAMS / "attn_out_proj.mlir")
     with compile_setup("3.12.0") as base, compile_setup("3.13.0") as head:
-        found = prove_program(
+        outcome = prove_program(
             ProgramSide(base, FLAGS, source), ProgramSide(head, FLAGS, source)
         )
-    assert (found.proof.status, found.proof.why) == ("not-tried", SAME_REGIONS)
-    assert found.proof.pass_name == ""
+    assert (outcome.proof.status, outcome.proof.why) == ("not-tried", SAME_REGIONS)
+    assert outcome.proof.pass_name == ""

@@ -330,7 +330,7 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
 
 def hostile() -> bytes:
     """A zip that wants out of its directory."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("../../@everyone.json", "{}")
-    return made.getvalue()
+    return buffer.getvalue()

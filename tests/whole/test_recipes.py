@@ -90,7 +90,7 @@ def test_xla(tmp_path: Path) -> None:
 @pytest.mark.compiler
 def test_triton_gives_the_table_of_the_page_to_the_byte_twice(tmp_path: Path) -> None:
     names = {"attention": "attn"}
-    words = [
+    arguments = [
         "3.6.0",
         "3.9.0",
         "--config",
@@ -100,12 +100,12 @@ def test_triton_gives_the_table_of_the_page_to_the_byte_twice(tmp_path: Path) ->
         "--model",
         "matmul_256*",
     ]
-    words += [
+    arguments += [
         word
         for target in ("gfx942", "gfx950", "gfx1100", "sm_80")
         for word in ("--target", target)
     ]
-    cells = compared(tmp_path, *words)
+    cells = compared(tmp_path, *arguments)
     assert len(TABLE) == 5
     for kernel, shape, target, *row in TABLE:
         metrics = cells[
@@ -115,15 +115,17 @@ def test_triton_gives_the_table_of_the_page_to_the_byte_twice(tmp_path: Path) ->
         spills = (
             [None, None]
             if row[2] == "n/a"
-            else [int(each.replace(",", "")) for each in row[2].split(" → ")]
+            else [int(figure.replace(",", "")) for figure in row[2].split(" → ")]
         )
-        told = [int(each.replace(",", "")) for each in (row[0], row[1], row[3], row[4])]
-        assert measured == [*told[:2], *spills, *told[2:]], (kernel, target)
+        expected = [
+            int(figure.replace(",", "")) for figure in (row[0], row[1], row[3], row[4])
+        ]
+        assert measured == [*expected[:2], *spills, *expected[2:]], (kernel, target)
     traced = cells["attn_128x64x128", "gfx1100"]["dispatches"]
-    assert [one["cause"] for one in traced] == ["codegen"]
+    assert [row["cause"] for row in traced] == ["codegen"]
     first = [without_costs(tmp_path / "out" / name) for name in WHOLE]
     for path in (tmp_path / "cache").iterdir():
         if path.is_dir() and path.name != "toolchains":
             shutil.rmtree(path)
-    compared(tmp_path, *words)
+    compared(tmp_path, *arguments)
     assert [without_costs(tmp_path / "out" / name) for name in WHOLE] == first

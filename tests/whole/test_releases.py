@@ -39,8 +39,8 @@ def run(home: Path, file: str, *words: str) -> dict[str, Any]:
     """The file that a command writes."""
     links = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home / "links")}
     bot(*words, "--quiet", "--cache", "cache", cwd=home, env=links)
-    found: dict[str, Any] = json.loads((home / "out" / file).read_bytes())
-    return found
+    answer: dict[str, Any] = json.loads((home / "out" / file).read_bytes())
+    return answer
 
 
 def test_a_history_has_the_known_step_with_its_cause_and_the_artifacts_of_its_commands(
@@ -50,9 +50,9 @@ def test_a_history_has_the_known_step_with_its_cause_and_the_artifacts_of_its_co
         home, "history.json", "history", "--releases", ",".join(RELEASES), *CELL
     )
     points = [
-        one
-        for one in history["points"]
-        if (one["model"], one["target"]) == (MOBILENET.model, MOBILENET.target)
+        point
+        for point in history["points"]
+        if (point["model"], point["target"]) == (MOBILENET.model, MOBILENET.target)
     ]
     assert [point["metrics"]["artifact_bytes"] for point in points] == [
         50_438,
@@ -87,15 +87,15 @@ def test_a_history_has_the_known_step_with_its_cause_and_the_artifacts_of_its_co
 
 
 def test_a_bisection_finds_it_in_one_look_for_each_candidate(home: Path) -> None:
-    found = run(home, "bisect.json", "bisect", *CELL, RELEASES[0], RELEASES[-1])
-    assert (found["last_good"], found["first_bad"], found["could_be"]) == (
+    bisection = run(home, "bisect.json", "bisect", *CELL, RELEASES[0], RELEASES[-1])
+    assert (bisection["last_good"], bisection["first_bad"], bisection["could_be"]) == (
         "3.11.0",
         "3.12.0",
         [],
     )
-    assert [look["values"][0] for look in found["looks"]][::2] == [50_438, 83_990]
-    assert found["cause"] == "strategy"
+    assert [look["values"][0] for look in bisection["looks"]][::2] == [50_438, 83_990]
+    assert bisection["cause"] == "strategy"
     assert (
         "--base iree-base-compiler==3.11.0 --head iree-base-compiler==3.12.0"
-        in found["commands"][0]
+        in bisection["commands"][0]
     )

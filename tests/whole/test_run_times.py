@@ -128,8 +128,8 @@ def test_other_outputs_are_shown_plainly(home: Path) -> None:
     for file in ("comment.md", "summary.md", "report.html"):
         assert "outputs differ" in told_in(home / "out" / file), file
     assert "outputs differ" in told_in(home / "terminal.txt")
-    told = bot("explain", home / "out", "--model", "differs", "--target", X86).stdout
-    assert "run time" in told and "outputs differ" in told
+    printed = bot("explain", home / "out", "--model", "differs", "--target", X86).stdout
+    assert "run time" in printed and "outputs differ" in printed
 
 
 def test_programs_with_other_inputs_are_not_run(home: Path) -> None:
@@ -173,9 +173,11 @@ def test_a_stored_side_is_run_by_its_release_if_the_artifact_is_the_same(
     bot(*sides, "--config", base, *head, *common, "--out", home / "stored")
     assert run_of(home, "agrees", X86, "stored")["time"]["pairs"] == PAIRS
     bot(*sides, "--config", head[1], *head, *common, "--out", home / "other")
-    other = run_of(home, "agrees", X86, "other")
-    assert other["time"] is None
-    assert other["time_note"].startswith("compiled again, base gives another artifact")
+    other_run = run_of(home, "agrees", X86, "other")
+    assert other_run["time"] is None
+    assert other_run["time_note"].startswith(
+        "compiled again, base gives another artifact"
+    )
 
 
 def test_report_has_no_artifacts_to_run(home: Path) -> None:

@@ -51,7 +51,7 @@ class Room:
 
     def command(self, *more: str) -> list[str]:
         wheel = str(self.folder / wheel_name())
-        asked = [
+        arguments = [
             "--compiler",
             wheel,
             "--config",
@@ -62,7 +62,7 @@ class Room:
             "head.json",
             *more,
         ]
-        return [sys.executable, "-m", "bot", "measure", *asked]
+        return [sys.executable, "-m", "bot", "measure", *arguments]
 
     def environment(self, temporary: Path | None = None) -> dict[str, str]:
         return {
@@ -154,8 +154,8 @@ def test_a_read_only_cache_is_used_and_said_to_be_one(room: Room) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(room.cache)], check=True)
         ran = room.run()
         assert ran.returncode == 0, ran.stderr
-        said = f"the cache {room.cache} is read-only: new builds are not kept"
-        assert ran.stderr.count(said) == 1
+        message = f"the cache {room.cache} is read-only: new builds are not kept"
+        assert ran.stderr.count(message) == 1
         assert {row["status"] for row in room.rows().values()} == {"ok"} and len(
             room.rows()
         ) == 4
@@ -221,10 +221,10 @@ def test_what_the_machine_refused_is_tried_again_and_one_that_asks_for_far_too_m
     compiles = []
     for _ in range(2):
         assert room.run().returncode in (0, 2)
-        said = room.rows()["alpha vmvx"]["failure"]["message"]
+        message = room.rows()["alpha vmvx"]["failure"]["message"]
         assert (
-            said.startswith("on this machine: " if is_tried_again else says)
-            and says in said
+            message.startswith("on this machine: " if is_tried_again else says)
+            and says in message
         )
         compiles.append(fake.compiles)
     assert (compiles[1] > compiles[0]) is is_tried_again
@@ -275,11 +275,11 @@ def test_what_a_killed_run_left_is_swept_by_the_next_and_its_compilers_are_gone(
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert wait_until(lambda: not any(map(is_alive, fake.pids)))
-    [left] = (room.folder / "tmp").glob("code-size-bot-run-*")
+    [leftover] = (room.folder / "tmp").glob("code-size-bot-run-*")
     room.wheel()
     assert room.run().returncode == 0
-    assert left.exists()  # so young, it might not have been locked yet
-    os.utime(left, (0, 0))
+    assert leftover.exists()  # so young, it might not have been locked yet
+    os.utime(leftover, (0, 0))
     assert room.run().returncode == 0
     assert list((room.folder / "tmp").iterdir()) == []
 
@@ -318,12 +318,12 @@ def test_a_living_runs_files_and_other_peoples_are_left_alone(room: Room) -> Non
 
 @needs_root
 def test_another_users_files_are_left_alone(room: Room) -> None:
-    left = room.folder / "tmp" / "code-size-bot-run-other"
-    left.mkdir()
-    os.chown(left, NOBODY, NOBODY)
-    os.utime(left, (0, 0))
+    leftover = room.folder / "tmp" / "code-size-bot-run-other"
+    leftover.mkdir()
+    os.chown(leftover, NOBODY, NOBODY)
+    os.utime(leftover, (0, 0))
     room.wheel()
-    assert room.run().returncode == 0 and left.exists()
+    assert room.run().returncode == 0 and leftover.exists()
 
 
 # A limit

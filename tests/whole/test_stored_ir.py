@@ -151,22 +151,22 @@ def test_a_stored_baseline_proves_what_both_compilers_prove(tmp_path: Path) -> N
     assert base.compiler.version.startswith("3.11")
     assert base.stored_ir == digest_of_ir(ir)
 
-    found = ladders_of(from_json((reported.report / "head.json").read_text()))
-    wanted = with_both_compilers(tmp_path / "both")
+    ladders = ladders_of(from_json((reported.report / "head.json").read_text()))
+    expected = with_both_compilers(tmp_path / "both")
     one_order = {
         place: replace(ladder, back=None, back_why=NO_BASE_COMPILER)
-        for place, ladder in wanted.items()
+        for place, ladder in expected.items()
     }
-    assert found == one_order
-    assert all(ladder.is_whole for ladder in found.values())
+    assert ladders == one_order
+    assert all(ladder.is_whole for ladder in ladders.values())
     phases = {
         phase
-        for ladder in found.values()
+        for ladder in ladders.values()
         for phase, part in attribution(ladder).items()
         if part
     }
     assert phases >= {"configuration", "code_generator"}
-    knobs = [ladder.knobs for ladder in found.values() if ladder.knobs is not None]
+    knobs = [ladder.knobs for ladder in ladders.values() if ladder.knobs is not None]
     proved = [proof for proof in knobs if proof.status == PROVED]
     assert ("vector_common_parallel",) in [proof.knobs for proof in proved]
     assert "the base compiler is not available" in str(comment["body"])

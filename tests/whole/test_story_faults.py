@@ -37,16 +37,16 @@ WITHOUT_A_COMMENT = ("comments", "labels", "pull")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with Stage.opened(tmp_path) as made:
-        yield made
+    with Stage.opened(tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
 def acting(tmp_path: Path) -> Iterator[action_stage.Stage]:
     with FakeGitHub("octo/repo") as hub:
-        made = action_stage.Stage.create(tmp_path, hub)
-        made.compiler("one")
-        yield made
+        opened = action_stage.Stage.create(tmp_path, hub)
+        opened.compiler("one")
+        yield opened
 
 
 # --- post ------------------------------------------------------------------------------------------------------------

@@ -48,10 +48,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 
 def test_the_page_has_what_was_measured(suite: Snapshot) -> None:
-    made = deduplication_page.page_lines(suite)
+    lines = deduplication_page.page_lines(suite)
     page = deduplication_page.PAGE.read_text(encoding="utf-8")
     part = deduplication_page.PART
-    again = written(page, part, made, [part])
+    again = written(page, part, lines, [part])
     if os.environ.get("UPDATE_GOLDENS"):
         deduplication_page.PAGE.write_text(again, encoding="utf-8")
     assert again == page or os.environ.get("UPDATE_GOLDENS"), (

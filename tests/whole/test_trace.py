@@ -82,8 +82,8 @@ def asked(
     home: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
 ) -> str:
     assert main(["trace", *SIDES, "--config", str(home / "c.yml"), *arguments]) == code
-    told = capsys.readouterr()
-    return told.out if code == 0 else told.err
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
 
 
 def test_what_stopped_unrolling_index_arithmetic_is_named(
@@ -99,17 +99,17 @@ def test_what_stopped_unrolling_index_arithmetic_is_named(
         "--format",
         "json",
     )
-    told: dict[str, Any] = json.loads(asked(home, capsys, *cell))
-    assert told["schema"] == "code-size-trace/1"
-    assert told["code_bytes"] == {"base": 32013, "head": 9383}
-    assert told["parts_at"] == "iree-llvmcpu-virtual-vector-lowering"
-    assert told["operations"] == {"affine.delinearize_index": -256}
-    assert told["same_code"] == {"base": True, "head": True}
-    parted = told["passes"][told["parts_at_place"]]
-    assert parted["name"] == told["parts_at"]
+    answer: dict[str, Any] = json.loads(asked(home, capsys, *cell))
+    assert answer["schema"] == "code-size-trace/1"
+    assert answer["code_bytes"] == {"base": 32013, "head": 9383}
+    assert answer["parts_at"] == "iree-llvmcpu-virtual-vector-lowering"
+    assert answer["operations"] == {"affine.delinearize_index": -256}
+    assert answer["same_code"] == {"base": True, "head": True}
+    parted = answer["passes"][answer["parts_at_place"]]
+    assert parted["name"] == answer["parts_at"]
     assert parted["head"] - parted["base"] == -256 == sum(parted["apart"].values())
     assert all(
-        one["share"] == 0 for one in told["passes"][: told["parts_at_place"]][-3:]
+        step["share"] == 0 for step in answer["passes"][: answer["parts_at_place"]][-3:]
     )
 
 
@@ -117,7 +117,7 @@ def test_what_stopped_unrolling_index_arithmetic_is_named(
 def test_every_kind_of_target_is_traced(
     home: Path, capsys: pytest.CaptureFixture[str], target: str
 ) -> None:
-    told = json.loads(
+    answer = json.loads(
         asked(
             home,
             capsys,
@@ -131,8 +131,8 @@ def test_every_kind_of_target_is_traced(
             "json",
         )
     )
-    assert len(told["passes"]) > 10
-    assert False not in told["same_code"].values()
+    assert len(answer["passes"]) > 10
+    assert False not in answer["same_code"].values()
 
 
 def test_the_terminal_says_what_parts_them_and_how_to_see_it(
@@ -151,14 +151,14 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(
     assert "3.11.0" in lines and "3.13.0" in lines, (
         "both columns have room on 80 columns"
     )
-    told = " ".join(lines.split())
+    printed = " ".join(lines.split())
     assert (
         "the sides diverge after iree-llvmcpu-virtual-vector-lowering:"
-        " affine.delinearize_index −256" in told
+        " affine.delinearize_index −256" in printed
     )
-    assert told.count("the traced compile gives the same code as the artifact") == 2
-    assert "--compile-to=executable-sources" in told
-    assert "--mlir-print-ir-after-all" in told
+    assert printed.count("the traced compile gives the same code as the artifact") == 2
+    assert "--compile-to=executable-sources" in printed
+    assert "--mlir-print-ir-after-all" in printed
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_what_is_not_one_dispatch_is_refused(
     arguments: tuple[str, ...],
     said: str,
 ) -> None:
-    told = asked(home, capsys, *arguments, code=2)
-    assert said in told
-    assert len(told.strip().splitlines()[-1]) < 400
+    printed = asked(home, capsys, *arguments, code=2)
+    assert said in printed
+    assert len(printed.strip().splitlines()[-1]) < 400
 
 
 def test_a_stored_baseline_names_the_pass_when_its_compiler_is_gone(
@@ -287,12 +287,12 @@ def test_the_pass_that_forms_other_dispatches_is_named(
             f"head:{row['name']}",
         ]
         assert main(["trace", *work, *model, "--format", "json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert (told["parts_at"], told["operations"]) == (root["pass"], {REGION: 1})
-        assert told["program"]["pass"]["status"] == "proved"
+        answer = json.loads(capsys.readouterr().out)
+        assert (answer["parts_at"], answer["operations"]) == (root["pass"], {REGION: 1})
+        assert answer["program"]["pass"]["status"] == "proved"
         assert all(
             "--mlir-print-ir-tree-dir=passes" in line
-            for lines in told["commands"].values()
+            for lines in answer["commands"].values()
             for line in lines
         )
 
@@ -319,8 +319,8 @@ def test_the_pass_that_forms_other_dispatches_is_named(
         )
         == 5
     )
-    said = capsys.readouterr().err
-    assert f"{lone}: is only on head, and has no counterpart" in said
+    message = capsys.readouterr().err
+    assert f"{lone}: is only on head, and has no counterpart" in message
 
 
 @pytest.mark.parametrize("wanted", ["a:b*", "head:a:b*", "base:dispatch_0"])
@@ -341,11 +341,11 @@ def test_a_colon_in_a_name_is_no_side(
     )
     cell = ("--model", "m", "--target", "vmvx", "--dispatch", wanted)
     assert main(["trace", *SIDES, "--config", str(tmp_path / "c.yml"), *cell]) == 5
-    shown = capsys.readouterr()
-    assert "a:b_dispatch_0" in shown.out
+    captured = capsys.readouterr()
+    assert "a:b_dispatch_0" in captured.out
     assert (
         f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass"
-        " for it" in shown.err
+        " for it" in captured.err
     )
 
 
@@ -365,14 +365,14 @@ def test_counts_are_those_of_the_compilers_own_parser(
         "--mlir-print-ir-after-change",
         "--mlir-disable-threading",
     ]
-    made = subprocess.run(
+    compiled = subprocess.run(
         [toolchain.binary, "-", *flags, *options, "-o", tmp_path / "a.vmfb"],
         input=PRODUCT.encode(),
         capture_output=True,
         check=True,
     )
     name = "main_dispatch_0_matmul_Dx64x64_f32"
-    dumps = made.stderr.decode().split("// -----// IR Dump After ")[1:]
+    dumps = compiled.stderr.decode().split("// -----// IR Dump After ")[1:]
     compared = 0
     for dump in dumps:
         header, _, body = dump.partition("\n")

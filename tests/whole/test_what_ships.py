@@ -278,11 +278,11 @@ def test_workgroup_memory_that_a_device_lacks_is_reported_with_figure_and_limit(
     suite.compare(SCATTERED, targets)
     comment = (suite.home / "out" / "comment.md").read_text(encoding="utf-8")
     for name, limit in (("gfx942", "65,536"), ("gfx950", "163,840")):
-        words = (
+        message = (
             "above the device's workgroup memory: a function needs 1,131,264 B, the"
             f" limit is {limit} B"
         )
-        (line,) = [line for line in comment.splitlines() if words in line]
+        (line,) = [line for line in comment.splitlines() if message in line]
         assert f"`{name}`" in line
 
 
@@ -314,13 +314,13 @@ def test_a_static_library_is_part_of_the_artifact(suite: Suite, tmp_path: Path) 
         2,
     )
     assert all(row.code_bytes and row.code for row in before.dispatches)
-    made = tmp_path / "made"
-    (made / "lib").mkdir(parents=True)
-    words = shlex.split(before.command)
-    argv = [str(binary(RELEASE)), *words[1 : words.index("<")]]
+    folder = tmp_path / "made"
+    (folder / "lib").mkdir(parents=True)
+    command = shlex.split(before.command)
+    argv = [str(binary(RELEASE)), *command[1 : command.index("<")]]
     with (suite.home / "model.mlir").open("rb") as source:
-        subprocess.run(argv, stdin=source, cwd=made, check=True)
-    shipped = [(made / name).read_bytes() for name in ("model.vmfb", "lib/static.o")]
+        subprocess.run(argv, stdin=source, cwd=folder, check=True)
+    shipped = [(folder / name).read_bytes() for name in ("model.vmfb", "lib/static.o")]
     sizes = [len(data) for data in shipped]
     assert (before.metrics["artifact_bytes"], before.metrics["executable_bytes"]) == (
         sum(sizes),
@@ -462,10 +462,10 @@ def test_memory_that_the_caller_lends_is_memory_of_the_program(
     own_text = "\n".join(
         line for line in own_text.splitlines() if "hal.tensor.transients" not in line
     )
-    own = suite.measure(own_text, ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
+    allocated = suite.measure(own_text, ["llvm-cpu-x86_64"])["llvm-cpu-x86_64"]
     assert (
         lent.metrics["program_memory_bytes"]
-        == own.metrics["program_memory_bytes"]
+        == allocated.metrics["program_memory_bytes"]
         == 3 * 4 * size * size
     )
-    assert lent.metrics["dynamic_buffers"] == own.metrics["dynamic_buffers"] == 0
+    assert lent.metrics["dynamic_buffers"] == allocated.metrics["dynamic_buffers"] == 0
