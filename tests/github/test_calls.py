@@ -418,8 +418,8 @@ def test_the_pull_request_of_a_commit_is_of_that_branch_repository_and_commit(
     )
     world.github.add_pull(25, fork_head, head_branch="fix")
     numbers = [
-        pull.number
-        for pull in open_pulls_with_head(world.hub, "fork/repo", "fix", fork_head)
+        found_pull.number
+        for found_pull in open_pulls_with_head(world.hub, "fork/repo", "fix", fork_head)
     ]
     assert numbers == [20] and open_pulls_with_head(world.hub, "", "", HEAD) == []
     world.github.add_pull(13, "b" * 40, head_repo=None, state="closed")

@@ -301,28 +301,25 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
 
 def _packs() -> dict[str, tuple[bytes, str]]:
     base, head = to_json(side(BASE)), to_json(side(MERGE))
-    snapshots = {"base.json": base, "head.json": head}
+    files = {"base.json": base, "head.json": head}
     newer = head.replace("code-size-snapshot/1", "code-size-snapshot/9")
     return {
         "no zip": (b"PK nothing", "zip archive"),
         "nothing": (b"", "zip archive"),
-        "a way out": (zipped({**snapshots, "../../x": ""}), "has the unexpected file"),
+        "a way out": (zipped({**files, "../../x": ""}), "has the unexpected file"),
         "no head": (zipped({"base.json": base}), "head.json: is missing"),
         "no base": (zipped({"head.json": head}), "base.json: is missing"),
-        "no JSON": (zipped({**snapshots, "head.json": "{"}), "artifact head.json"),
+        "no JSON": (zipped({**files, "head.json": "{"}), "artifact head.json"),
         "deep JSON": (
-            zipped({**snapshots, "head.json": "[" * 100_000}, zipfile.ZIP_STORED),
+            zipped({**files, "head.json": "[" * 100_000}, zipfile.ZIP_STORED),
             "artifact head.json",
         ),
-        "another object": (
-            zipped({**snapshots, "head.json": "[]"}),
-            "artifact head.json",
-        ),
+        "another object": (zipped({**files, "head.json": "[]"}), "artifact head.json"),
         "a later version": (
-            zipped({**snapshots, "head.json": newer}),
+            zipped({**files, "head.json": newer}),
             "artifact head.json",
         ),
-        "no UTF-8": (zipped({**snapshots, "base.json": b"\xff\xfe"}), "not UTF-8"),
+        "no UTF-8": (zipped({**files, "base.json": b"\xff\xfe"}), "not UTF-8"),
     }
 
 

@@ -65,10 +65,10 @@ def roots(ran: Ran) -> dict[str, Any]:
 def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> None:
     ran, head = posted(stage)
     assert not ran.error
-    lowering, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
-    assert lowering["looked_up"]["this_pull_request"] == lowering["looked_up"][
-        "files"
-    ] and [suspect["commit"] for suspect in lowering["suspects"]] == [head]
+    root, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
+    assert root["looked_up"]["this_pull_request"] == root["looked_up"]["files"] and [
+        suspect["commit"] for suspect in root["suspects"]
+    ] == [head]
     assert (
         not knob["looked_up"]["this_pull_request"] and knob["looked_up"]["commits"] == 0
     )
@@ -103,14 +103,7 @@ def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
     assert why in line
     assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
     assert (
-        len(
-            [
-                exchange
-                for exchange in stage.hub.traffic
-                if "/git/trees" in exchange["path"]
-            ]
-        )
-        == 1
+        len([call for call in stage.hub.traffic if "/git/trees" in call["path"]]) == 1
     )
 
 
@@ -131,11 +124,11 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
             Path(files[side]).write_text(to_json(explained(side, sha)))
         ran = stage.dispatch(main, **files)
         assert not ran.error
-        lowering = roots(ran)["iree-llvmcpu-lowering"]
-        assert [suspect["commit"] for suspect in lowering["suspects"]] == [head]
+        root = roots(ran)["iree-llvmcpu-lowering"]
+        assert [suspect["commit"] for suspect in root["suspects"]] == [head]
         assert (
-            not lowering["looked_up"]["this_pull_request"]
-            and lowering["looked_up"]["commits"] == 1
+            not root["looked_up"]["this_pull_request"]
+            and root["looked_up"]["commits"] == 1
         )
         assert f"suspect: [`{head[:10]}`]" in ran.summary
 
@@ -176,11 +169,11 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
         part.write_text(to_json(replace(snapshot, cells=often, compiler=compiler_info)))
         ran = stage.push(sha, parts=str(part))
         assert not ran.error, ran.error
-        lowering = roots(ran)["iree-llvmcpu-lowering"]
-        assert lowering["pass"] == "iree-llvmcpu-lowering" and [
-            suspect["commit"] for suspect in lowering["suspects"]
+        root = roots(ran)["iree-llvmcpu-lowering"]
+        assert root["pass"] == "iree-llvmcpu-lowering" and [
+            suspect["commit"] for suspect in root["suspects"]
         ] == [head]
         assert (
-            not lowering["looked_up"]["this_pull_request"]
+            not root["looked_up"]["this_pull_request"]
             and f"suspect: [`{head[:10]}`]" in ran.summary
         )
