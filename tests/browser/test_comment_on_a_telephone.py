@@ -93,15 +93,15 @@ REPORTS = {
 
 def important_tables(tables: Locator) -> list[Locator]:
     """The tables of failing builds, of warnings and of the three measures."""
-    found = []
+    important = []
     for table in tables.all():
         header = table.locator("thead").inner_text()
         if (
-            any(words in header for words in HEADERS)
+            any(heading in header for heading in HEADERS)
             and not table.locator("sub").count()
         ):
-            found.append(table)
-    return found
+            important.append(table)
+    return important
 
 
 @pytest.mark.parametrize("width", [375, 900])
@@ -163,10 +163,10 @@ def test_the_first_screen_says_why_and_what_to_do(
     report = everyday.report(case)
     path = write_comment_page(tmp_path, render_comment(report))
     with opened(browser, path, width=794) as tab:
-        wanted = ["Code size:", "What changed:", "Next:"]
+        headings = ["Code size:", "What changed:", "Next:"]
         if report.root_causes:
-            wanted.append("Causes")
-        for words in wanted:
-            box = tab.locator("strong", has_text=words).first.bounding_box()
+            headings.append("Causes")
+        for heading in headings:
+            box = tab.locator("strong", has_text=heading).first.bounding_box()
             assert box is not None
-            assert box["y"] + box["height"] < FIRST_SCREEN, words
+            assert box["y"] + box["height"] < FIRST_SCREEN, heading

@@ -37,8 +37,8 @@ def all_charts(page: Page) -> list[dict[str, Any]]:
         sets: chart.data.datasets.map((one) => ({ label: one.label, data: one.data, gaps: one.spanGaps,
         look: [one.borderColor, one.pointStyle, one.borderDash.join()] })) }))"""
     order = "one.chart.canvas.compareDocumentPosition(other.chart.canvas) & 4 ? -1 : 1"
-    found: list[dict[str, Any]] = page.evaluate(script.replace("AT", order))
-    return found
+    charts: list[dict[str, Any]] = page.evaluate(script.replace("AT", order))
+    return charts
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -62,7 +62,7 @@ def test_charts_have_the_values_and_bridge_no_gap(
         page.get_by_label("difference from the first release, in percent").uncheck()
         bert = all_charts(page)[1]
         assert bert["labels"] == list(make.RELEASES)
-        lines = {one["label"]: one for one in bert["sets"]}
+        lines = {dataset["label"]: dataset for dataset in bert["sets"]}
         assert [round(1024 * size) for size in lines["x86_64"]["data"]][2:] == [
             47_832,
             74_296,
@@ -93,7 +93,7 @@ def test_metric_and_targets_can_be_chosen(browser: Browser, written: Written) ->
         page.get_by_label("difference from the first release, in percent").uncheck()
         page.get_by_label("Metric").select_option("executables")
         mobilenet = all_charts(page)[2]["sets"]
-        assert {one["label"]: one["data"][:2] for one in mobilenet} == {
+        assert {dataset["label"]: dataset["data"][:2] for dataset in mobilenet} == {
             "cuda": [46, 36],
             "x86_64": [46, 36],
         }
@@ -131,7 +131,7 @@ def test_choices_are_in_the_address_and_work_with_back(
         assert not relative.is_checked()
         assert cuda.get_attribute("aria-pressed") == "false"
         mobilenet = all_charts(page)[2]["sets"]
-        assert {one["label"]: one["data"][:2] for one in mobilenet} == {
+        assert {dataset["label"]: dataset["data"][:2] for dataset in mobilenet} == {
             "x86_64": [46, 36]
         }
 
@@ -183,10 +183,10 @@ def test_gaps_have_their_reasons_in_the_tables(
     path = written(make.eventful())
     with opened(browser, path) as page:
         page.goto(f"{path.as_uri()}#bert_l4_f32_s128/cuda")
-        told = page.locator("details[id][open] td.gap").all_inner_texts()
+        reasons = page.locator("details[id][open] td.gap").all_inner_texts()
         assert (
-            told[0] == "failed: error: failed to distribute"
-            and "no such release" in told[1]
+            reasons[0] == "failed: error: failed to distribute"
+            and "no such release" in reasons[1]
         )
         assert "could not be measured" in page.locator("main").inner_text()
 
@@ -215,27 +215,29 @@ def test_many_releases_mark_where_another_compiler_begins(
             {"at": 30, "text": "3.13.0"},
         ]
         failing = all_charts(page)[4]["sets"][0]["data"]
-        assert [at for at, value in enumerate(failing) if value is None] == [
+        assert [index for index, value in enumerate(failing) if value is None] == [
             20,
             21,
             22,
             23,
         ]
         page.goto(f"{path.as_uri()}#model_3/cuda")
-        shown = page.locator("details[id][open] tbody tr").count()
+        row_count = page.locator("details[id][open] tbody tr").count()
         assert (
             "releases in which nothing changed have no row"
             in page.locator("details[id][open]").inner_text()
         )
-        assert shown == 8, (
+        assert row_count == 8, (
             "both ends, both ends of the gap, and where the numbers are others"
         )
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_hostile_texts_stay_texts(browser: Browser, written: Written) -> None:
-    words = [word for word in HOSTILE if "\ud800" not in word]  # which no JSON holds
-    with opened(browser, written(make.hostile(words))) as page:
+    hostile_texts = [
+        word for word in HOSTILE if "\ud800" not in word
+    ]  # which no JSON holds
+    with opened(browser, written(make.hostile(hostile_texts))) as page:
         all_charts(page)
         assert page.evaluate("document.scripts.length") == page.evaluate(
             "document.querySelectorAll('body > script, #main > script, head >"

@@ -35,19 +35,19 @@ def hostile() -> Report:
     def head(key: CellKey, found: Cell) -> Cell:
         word = MODELS[MODELS.index(key.model) - 3]
         named = [
-            replace(one, executable=f"{word}{at}", name=f"{at} {word}")
-            for at, one in enumerate(found.dispatches)
+            replace(dispatch, executable=f"{word}{index}", name=f"{index} {word}")
+            for index, dispatch in enumerate(found.dispatches)
         ]
         if key.model == "javascript:window.ran=1":
             return make.failed(found, "\n".join(WORDS))
         return make.grown(replace(found, dispatches=tuple(named)), artifact_bytes=9_000)
 
-    base, other = (
+    base, changed = (
         make.snapshot("1", models=MODELS, targets=TARGETS),
         make.snapshot("2", head, MODELS, TARGETS),
     )
     return make.explained(
-        make.report(base, other, WORDS),
+        make.report(base, changed, WORDS),
         "</pre><img src=x onerror='window.ran = 1'>\u202e",
     )
 
@@ -100,12 +100,12 @@ def test_nothing_of_it_is_lost(browser: Browser, page: Path) -> None:
         )
         assert len(names) == len(MODELS) * len(TARGETS)
         rows = tab.locator(".dispatches th").all_text_contents()
-        told = {row.partition(" (only on")[0].strip() for row in rows}
+        printed = {row.partition(" (only on")[0].strip() for row in rows}
         for cell in REPORT.head.cells:
             assert {
                 visible(clip(dispatch.name, 100)).strip()
                 for dispatch in cell.dispatches
-            } <= told
+            } <= printed
 
 
 def test_every_address_leads_to_its_own(browser: Browser, page: Path) -> None:

@@ -50,27 +50,29 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(page: Page) -> list[str]:
     """The addresses of the cells that are not filtered out, in order."""
-    found: list[str] = page.evaluate(SHOWN)
-    return found
+    addresses: list[str] = page.evaluate(SHOWN)
+    return addresses
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three of the cells: axe takes a minute for thousands of rows."""
-    kept = (
+    keys = (
         GREW,
         CellKey("bert_l4_f32_dyn", "cuda"),
         CellKey("bert_l4_f32_s128", "vmvx"),
     )
     sides = [
-        replace(side, cells=tuple(c for c in side.cells if c.key in kept))
+        replace(side, cells=tuple(c for c in side.cells if c.key in keys))
         for side in (REPORT.base, REPORT.head)
     ]
-    base, head = (traced(side, more) for side, more in zip(sides, (1, 4), strict=True))
-    made = reported(
+    base, head = (
+        traced(side, growth) for side, growth in zip(sides, (1, 4), strict=True)
+    )
+    report = reported(
         load_config(models=False), base, head, Baseline("snapshot base.json")
     )
-    return written(tmp_path_factory.mktemp("few"), made)
+    return written(tmp_path_factory.mktemp("few"), report)
 
 
 @pytest.mark.parametrize("width", [1280, 375])
@@ -153,9 +155,12 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(
             tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})")
         )
         moved = {address: size for address, _, size, _ in tree}
-        one, other = cell_address(GREW), "bert_l4_f32_dyn/llvm-cpu-x86_64"
-        assert areas[other] / areas[one] == pytest.approx(
-            moved[other] / moved[one], rel=0.05
+        grown_address, bert_address = (
+            cell_address(GREW),
+            "bert_l4_f32_dyn/llvm-cpu-x86_64",
+        )
+        assert areas[bert_address] / areas[grown_address] == pytest.approx(
+            moved[bert_address] / moved[grown_address], rel=0.05
         )
         title = tab.locator(".treemap .title", has_text="x86_64")
         title.click()
@@ -234,31 +239,31 @@ def test_filters_are_in_the_address_and_work_with_back(
     browser: Browser, page: Path
 ) -> None:
     with opened(browser, page) as tab:
-        every, target = shown(tab), tab.locator("select[name=target]")
+        all_addresses, target = shown(tab), tab.locator("select[name=target]")
         target.select_option("x86_64")
         filtered = shown(tab)
         tab.locator("select[name=order]").select_option("size")
         tab.get_by_role("searchbox").press_sequentially("bert")
-        found = shown(tab)
+        searched = shown(tab)
         address = tab.url
-        assert 0 < len(found) < len(filtered) < len(every)
+        assert 0 < len(searched) < len(filtered) < len(all_addresses)
         tab.go_back()  # one step for the word, not four for its letters
         assert len(shown(tab)) == len(filtered)
         assert not tab.get_by_role("searchbox").input_value()
         tab.go_back()
         assert shown(tab) == filtered
         tab.go_back()
-        assert shown(tab) == every
+        assert shown(tab) == all_addresses
         assert not target.input_value()
         tab.go_forward()
         assert shown(tab) == filtered
         tab.goto(address)
-        assert shown(tab) == found
+        assert shown(tab) == searched
         assert tab.get_by_role("searchbox").input_value() == "bert"
         tab.goto(
             f"{page.as_uri()}?target=none-such&order=none-such&zoom=&zoom=none-such&sort=99.9.up&sort=x"
         )
-        assert shown(tab) == every
+        assert shown(tab) == all_addresses
 
 
 def test_zoom_is_in_the_address_and_works_with_back(
@@ -303,24 +308,29 @@ def test_the_grid_leads_to_cells_that_open_with_one_picture(
 
 def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
-        every, controls = shown(tab), tab.locator(".controls")
+        all_addresses, controls = shown(tab), tab.locator(".controls")
         status = tab.locator(".controls [role=status]")
-        assert len(every) == len(REPORT.deltas) and status.inner_text() == "36 builds"
+        assert (
+            len(all_addresses) == len(REPORT.deltas)
+            and status.inner_text() == "36 builds"
+        )
         controls.locator("select[name=target]").select_option("x86_64")
-        assert {one.partition("/")[2] for one in shown(tab)} == {"llvm-cpu-x86_64"}
+        assert {address.partition("/")[2] for address in shown(tab)} == {
+            "llvm-cpu-x86_64"
+        }
         controls.locator("select[name=state]").select_option("changed")
         assert len(shown(tab)) == 3 and status.inner_text() == "3 of 36 builds"
         controls.locator("select[name=level]").select_option("fail")
         assert shown(tab) == [cell_address(GREW)]
         controls.get_by_role("button", name="Reset").click()
         tab.wait_for_function("!document.querySelector('.cell[hidden]')")
-        assert shown(tab) == every
+        assert shown(tab) == all_addresses
         controls.get_by_role("searchbox").fill(
             "Mobilenet_v1_f32 DISPATCH_9_matmul_like"
         )
-        found = shown(tab)
-        assert cell_address(GREW) in found and all(
-            one.startswith("mobilenet_v1_f32_224/") for one in found
+        searched = shown(tab)
+        assert cell_address(GREW) in searched and all(
+            address.startswith("mobilenet_v1_f32_224/") for address in searched
         )
         controls.get_by_role("searchbox").fill("")
         controls.locator("select[name=model]").select_option("bert_l4_f32_dyn")
@@ -493,12 +503,12 @@ def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(
     with opened(browser, few) as tab:
         trace = first_trace(tab, few)
         trace.locator("canvas").wait_for()
-        told = tab.evaluate("drawn.at(-1).chart.data")
-        names = [line["label"] for line in told["datasets"]]
+        chart = tab.evaluate("drawn.at(-1).chart.data")
+        names = [line["label"] for line in chart["datasets"]]
         assert names[-2:] == ["base", "head"]
         assert names[0].startswith("the sides diverge: pass-")
-        base, head = told["datasets"][-2]["data"], told["datasets"][-1]["data"]
-        assert base[:30] == head[:30] == [40 + at % 5 for at in range(30)], (
+        base, head = chart["datasets"][-2]["data"], chart["datasets"][-1]["data"]
+        assert base[:30] == head[:30] == [40 + step % 5 for step in range(30)], (
             "all passes, not only those of the table"
         )
         assert (base[60], base[-1], head[-1]) == (
@@ -509,12 +519,16 @@ def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(
         (marked,) = trace.locator(
             "tr.parts", has_text="the sides diverge"
         ).all_inner_texts()
-        name, level, one, other, share, what = marked.split("\t")
-        at = int(name.partition(" ")[0].removeprefix("pass-"))
-        assert (level, one, other) == ("MLIR", f"{40 + at}", f"{40 + 4 * at}")
-        assert (share, what) == (
-            f"{3 * at / (40 + 4 * at):.1%}".replace("%", " %"),
-            f"v.extract +{3 * at}",
+        name, level, base_count, head_count, share, operations = marked.split("\t")
+        number = int(name.partition(" ")[0].removeprefix("pass-"))
+        assert (level, base_count, head_count) == (
+            "MLIR",
+            f"{40 + number}",
+            f"{40 + 4 * number}",
+        )
+        assert (share, operations) == (
+            f"{3 * number / (40 + 4 * number):.1%}".replace("%", " %"),
+            f"v.extract +{3 * number}",
         )
 
 
@@ -540,7 +554,8 @@ def test_a_page_of_many_traces_is_small(tmp_path: Path, browser: Browser) -> Non
     many = everyday.repeated_report(CELLS)
     word = "</script><img src=x onerror='window.ran = 1'>\u202e"
     base, head = (
-        traced(side, more, 400, word) for side, more in ((many.base, 1), (many.head, 3))
+        traced(side, growth, 400, word)
+        for side, growth in ((many.base, 1), (many.head, 3))
     )
     path = written(
         tmp_path,

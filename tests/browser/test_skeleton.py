@@ -43,34 +43,34 @@ def page(tmp_path: Path) -> Path:
     (tmp_path / "sizes.html.j2").write_text(PAGE, encoding="utf-8")
     (tmp_path / "sizes.js").write_text(CHART, encoding="utf-8")
     frame = skeleton(tmp_path, scripts=("sizes.js",), charts=True)
-    made = tmp_path / "sizes.html"
-    made.write_text(
+    place = tmp_path / "sizes.html"
+    place.write_text(
         draw(load("sizes.html.j2", tmp_path), skeleton=frame), encoding="utf-8"
     )
-    return made
+    return place
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_chart_is_drawn_when_it_is_asked_for_in_the_colours_of_the_page(
     browser: Browser, page: Path, dark: bool
 ) -> None:
-    with opened(browser, page, dark=dark) as shown:
-        assert shown.evaluate("typeof Chart") == "undefined"
-        shown.locator("summary").click()
-        shown.locator("canvas[role=img][aria-label='Sizes of both']").wait_for()
+    with opened(browser, page, dark=dark) as tab:
+        assert tab.evaluate("typeof Chart") == "undefined"
+        tab.locator("summary").click()
+        tab.locator("canvas[role=img][aria-label='Sizes of both']").wait_for()
         fill = colours("dark" if dark else "light")["fill-up"]
         assert (
-            shown.evaluate(
+            tab.evaluate(
                 "drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor"
             )
             == fill
         )
-        shown.emulate_media(color_scheme="light" if dark else "dark")
-        shown.wait_for_function(
+        tab.emulate_media(color_scheme="light" if dark else "dark")
+        tab.wait_for_function(
             "drawn[0].chart.getDatasetMeta(0).data[0].options.backgroundColor !=="
             f" '{fill}'"
         )
-        assert not violations(shown)
+        assert not violations(tab)
 
 
 @pytest.mark.parametrize(
@@ -88,28 +88,28 @@ def test_a_chart_is_drawn_when_it_is_asked_for_in_the_colours_of_the_page(
 def test_an_address_opens_what_is_around_it(
     browser: Browser, page: Path, address: str, name: str | None
 ) -> None:
-    with opened(browser, page) as shown:
-        shown.goto(f"{page.as_uri()}#{address}")
+    with opened(browser, page) as tab:
+        tab.goto(f"{page.as_uri()}#{address}")
         if name is None:
-            assert not shown.locator("details[open]").count()
+            assert not tab.locator("details[open]").count()
         else:
-            assert shown.locator(":focus td").first.inner_text() == name
+            assert tab.locator(":focus td").first.inner_text() == name
 
 
 def test_tables_are_sorted_by_numbers_and_as_people_sort_names(
     browser: Browser, page: Path
 ) -> None:
-    with opened(browser, page) as shown:
-        shown.locator("summary").click()
+    with opened(browser, page) as tab:
+        tab.locator("summary").click()
 
         def order(column: str) -> list[str]:
-            shown.get_by_role("button", name=column).click()
-            return shown.locator("tbody td:first-child").all_inner_texts()
+            tab.get_by_role("button", name=column).click()
+            return tab.locator("tbody td:first-child").all_inner_texts()
 
         assert order("size") == ["main_dispatch_9", "main_dispatch_10", "none"]
         assert order("size") == ["main_dispatch_10", "main_dispatch_9", "none"]
         assert order("name") == ["main_dispatch_9", "main_dispatch_10", "none"]
-        assert shown.locator("th[aria-sort]").inner_text() == "name"
+        assert tab.locator("th[aria-sort]").inner_text() == "name"
 
 
 @pytest.mark.parametrize(

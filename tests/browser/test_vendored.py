@@ -23,11 +23,13 @@ def test_versions_are_those_of_the_lock() -> None:
     lock = json.loads((PINS / "package-lock.json").read_text(encoding="utf-8"))[
         "packages"
     ]
-    wanted = json.loads((PINS / "package.json").read_text(encoding="utf-8"))[
+    versions = json.loads((PINS / "package.json").read_text(encoding="utf-8"))[
         "dependencies"
     ]
-    assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
-    assert f"Chart.js v{wanted['chart.js']}" in chart_library()
+    assert {
+        name: lock[f"node_modules/{name}"]["version"] for name in versions
+    } == versions
+    assert f"Chart.js v{versions['chart.js']}" in chart_library()
 
 
 def test_it_carries_its_licence_and_names_no_other_file() -> None:
@@ -54,11 +56,11 @@ def test_a_page_runs_the_scripts_that_its_policy_names_and_no_others(
         f"<!DOCTYPE html>{meta}<canvas></canvas>{elements}", encoding="utf-8"
     )
     if is_allowed:
-        with opened(browser, page) as shown:
-            assert shown.evaluate("drawn.getDatasetMeta(0).data.length") == 3
+        with opened(browser, page) as tab:
+            assert tab.evaluate("drawn.getDatasetMeta(0).data.length") == 3
     else:
         with (
             pytest.raises(AssertionError, match="script-src"),
-            opened(browser, page) as shown,
+            opened(browser, page) as tab,
         ):
-            assert shown.evaluate("typeof drawn") == "undefined"
+            assert tab.evaluate("typeof drawn") == "undefined"

@@ -101,13 +101,13 @@ def test_a_run_by_hand_with_a_commit_that_has_none_is_refused(stage: Stage) -> N
         ({}, "first parent of the head commit"),
     ):
         ran = stage.dispatch(**inputs)
-        what = (
+        expected = (
             f"{rule}: has no code-size.yml, so the bot does not know what to measure"
             " (name a commit with"
         )
         assert (
             ran.code == 2
-            and ran.error.startswith(what)
+            and ran.error.startswith(expected)
             and ran.outputs["verdict"] == "unknown"
         ), ran.error
 

@@ -38,8 +38,8 @@ def jobs(stage: Stage, sha: str, *, event_name: str = "push", **inputs: str) -> 
     measured = stage.run(event_name, payload, sha, command="measure", **place)
     assert measured.code == 0, measured.error
     handed = {"measured": str(measured.out)}
-    kept = stage.run(event_name, payload, sha, command="store", **handed, **place)
-    assert kept.code == 0, kept.error
+    stored = stage.run(event_name, payload, sha, command="store", **handed, **place)
+    assert stored.code == 0, stored.error
     return stage.run(
         event_name, payload, sha, command="report", **{**handed, **inputs}, **place
     )
@@ -85,9 +85,9 @@ def shown(body: str) -> str:
 def writes(stage: Stage) -> list[str]:
     below = "/repos/octo/repo"
     return [
-        f"{one['method']} {one['path'].removeprefix(below)}"
-        for one in stage.hub.traffic
-        if one["method"] != "GET"
+        f"{exchange['method']} {exchange['path'].removeprefix(below)}"
+        for exchange in stage.hub.traffic
+        if exchange["method"] != "GET"
     ]
 
 
@@ -264,7 +264,7 @@ def test_only_own_issues_with_the_marker_count_over_all_pages(stage: Stage) -> N
     main = started(stage)
     forged = f"{MARKER}\nforged"
     stage.hub.add_issue("mallory", "Code size of main", forged)
-    mine = stage.hub.add_issue(BOT, "Code size of main", f"Quoted:\n{MARKER}")
+    quoting_issue = stage.hub.add_issue(BOT, "Code size of main", f"Quoted:\n{MARKER}")
     jobs(stage, merge(stage, GROWN))
     first = max(issue["number"] for issue in stage.hub.issues)
     for number in range(120):
@@ -273,8 +273,8 @@ def test_only_own_issues_with_the_marker_count_over_all_pages(stage: Stage) -> N
     by_number = {issue["number"]: issue for issue in stage.hub.issues}
     assert by_number[first]["state"] == "closed" and len(by_number) == 123
     assert (
-        by_number[mine]["state"] == "open"
-        and by_number[mine]["body"].startswith("Quoted")
+        by_number[quoting_issue]["state"] == "open"
+        and by_number[quoting_issue]["body"].startswith("Quoted")
         and main
     )
 
@@ -382,10 +382,10 @@ def test_hostile_titles_are_only_text(stage: Stage) -> None:
     ]
     jobs(stage, shas[-1])
     body = issue_of(stage)["body"]
-    head, state, rest = body.split("\n", 2)
-    assert (head, state.count("-->")) == (MARKER, 1) and "<!--" not in rest
-    assert all(f"/pull/{number}>" in rest for number in (7, 8, 9))
-    assert_harmless(re.sub(r"\[[^\]]*\]\(<[^>]*>\)", "", rest))
+    head, state, visible = body.split("\n", 2)
+    assert (head, state.count("-->")) == (MARKER, 1) and "<!--" not in visible
+    assert all(f"/pull/{number}>" in visible for number in (7, 8, 9))
+    assert_harmless(re.sub(r"\[[^\]]*\]\(<[^>]*>\)", "", visible))
 
 
 def test_only_so_many_commits_are_asked_and_the_others_are_counted(
@@ -404,12 +404,12 @@ def test_only_so_many_commits_are_asked_and_the_others_are_counted(
         stage.hub.add_commit(sha, [])
     start = len(stage.hub.traffic)
     jobs(stage, shas[-1])
-    asked = [
-        one["path"]
-        for one in stage.hub.traffic[start:]
-        if one["path"].endswith("/pulls")
+    paths = [
+        exchange["path"]
+        for exchange in stage.hub.traffic[start:]
+        if exchange["path"].endswith("/pulls")
     ]
-    assert len(asked) == 2 * 2 and shas[-1] in asked[0], (
+    assert len(paths) == 2 * 2 and shas[-1] in paths[0], (
         "two in each of the jobs that store and report"
     )
     body = shown(issue_of(stage)["body"])
@@ -427,8 +427,11 @@ def test_a_good_push_asks_for_nothing_but_open_issues(stage: Stage) -> None:
         "Another model", {"models/b.mlir": MODEL.format("b")}
     )
     jobs(stage, neutral)
-    asked = [f"{one['method']} {one['path']}" for one in stage.hub.traffic[start:]]
-    assert asked == [
+    requests = [
+        f"{exchange['method']} {exchange['path']}"
+        for exchange in stage.hub.traffic[start:]
+    ]
+    assert requests == [
         "POST /repos/octo/repo/check-runs",
         "GET /user",
         "GET /repos/octo/repo/issues",
@@ -439,11 +442,11 @@ def test_two_runs_that_create_at_the_same_time_leave_one_open_issue(
     stage: Stage,
 ) -> None:
     started(stage)
-    others = [f"{MARKER}\n<!-- another run -->\n"]
+    bodies = [f"{MARKER}\n<!-- another run -->\n"]
     stage.hub.before(
         "POST",
         "/issues$",
-        lambda: stage.hub.add_issue(BOT, "Code size of main", others[0]),
+        lambda: stage.hub.add_issue(BOT, "Code size of main", bodies[0]),
     )
     ran = jobs(stage, merge(stage, GROWN))
     assert [issue["state"] for issue in stage.hub.issues] == [

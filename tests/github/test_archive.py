@@ -43,25 +43,25 @@ def link() -> zipfile.ZipInfo:
 def with_size(size: int) -> bytes:
     """A stored file whose size in the central directory is a lie."""
     data = bytearray(zipped(("base.json", b"x" * 100)))
-    at = data.index(b"PK\x01\x02")
-    data[at + 24 : at + 28] = struct.pack("<L", size)
+    place = data.index(b"PK\x01\x02")
+    data[place + 24 : place + 28] = struct.pack("<L", size)
     return bytes(data)
 
 
 def encrypted() -> bytes:
     data = bytearray(GOOD)
-    at = data.index(b"PK\x01\x02")
-    data[at + 8] |= 1
+    place = data.index(b"PK\x01\x02")
+    data[place + 8] |= 1
     return bytes(data)
 
 
 def patched(data: bytes, signature: bytes, at: int, value: bytes) -> bytes:
     """The archive with another value at this place of each record that begins with the signature."""
-    found, start = bytearray(data), data.find(signature)
+    patched_data, start = bytearray(data), data.find(signature)
     while start >= 0:
-        found[start + at : start + at + len(value)] = value
+        patched_data[start + at : start + at + len(value)] = value
         start = data.find(signature, start + 1)
-    return bytes(found)
+    return bytes(patched_data)
 
 
 ENTRY, LOCAL, END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
@@ -143,8 +143,8 @@ def test_limits() -> None:
 
 def test_a_bomb_that_says_it_is_small_is_not_unpacked() -> None:
     bomb = zipped(("base.json", bytes(64 << 20)))
-    for at, signature in ((22, LOCAL), (24, ENTRY)):
-        bomb = patched(bomb, signature, at, struct.pack("<L", 10))
+    for offset, signature in ((22, LOCAL), (24, ENTRY)):
+        bomb = patched(bomb, signature, offset, struct.pack("<L", 10))
     assert peak_bytes(lambda: read_zip(bomb, names=NAMES)) < 1 << 20
 
 
@@ -153,18 +153,21 @@ def test_files_that_share_their_bytes_have_no_more_than_one_archive_may(
 ) -> None:
     """The inner file of one is the whole next one: what `zipfile` lets through is bound by the sum of all sizes."""
     noise = bytes(range(256)) * 100
-    one = zipped(("head.json", noise), method=zipfile.ZIP_STORED)
-    both = zipped(("base.json", one[: one.index(ENTRY)]), method=zipfile.ZIP_STORED)
-    inner, outer = (
-        one[one.index(ENTRY) : one.index(END)],
-        both[both.index(ENTRY) : both.index(END)],
+    inner_archive = zipped(("head.json", noise), method=zipfile.ZIP_STORED)
+    outer_archive = zipped(
+        ("base.json", inner_archive[: inner_archive.index(ENTRY)]),
+        method=zipfile.ZIP_STORED,
     )
-    at = struct.pack("<L", both.index(b"head.json") - 30)
-    body = both[: both.index(ENTRY)]
+    inner, outer = (
+        inner_archive[inner_archive.index(ENTRY) : inner_archive.index(END)],
+        outer_archive[outer_archive.index(ENTRY) : outer_archive.index(END)],
+    )
+    offset = struct.pack("<L", outer_archive.index(b"head.json") - 30)
+    body = outer_archive[: outer_archive.index(ENTRY)]
     end = struct.pack(
         "<4s4H2LH", END, 0, 0, 2, 2, len(inner) + len(outer), len(body), 0
     )
-    overlapping = body + outer + patched(inner, ENTRY, 42, at) + end
+    overlapping = body + outer + patched(inner, ENTRY, 42, offset) + end
     monkeypatch.setattr("bot.github.archive.LIMIT_BYTES", 2 * len(noise))
     with pytest.raises(InputError, match=r"Overlapped|more bytes than allowed"):
         read_zip(overlapping, names=NAMES)
@@ -181,12 +184,12 @@ def test_a_directory_without_an_end_is_refused_before_it_is_read() -> None:
 
 def test_of_any_byte_that_is_another_one_nothing_is_lost() -> None:
     """A changed length makes the first entry swallow the second one."""
-    for at in range(len(GOOD)):
+    for index in range(len(GOOD)):
         for value in range(0, 256, 7):
             data = bytearray(GOOD)
-            data[at] = value
+            data[index] = value
             with suppress(InputError):
-                assert read_zip(bytes(data), names=NAMES) == FILES, (at, value)
+                assert read_zip(bytes(data), names=NAMES) == FILES, (index, value)
 
 
 def test_a_nul_in_a_name() -> None:

@@ -70,7 +70,7 @@ class World:
         with pytest.raises(NetworkError) as caught:
             action()
         error = caught.value
-        shown = [
+        texts = [
             str(error),
             repr(error),
             repr(error.args),
@@ -82,13 +82,13 @@ class World:
             and error.__cause__ is None
             and "\n" not in error.line
         )
-        assert self.token not in "".join(shown)
+        assert self.token not in "".join(texts)
         return error.line
 
     def requests(self, method: str, path_end: str) -> int:
         return sum(
-            one["method"] == method and one["path"].endswith(path_end)
-            for one in self.github.traffic
+            exchange["method"] == method and exchange["path"].endswith(path_end)
+            for exchange in self.github.traffic
         )
 
     def put(
@@ -128,11 +128,11 @@ def world(caplog: pytest.LogCaptureFixture) -> Iterator[World]:
     with FakeGitHub("octo/repo") as github:
         github.add_pull(12, HEAD)
         token = github.token()
-        one = World(github, token, connect(github.url, token, "octo/repo"))
-        one = replace(one, hub=one.connect())
-        yield one
-        one.hub.close()
-        assert token not in repr(one.hub) and token not in caplog.text
+        opened_world = World(github, token, connect(github.url, token, "octo/repo"))
+        opened_world = replace(opened_world, hub=opened_world.connect())
+        yield opened_world
+        opened_world.hub.close()
+        assert token not in repr(opened_world.hub) and token not in caplog.text
         github.assert_contract()
 
 
@@ -163,10 +163,11 @@ def test_the_comment_is_created_left_updated_and_found_among_others(
         and len(world.bodies) == 115
     )
     (crlf,) = world.ours(f"{MARKER}\r\nedited in a browser")
-    assert [one.id for one in find(world.hub, 12, MARKER)][1:] == [crlf]
+    assert [comment.id for comment in find(world.hub, 12, MARKER)][1:] == [crlf]
     app = world.github.add_comment(12, "my-app[bot]", f"{MARKER}\nold")
     assert [
-        one.id for one in find(replace(world.hub, login="my-app[bot]"), 12, MARKER)
+        comment.id
+        for comment in find(replace(world.hub, login="my-app[bot]"), 12, MARKER)
     ] == [app]
 
 
@@ -185,7 +186,7 @@ def test_being_current_is_asked_before_each_write(world: World) -> None:
     assert world.put(current=lambda: False) == ""
     world.ours("one", "two", "three")
     assert world.put(current=lambda: False) == ""
-    assert {one["method"] for one in world.github.traffic} == {"GET"}
+    assert {exchange["method"] for exchange in world.github.traffic} == {"GET"}
     answers = iter([True, True, False])
     world.put(current=lambda: next(answers))
     assert world.bodies == [BODY, f"{MARKER}\nthree"]
@@ -195,11 +196,13 @@ def test_being_current_is_asked_before_each_write(world: World) -> None:
 def test_a_comment_deleted_in_between_is_created_again_if_one_is_wanted(
     world: World, rest: int, create: bool
 ) -> None:
-    gone, *others = world.ours(*["old", "duplicate"][: rest + 1])
+    gone, *remaining = world.ours(*["old", "duplicate"][: rest + 1])
     world.github.before("PATCH", ONE, lambda: world.github.delete_comment(gone))
     assert bool(world.put(create=create)) == (create or rest > 0)
     assert world.bodies == ([BODY] if create or rest else [])
-    assert [comment["id"] for comment in world.github.comments(12)] == others or create
+    assert [
+        comment["id"] for comment in world.github.comments(12)
+    ] == remaining or create
 
 
 @pytest.mark.parametrize("is_current", [True, False])
@@ -242,10 +245,10 @@ def test_a_creation_whose_answer_got_lost_is_done_once(
 
 
 def test_an_update_is_tried_again_within_bounds(world: World) -> None:
-    (mine,) = world.ours("old")
+    (comment_id,) = world.ours("old")
 
     def happen() -> None:
-        world.github.delete_comment(mine)
+        world.github.delete_comment(comment_id)
         world.ours(BODY)
 
     world.github.before("PATCH", ONE, happen)
@@ -382,15 +385,20 @@ def test_texts_are_clipped_to_what_github_takes(world: World) -> None:
         ),
     )
     run = world.github.check_runs[1]
-    (shown,) = run["annotations"]
+    (annotation,) = run["annotations"]
     assert (
-        run["output"]["title"] == "T" * 252 + "…" and shown["title"] == "t" * 252 + "…"
+        run["output"]["title"] == "T" * 252 + "…"
+        and annotation["title"] == "t" * 252 + "…"
     )
     assert 65_000 < len(run["output"]["summary"].encode()) <= 65_535
-    assert 65_000 < len(shown["message"].encode()) <= 64 * 1024
+    assert 65_000 < len(annotation["message"].encode()) <= 64 * 1024
     assert all(
         text.endswith("…")
-        for text in (run["output"]["title"], run["output"]["summary"], shown["message"])
+        for text in (
+            run["output"]["title"],
+            run["output"]["summary"],
+            annotation["message"],
+        )
     )
 
 
@@ -400,17 +408,18 @@ def test_texts_are_clipped_to_what_github_takes(world: World) -> None:
 def test_the_pull_request_of_a_commit_is_of_that_branch_repository_and_commit(
     world: World,
 ) -> None:
-    mine = "e" * 40
-    world.github.add_pull(20, mine, head_repo="fork/repo", head_branch="fix")
-    world.github.add_pull(21, mine, head_repo="fork/repo", head_branch="other")
-    world.github.add_pull(22, mine, head_repo="fork/another", head_branch="fix")
+    fork_head = "e" * 40
+    world.github.add_pull(20, fork_head, head_repo="fork/repo", head_branch="fix")
+    world.github.add_pull(21, fork_head, head_repo="fork/repo", head_branch="other")
+    world.github.add_pull(22, fork_head, head_repo="fork/another", head_branch="fix")
     world.github.add_pull(23, "f" * 40, head_repo="fork/repo", head_branch="fix")
     world.github.add_pull(
-        24, mine, head_repo="fork/repo", head_branch="fix", state="closed"
+        24, fork_head, head_repo="fork/repo", head_branch="fix", state="closed"
     )
-    world.github.add_pull(25, mine, head_branch="fix")
+    world.github.add_pull(25, fork_head, head_branch="fix")
     numbers = [
-        one.number for one in open_pulls_with_head(world.hub, "fork/repo", "fix", mine)
+        found_pull.number
+        for found_pull in open_pulls_with_head(world.hub, "fork/repo", "fix", fork_head)
     ]
     assert numbers == [20] and open_pulls_with_head(world.hub, "", "", HEAD) == []
     world.github.add_pull(13, "b" * 40, head_repo=None, state="closed")
@@ -686,15 +695,15 @@ def test_a_secondary_limit_that_names_no_time_takes_a_minute_which_is_too_long_h
 def test_an_exhausted_limit_is_waited_for_until_its_reset(
     world: World, waits: list[float]
 ) -> None:
-    said = {"message": "API rate limit exceeded for x"}
-    for after, most in ((30, 60), (3600, 60)):
+    message = {"message": "API rate limit exceeded for x"}
+    for after, longest_wait in ((30, 60), (3600, 60)):
         reset = {
             "X-RateLimit-Remaining": "0",
             "X-RateLimit-Reset": str(int(time.time()) + after),
         }
-        world.github.fail_next("GET", PULL, 403, headers=reset, body=said)
-        hub = world.connect(max_wait_seconds=most)
-        if after < most:
+        world.github.fail_next("GET", PULL, 403, headers=reset, body=message)
+        hub = world.connect(max_wait_seconds=longest_wait)
+        if after < longest_wait:
             assert pull(hub, 12).number == 12
         else:
             assert "GitHub limits the rate of requests" in world.error(
@@ -703,7 +712,7 @@ def test_an_exhausted_limit_is_waited_for_until_its_reset(
     (waited,) = waits
     assert 20 < waited <= 32
     world.github.fail_next(
-        "GET", PULL, 403, headers={"X-RateLimit-Reset": "1"}, body=said, times=9
+        "GET", PULL, 403, headers={"X-RateLimit-Reset": "1"}, body=message, times=9
     )
     line = world.error(lambda: pull(world.hub, 12))
     assert "GitHub limits the rate of requests" in line and "permissions" not in line, (
@@ -862,9 +871,9 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
             hub = world.connect(token, retries=0, backoff_seconds=0)
             if call in ("old comment", "younger comment"):
                 world.ours("old", "old")
-            before = sum(one["injected"] for one in world.github.traffic) + len(
-                world.github.blob_requests
-            )
+            before = sum(
+                exchange["injected"] for exchange in world.github.traffic
+            ) + len(world.github.blob_requests)
             world.github.fail_next(method, path, status, times=4, body=body)
             line = ""
             try:
@@ -886,9 +895,9 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
                     is_bytes
                     or ("GitHub's answer has " if status == 200 else "502") in line
                 ), (status, line)
-            after = sum(one["injected"] for one in world.github.traffic) + len(
-                world.github.blob_requests
-            )
+            after = sum(
+                exchange["injected"] for exchange in world.github.traffic
+            ) + len(world.github.blob_requests)
             reached += after > before
             world.github.forget_faults()
             hub.close()

@@ -14,8 +14,8 @@ from github_runner import git, queue_event, queue_ref
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    with commands_of(tmp_path) as made:
-        yield made
+    with commands_of(tmp_path) as opened_commands:
+        yield opened_commands
 
 
 def test_compare_answers_each_command_in_its_own_comment_without_a_check(
@@ -337,19 +337,19 @@ def test_a_job_takes_its_command_from_the_gate_of_its_own_comment(
     commands.say("/code-size help")
     _, payload = commands.written("/code-size rerun")
     commands.start(payload)
-    asked = commands.gate.outputs["asked"]
-    _, other = commands.written("/code-size rerun")
+    command = commands.gate.outputs["asked"]
+    _, later_payload = commands.written("/code-size rerun")
     ordinary = payload | {"comment": payload["comment"] | {"body": "Thanks"}}
-    for event, given, words in [
-        (other, {"asked": asked}, "input asked: is of another comment"),
+    for event, inputs, message in [
+        (later_payload, {"asked": command}, "input asked: is of another comment"),
         (payload, {"asked": "{}"}, "input asked"),
         (
             payload,
-            {"asked": asked.replace(commands.gate.outputs["sha"], "main")},
+            {"asked": command.replace(commands.gate.outputs["sha"], "main")},
             "input asked",
         ),
         (payload, {}, "this event asks for gate, not for 'measure'"),
-        (ordinary, {"asked": asked}, "this event has no command"),
+        (ordinary, {"asked": command}, "this event has no command"),
     ]:
         ran = commands.stage.run(
             "issue_comment",
@@ -357,6 +357,6 @@ def test_a_job_takes_its_command_from_the_gate_of_its_own_comment(
             commands.main,
             ref="refs/heads/main",
             command="measure",
-            **given,
+            **inputs,
         )
-        assert ran.code == 2 and words in ran.error
+        assert ran.code == 2 and message in ran.error

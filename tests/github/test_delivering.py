@@ -41,8 +41,8 @@ SIX = {
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with Stage.opened(tmp_path) as made:
-        yield made
+    with Stage.opened(tmp_path) as opened_stage:
+        yield opened_stage
 
 
 def told(stage: Stage, size_bytes: int) -> Ran:
@@ -65,12 +65,12 @@ def direct(
 
     def story(services: Services) -> int:
         config = load_config()
-        made = reported(
+        report = reported(
             config, side(BASE, SAME), side(MERGE, size_bytes), Baseline("a test", BASE)
         )
-        at = replace(services, context=replace(services.context, **context))
+        placed = replace(services, context=replace(services.context, **context))
         return deliver(
-            made, at, Destination(number, head, 500, config, base_ref="main")
+            report, placed, Destination(number, head, 500, config, base_ref="main")
         )
 
     return stage.run(story, "watch", {})
@@ -90,13 +90,13 @@ def test_a_comment_links_to_the_page_where_the_configuration_says_that_it_is_pub
     stage.configure('page_url: "https://pages.example/{run_id}/{sha}/report.html"\n')
     ran = told(stage, MORE)
     page = f"https://pages.example/{RUN}/{HEAD}/report.html"
-    found = re.findall(rf"\]\(<{re.escape(page)}#([^>]*)>\)", stage.bodies[-1])
+    addresses = re.findall(rf"\]\(<{re.escape(page)}#([^>]*)>\)", stage.bodies[-1])
     ids = set(
         re.findall(
             r'id="([^"]*)"', (ran.out / "report.html").read_text(encoding="utf-8")
         )
     )
-    assert found and set(found) <= ids
+    assert addresses and set(addresses) <= ids
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_nothing_changed_and_nothing_is_said(stage: Stage) -> None:
 
 def test_an_alarm_is_called_off_in_the_same_comment(stage: Stage) -> None:
     told(stage, GROWN)
-    ((one, body),) = [
+    ((comment_id, body),) = [
         (comment["id"], comment["body"]) for comment in stage.hub.comments(NUMBER)
     ]
     assert stage.state.alarming and "esolved" not in body
     ran = told(stage, SAME)
-    assert ran.code == 0 and stage.hub.comments(NUMBER)[0]["id"] == one
+    assert ran.code == 0 and stage.hub.comments(NUMBER)[0]["id"] == comment_id
     assert (
         "esolved" in stage.body
         and not stage.state.alarming
@@ -188,10 +188,10 @@ def test_the_longest_comment_is_whole(stage: Stage, length: int) -> None:
 
     def story(services: Services) -> int:
         config = replace(load_config(), templates=templates)
-        made = reported(
+        report = reported(
             config, side(BASE, SAME), side(MERGE, GROWN), Baseline("a test", BASE)
         )
-        return deliver(made, services, Destination(NUMBER, "", 500, config))
+        return deliver(report, services, Destination(NUMBER, "", 500, config))
 
     ran = stage.run(story, "watch", {})
     assert ran.code == 0 and (len((ran.out / "comment.md").read_text()) == 65_536) == (
@@ -217,7 +217,7 @@ def test_a_token_names_all_that_is_missing_at_once_and_what_it_may_is_done(
 ) -> None:
     _without(stage, *missing)
     ran = told(stage, GROWN)
-    said = {
+    messages = {
         "pull-requests: write": (
             "cannot write the comment on #7: 403 Resource not accessible by integration"
         ),
@@ -227,11 +227,11 @@ def test_a_token_names_all_that_is_missing_at_once_and_what_it_may_is_done(
         ),
     }
     lacks = [
-        name for name in said if name.partition(":")[0].replace("-", "_") in missing
+        name for name in messages if name.partition(":")[0].replace("-", "_") in missing
     ]
     assert ran.code == 3
     assert ran.error == "; ".join(
-        f"{said[name]} (give the job `permissions: {name}`)" for name in lacks
+        f"{messages[name]} (give the job `permissions: {name}`)" for name in lacks
     )
     assert_handed_out(ran, "fail")
     assert stage.conclusions == ([] if "checks" in missing else ["failure"])
@@ -445,9 +445,9 @@ def cut(line: str, count: int) -> str:
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_truncated_acceptance_accepts_nothing(accepted: Stage, count: int) -> None:
     """All of its text is there, but the checksum at its end is not: somebody changed the comment."""
-    first, state, rest = accepted.body.split("\n", 2)
+    first, state, visible = accepted.body.split("\n", 2)
     (comment,) = accepted.hub.state.comments.values()
-    comment.body = "\n".join([first, cut(state, count), rest])
+    comment.body = "\n".join([first, cut(state, count), visible])
     assert (
         told(accepted, GROWN).outputs["verdict"] == "fail"
         and accepted.conclusions[-1] == "failure"
@@ -472,8 +472,8 @@ def test_a_label_accepts_what_the_comment_shows_and_is_no_blank_cheque(
         told(stage, GROWN).outputs["verdict"] == "warn"
         and stage.conclusions[-1] == "neutral"
     )
-    taken = stage.state.acceptance
-    assert taken and (taken.who, taken.event_id) == ("alice", event)
+    acceptance = stage.state.acceptance
+    assert acceptance and (acceptance.who, acceptance.event_id) == ("alice", event)
     for _ in range(2):  # the label is still there, and was taken already
         assert told(stage, MORE).outputs["verdict"] == "fail"
     assert told(stage, GROWN).outputs["verdict"] == "warn"
@@ -501,10 +501,10 @@ def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
 
 
 def test_no_child_sees_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools, seen = stage.home / "tools", stage.home / "seen"
+    tools, log = stage.home / "tools", stage.home / "seen"
     tools.mkdir()
     fake = tools / "git"
-    fake.write_text(f'#!/bin/sh\n{{ env; echo "$@"; }} >> "{seen}"\nexit 1\n')
+    fake.write_text(f'#!/bin/sh\n{{ env; echo "$@"; }} >> "{log}"\nexit 1\n')
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     for name in ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN"):
@@ -515,8 +515,8 @@ def test_no_child_sees_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     ran = told(stage, GROWN)
     assert ran.code == 0 and "could not be read" in stage.body
     encoded = base64.b64encode(f"x-access-token:{stage.token}".encode()).decode()
-    lines = seen.read_text().splitlines()
-    assert stage.token not in seen.read_text() and any(
+    lines = log.read_text().splitlines()
+    assert stage.token not in log.read_text() and any(
         line.startswith("PATH=") for line in lines
     )
     assert not [

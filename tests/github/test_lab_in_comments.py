@@ -20,8 +20,8 @@ Row = dict[str, Any]
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    with commands_of(tmp_path) as made:
-        yield made
+    with commands_of(tmp_path) as opened_commands:
+        yield opened_commands
 
 
 def test_the_answer_has_the_tables_of_the_lab_and_nobody_judges_it(
@@ -216,18 +216,18 @@ def test_files_that_no_measuring_job_wrote_are_refused_in_one_line(
 ) -> None:
     _, merge = commands.pull({"models/a.mlir": GROWN})
     number, payload = commands.written(LAB)
-    asked = commands.job("gate", payload, commands.main).outputs["asked"]
-    measured = commands.job("measure", payload, merge, asked=asked)
+    command = commands.job("gate", payload, commands.main).outputs["asked"]
+    measured = commands.job("measure", payload, merge, asked=command)
     assert measured.code == 0
-    for kind, (tamper, words) in TAMPERED.items():
+    for kind, (tamper, message) in TAMPERED.items():
         folder = tmp_path / kind
         shutil.copytree(measured.out, folder)
         tamper(folder)
-        given = {"asked": asked, "measured": str(folder), "outcome": "success"}
-        report = commands.job("report", payload, merge, **given)
-        assert report.code == 2 and words in report.error, kind
+        inputs = {"asked": command, "measured": str(folder), "outcome": "success"}
+        report = commands.job("report", payload, merge, **inputs)
+        assert report.code == 2 and message in report.error, kind
         (body,) = commands.stage.comments(f"<!-- code-size-bot:default.{number} -->")
-        assert words in body and "@octocat" not in re.sub("`[^`]*`", "", body)
+        assert message in body and "@octocat" not in re.sub("`[^`]*`", "", body)
         assert "Lab:" not in body, "no number of these files is shown"
 
 
@@ -239,8 +239,8 @@ def test_files_of_an_experiment_make_no_report_of_the_pull_request(
     commands.say(LAB)
     measured = commands.ran["measure"].out
     _, payload = commands.written("/code-size rerun")
-    asked = commands.job("gate", payload, commands.main).outputs["asked"]
-    given = {"asked": asked, "measured": str(measured), "outcome": "success"}
-    report = commands.job("report", payload, merge, **given)
+    command = commands.job("gate", payload, commands.main).outputs["asked"]
+    inputs = {"asked": command, "measured": str(measured), "outcome": "success"}
+    report = commands.job("report", payload, merge, **inputs)
     assert report.code == 2 and "is not that of a comparison" in report.error
     assert commands.conclusions(head) == ["failure"]

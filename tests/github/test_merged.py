@@ -31,8 +31,10 @@ def test_a_limit_that_breaks_only_with_the_merge_is_told_and_stops_nothing(
     assert ran.outputs["verdict"] == "fail" and "a on vmvx" in ran.summary.replace(
         "`", ""
     )
-    asked = [f"{one['method']} {one['path']}" for one in stage.hub.traffic]
-    assert len(stage.store.entries()) == 2 and asked == [
+    requests = [
+        f"{exchange['method']} {exchange['path']}" for exchange in stage.hub.traffic
+    ]
+    assert len(stage.store.entries()) == 2 and requests == [
         f"GET /repos/octo/repo/commits/{sha}/pulls"
     ]
 

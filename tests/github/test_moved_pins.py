@@ -121,8 +121,8 @@ def test_the_pull_request_that_repairs_a_pin_is_held_to_limits_alone(
     assert "limits applied to head only" in stage.hub.check_runs[0]["output"]["title"]
     notes = json.loads((ran.out / "report.json").read_text())["notes"]
     assert notes == [f"nothing was compared, and the limits apply to head only: {SAID}"]
-    told = render_html(ran.report)
-    assert SAID in told
+    html = render_html(ran.report)
+    assert SAID in html
 
 
 @pytest.mark.parametrize(("limit", "verdict"), [("1B", "fail"), ("1GiB", "warn")])

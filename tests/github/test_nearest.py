@@ -68,8 +68,12 @@ def test_the_nearest_stored_ancestor_is_told_with_its_distance(stage: Stage) -> 
     base = stage.origin.push_main("Top", {"README.md": "3\n"})
     ran = reviewed(stage, compiler="new")
     assert ran.code == 0 and ran.report.broke == "", ran.error
-    told = ran.report.baseline
-    assert (told.sha, told.distance, ran.report.base.source.sha) == (base, 3, first)
+    baseline = ran.report.baseline
+    assert (baseline.sha, baseline.distance, ran.report.base.source.sha) == (
+        base,
+        3,
+        first,
+    )
     assert (
         ran.report.notes[0]
         == "changes may come from other commits: the baseline is 3 commits before the"
@@ -96,8 +100,8 @@ def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
     assert ran.report.baseline.distance == 0 and not any(
         "other commits" in note for note in ran.report.notes
     )
-    for one in [entry for entry in stage.store.entries() if entry.sha == base]:
-        path = stage.home / "store" / path_of(one)
+    for stored in [entry for entry in stage.store.entries() if entry.sha == base]:
+        path = stage.home / "store" / path_of(stored)
         path.write_bytes(path.read_bytes()[:-9])
     ran = stage.pull(*pull, head=wheel(stage, "old"))
     assert (
@@ -190,10 +194,10 @@ def test_the_baseline_of_another_report_or_of_a_side_branch_is_none(
 def test_a_pinned_compiler_is_known_and_needs_no_ancestor_with_another(
     stage: Stage,
 ) -> None:
-    one = stage.spec("old")
+    spec = stage.spec("old")
     store = {"store": "directory", "directory": str(stage.home / "store")}
     stage.push(
-        stage.main({"compiler/a.cpp": "1\n"}, compiler={"head": one}, baseline=store)
+        stage.main({"compiler/a.cpp": "1\n"}, compiler={"head": spec}, baseline=store)
     )
     stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
     ran = stage.pull(*stage.open_pull({"notes.txt": "one\n"}))
@@ -217,8 +221,8 @@ def test_the_trusted_half_finds_the_ancestor_and_its_distance_itself(
     base = stage.origin.push_main("Source", {"compiler/a.cpp": "2\n"})
     ran = posted(stage, first, base)
     assert ran.code == 0 and ran.report.base.source.sha == first, ran.error
-    told = ran.report.baseline
-    assert told.distance == 1 and "stored snapshot" in told.rule
+    baseline = ran.report.baseline
+    assert baseline.distance == 1 and "stored snapshot" in baseline.rule
     assert "other commits" in ran.report.notes[0] and ran.report.untrusted
     (body,) = stage.comments()
     assert f"measured 1 commit before it at `{first[:10]}`" in body

@@ -74,8 +74,8 @@ def test_a_commit_that_is_no_merge_of_this_head_is_refused_and_that_is_said(
         and ran.summary
         and ran.outputs["verdict"] == "unknown"
     )
-    told = ["is not the merge commit" in body for body in stage.comments()]
-    assert told == ([True] if head == second else []), (
+    refusals = ["is not the merge commit" in body for body in stage.comments()]
+    assert refusals == ([True] if head == second else []), (
         "of an older head the check alone is told"
     )
 
@@ -186,7 +186,7 @@ def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(
     stage.main()
     two, none = built(stage, "two", "3.12.0", "3.13.0"), built(stage, "none")
     pull = stage.open_pull({"notes.txt": "one\n"})
-    said = {
+    messages = {
         f"{two}": "two: several wheels fit this machine: iree_base_compiler-3.12.0",
         f"{two}/*.whl": (
             "*.whl: several wheels fit this machine: iree_base_compiler-3.12.0"
@@ -194,7 +194,7 @@ def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(
         f"{none}": f"{none}: holds no iree-compile, and no iree_base_compiler wheel",
         f"{none}/*.whl": f"{none}/*.whl: matches 1 wheel, but none is of the compiler",
     }
-    for head, line in said.items():
+    for head, line in messages.items():
         ran = stage.pull(*pull, head=head)
         assert (
             ran.code in (2, 4) and ran.error.startswith(line) and "\n" not in ran.error

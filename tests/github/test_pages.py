@@ -19,12 +19,12 @@ GROWN = MODEL.format("a") + "// longer\n" * 400
 @pytest.fixture
 def commits(stage: Stage) -> list[str]:
     """Three pushes, each measured and stored, the last of which made the model's code larger."""
-    found = [stage.main()]
-    found.append(stage.origin.push_main("More", {"models/b.mlir": MODEL.format("b")}))
-    found.append(stage.origin.push_main("Grown", {"models/a.mlir": GROWN}))
-    for sha in found:
+    shas = [stage.main()]
+    shas.append(stage.origin.push_main("More", {"models/b.mlir": MODEL.format("b")}))
+    shas.append(stage.origin.push_main("Grown", {"models/a.mlir": GROWN}))
+    for sha in shas:
         assert stage.push(sha).code == 0
-    return found
+    return shas
 
 
 def test_the_site_is_the_newest_baseline_against_the_one_before_and_the_history_of_all(
@@ -68,7 +68,7 @@ def test_the_site_is_the_newest_baseline_against_the_one_before_and_the_history_
     links = re.findall(r'href="([^#"]*)"', index)
     assert set(links) == files - {"index.html"}
     assert commits[2][:10] in index and "3 baselines, 2 builds in the newest" in index
-    assert not {one["method"] for one in stage.hub.traffic[pushes:]} - {"GET"}
+    assert not {exchange["method"] for exchange in stage.hub.traffic[pushes:]} - {"GET"}
 
 
 def test_the_site_after_a_run_on_the_default_branch_of_many_baselines_and_of_damaged_ones(
@@ -141,14 +141,14 @@ def test_nothing_is_made_of_a_pull_request_or_of_another_branch(
     )
     git(stage.origin.bare, "branch", "other", commits[0])
     payload = event("workflow_dispatch.main")
-    other = stage.run(
+    of_branch = stage.run(
         "workflow_dispatch",
         payload,
         commits[0],
         ref="refs/heads/other",
         command="pages",
     )
-    for ran, ref in ((pull, "refs/pull/1/merge"), (other, "refs/heads/other")):
+    for ran, ref in ((pull, "refs/pull/1/merge"), (of_branch, "refs/heads/other")):
         assert (
             ran.code == 2
             and f"pages are made only for the default branch, not for {ref}"

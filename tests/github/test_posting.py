@@ -37,8 +37,8 @@ from bot.system.processes import SCRIPT
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with Stage.opened(tmp_path) as made:
-        yield made
+    with Stage.opened(tmp_path) as opened_stage:
+        yield opened_stage
 
 
 # --- post: which pull request ----------------------------------------------------------------------------------------
@@ -301,31 +301,34 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
 
 def _packs() -> dict[str, tuple[bytes, str]]:
     base, head = to_json(side(BASE)), to_json(side(MERGE))
-    both = {"base.json": base, "head.json": head}
+    files = {"base.json": base, "head.json": head}
     newer = head.replace("code-size-snapshot/1", "code-size-snapshot/9")
     return {
         "no zip": (b"PK nothing", "zip archive"),
         "nothing": (b"", "zip archive"),
-        "a way out": (zipped({**both, "../../x": ""}), "has the unexpected file"),
+        "a way out": (zipped({**files, "../../x": ""}), "has the unexpected file"),
         "no head": (zipped({"base.json": base}), "head.json: is missing"),
         "no base": (zipped({"head.json": head}), "base.json: is missing"),
-        "no JSON": (zipped({**both, "head.json": "{"}), "artifact head.json"),
+        "no JSON": (zipped({**files, "head.json": "{"}), "artifact head.json"),
         "deep JSON": (
-            zipped({**both, "head.json": "[" * 100_000}, zipfile.ZIP_STORED),
+            zipped({**files, "head.json": "[" * 100_000}, zipfile.ZIP_STORED),
             "artifact head.json",
         ),
-        "another object": (zipped({**both, "head.json": "[]"}), "artifact head.json"),
-        "a later version": (zipped({**both, "head.json": newer}), "artifact head.json"),
-        "no UTF-8": (zipped({**both, "base.json": b"\xff\xfe"}), "not UTF-8"),
+        "another object": (zipped({**files, "head.json": "[]"}), "artifact head.json"),
+        "a later version": (
+            zipped({**files, "head.json": newer}),
+            "artifact head.json",
+        ),
+        "no UTF-8": (zipped({**files, "base.json": b"\xff\xfe"}), "not UTF-8"),
     }
 
 
 @pytest.mark.parametrize("kind", _packs())
 def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> None:
-    data, said = _packs()[kind]
+    data, message = _packs()[kind]
     stage.upload(data)
     ran = stage.post()
-    assert ran.code == 2 and said in ran.error and len(ran.error) < 600
+    assert ran.code == 2 and message in ran.error and len(ran.error) < 600
     assert "Code size: unknown" in stage.body and stage.conclusions == ["failure"]
     url = str(stage.hub.comments(NUMBER)[0]["html_url"])
     assert ran.outputs == {
@@ -357,7 +360,7 @@ def test_an_artifact_that_cannot_be_fetched_is_told(
 
 
 def test_rules_and_words_are_not_the_artifact_s(stage: Stage) -> None:
-    told = {
+    forged = {
         "verdict": {"status": "pass", "findings": []},
         "schema": "code-size-report/1",
     }
@@ -366,7 +369,7 @@ def test_rules_and_words_are_not_the_artifact_s(stage: Stage) -> None:
         sides(
             side(BASE),
             side(MERGE, 2_000_000),
-            report_json=json.dumps(told),
+            report_json=json.dumps(forged),
             comment_md=evil,
             summary_md=evil,
             report_html="<script>evil</script>",

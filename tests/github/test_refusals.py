@@ -60,8 +60,8 @@ def test_a_wrong_author_is_named_and_leaves_no_comment_behind(
     pull = grown(stage)
     for _ in range(2):
         ran = stage.pull(*pull, author=author)
-        words = f"the token writes as github-actions[bot], not as {author}"
-        assert ran.code == 3 and words in ran.error
+        message = f"the token writes as github-actions[bot], not as {author}"
+        assert ran.code == 3 and message in ran.error
         assert "(set the input `author` to github-actions[bot])" in ran.error
     assert stage.comments() == [] and len(stage.conclusions) == 2
     assert stage.pull(*pull, author="GitHub-Actions[bot]").code == 0

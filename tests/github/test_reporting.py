@@ -39,7 +39,7 @@ def reported(
     outcome: str = "success",
     **inputs: str,
 ) -> Ran:
-    given = {
+    action_inputs = {
         "command": "report",
         "measured": str(folder),
         "outcome": outcome,
@@ -47,7 +47,9 @@ def reported(
         **inputs,
     }
     payload = pull_event(1, head, "octo/repo")
-    return stage.run("pull_request", payload, merge, ref="refs/pull/1/merge", **given)
+    return stage.run(
+        "pull_request", payload, merge, ref="refs/pull/1/merge", **action_inputs
+    )
 
 
 def assert_unknown(stage: Stage, ran: Ran, words: str) -> None:
@@ -65,7 +67,7 @@ def test_a_job_that_left_nothing_is_unknown_with_how_it_ended(
     stage.main()
     head, merge = stage.open_pull({"notes.txt": "one\n"})
     ended = "" if outcome == "success" else f" and ended with {outcome}"
-    words = f"the job that measures left no result{ended}"
+    message = f"the job that measures left no result{ended}"
     assert_unknown(
         stage,
         reported(
@@ -75,7 +77,7 @@ def test_a_job_that_left_nothing_is_unknown_with_how_it_ended(
             merge=merge,
             outcome=outcome,
         ),
-        words,
+        message,
     )
 
 
@@ -122,8 +124,10 @@ def hostile_default(option: str) -> dict[str, Any]:
 
 
 def changed_default(path: Path, option: str) -> None:
-    said = json.loads(path.read_text())
-    path.write_text(json.dumps({**said, "changed_defaults": [hostile_default(option)]}))
+    handed = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({**handed, "changed_defaults": [hostile_default(option)]})
+    )
 
 
 CHANGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
@@ -176,9 +180,9 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_files_that_a_compiler_changed_are_refused(stage: Stage, change: str) -> None:
     ran, head, merge = measured(stage)
-    name, lie, words = CHANGES[change]
+    name, lie, message = CHANGES[change]
     lie(ran.out / name)
-    assert_unknown(stage, reported(stage, ran.out, head, merge), words)
+    assert_unknown(stage, reported(stage, ran.out, head, merge), message)
 
 
 def test_words_that_a_compiler_wrote_are_cut_and_escaped_and_no_lie_makes_a_stored_base(
@@ -186,15 +190,15 @@ def test_words_that_a_compiler_wrote_are_cut_and_escaped_and_no_lie_makes_a_stor
 ) -> None:
     ran, head, merge = measured(stage)
     path = ran.out / "measured.json"
-    said = json.loads(path.read_text())
-    said["notes"] = ["<b>@everyone</b> " + "x" * 5000] * 30
-    said["baseline"] |= {
+    handed = json.loads(path.read_text())
+    handed["notes"] = ["<b>@everyone</b> " + "x" * 5000] * 30
+    handed["baseline"] |= {
         "rule": "**trust me**; stored snapshot",
         "sha": "f" * 40,
         "distance": 0,
     }
-    said["changed_defaults"] = [hostile_default("--iree-x")]
-    path.write_text(json.dumps(said))
+    handed["changed_defaults"] = [hostile_default("--iree-x")]
+    path.write_text(json.dumps(handed))
     ran = reported(stage, ran.out, head, merge)
     assert ran.code == 0, ran.error
     assert [changed.option for changed in ran.report.changed_defaults] == ["--iree-x"]
@@ -283,7 +287,7 @@ def test_a_copy_of_the_workflow_with_another_name_and_report_id_shares_no_group_
         loaded = yaml.safe_load(workflow)
         jobs = loaded["jobs"].values()
         groups = {job["concurrency"]["group"] for job in jobs}
-        given = {
+        artifact_names = {
             step["with"].get("name", "")
             for job in jobs
             for step in job["steps"]
@@ -291,7 +295,7 @@ def test_a_copy_of_the_workflow_with_another_name_and_report_id_shares_no_group_
         }
         of_run = {
             name.replace("${{ github.workflow }}", loaded["name"])
-            for name in groups | given
+            for name in groups | artifact_names
         }
         return of_run - {""}
 

@@ -321,12 +321,14 @@ def test_a_push_is_stored_once_and_one_elsewhere_not_at_all(stage: Stage) -> Non
     count = compiles(stage)
     again = stage.push(main)
     assert "nothing to measure" in again.said and "of the same commit" in again.said
-    words = stage.push(stage.origin.push_main("Words", {"README.md": "one\n"}))
-    assert "nothing to measure" in words.said and "1 commit older" in words.said
+    text_only = stage.push(stage.origin.push_main("Words", {"README.md": "one\n"}))
+    assert "nothing to measure" in text_only.said and "1 commit older" in text_only.said
     assert len(stage.store.entries()) == 1 and compiles(stage) == count
     second = stage.origin.push_main("Another model", {"models/a.mlir": longer("a")})
     stage.push(second)
-    assert [one.sha for one in stage.store.entries() if one != entry] == [second]
+    assert [stored.sha for stored in stage.store.entries() if stored != entry] == [
+        second
+    ]
 
 
 def test_the_data_branch_is_the_store_under_actions(stage: Stage) -> None:
@@ -426,11 +428,11 @@ def test_a_lost_shard_is_named_and_its_cells_are_unmeasured(stage: Stage) -> Non
         head, merge, plan=plan, parts=f"{files[0]} {files[1].parent}/*.json"
     )
     assert ran.code == 0, ran.error
-    words = (
+    note = (
         f"shard 1/2 is lost, with its {len(lost.cells)}"
         f" build{'s' * (len(lost.cells) > 1)}"
     )
-    assert words in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
+    assert note in ran.report.head.notes and "shard 1/2 is lost" in stage.comments()[0]
     assert {key for key, state in ran.states.items() if state == "unmeasured"} == {
         str(cell.key) for cell in lost.cells
     }
@@ -449,12 +451,12 @@ def test_a_shard_names_the_cells_that_failed(stage: Stage) -> None:
     ran = stage.pull(
         *stage.open_pull({"notes.txt": "one\n"}), command="measure", shard="1/1"
     )
-    told = [line for line in ran.news.said if line.startswith("failed: ")]
-    assert ran.code == 0 and [line.split(": ")[1] for line in told] == [
+    failures = [line for line in ran.news.said if line.startswith("failed: ")]
+    assert ran.code == 0 and [line.split(": ")[1] for line in failures] == [
         "b on llvm-cpu-x86_64",
         "b on vmvx",
     ], ran.said
-    assert all(line.split(": ", 2)[2] for line in told)
+    assert all(line.split(": ", 2)[2] for line in failures)
 
 
 def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
@@ -463,7 +465,7 @@ def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
     part = str(stage.pull(*pull).out / "head.json")
     planned = stage.pull(*pull, command="plan", shards="1").outputs["matrix"]
     of_others = "the plan: has 1 shards, and 1/8 is not among them"
-    said: list[tuple[dict[str, Any], str]] = [
+    refusals: list[tuple[dict[str, Any], str]] = [
         ({"command": "measure", "shard": "1/8", "plan": planned}, of_others),
         (
             {"parts": "parts/*.json", "plan": '{"include": []}'},
@@ -478,7 +480,7 @@ def test_parts_and_plans_that_do_not_fit_are_one_line(stage: Stage) -> None:
             for plan in ("no plan", "[]", '{"include": [{}]}', '{"include": 1}')
         ),
     ]
-    for inputs, line in said:
+    for inputs, line in refusals:
         ran = stage.pull(*pull, **inputs)
         assert ran.code == 2 and ran.error.startswith(line), ran.error
         assert "match" not in line or line in ran.summary

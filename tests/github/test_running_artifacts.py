@@ -35,14 +35,14 @@ def measured(stage: Stage, **keys: Any) -> tuple[Ran, str, str]:
 
 
 def reported(stage: Stage, folder: Path, head: str, merge: str) -> Ran:
-    given = {
+    inputs = {
         "command": "report",
         "measured": str(folder),
         "outcome": "success",
         "github_token": stage.token,
     }
     payload = pull_event(1, head, "octo/repo")
-    return stage.run("pull_request", payload, merge, ref="refs/pull/1/merge", **given)
+    return stage.run("pull_request", payload, merge, ref="refs/pull/1/merge", **inputs)
 
 
 def handed(ran: Ran) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def test_the_job_that_measures_hands_over_why_nothing_ran(
 def test_nothing_runs_unless_the_base_branch_asks(stage: Stage) -> None:
     stage.compiler("one", [{"model": "grown", "do": "grow"}])
     stage.main(thresholds=RULES)
-    wanted = stage.config(thresholds=RULES, run="failing")
-    head, merge = stage.open_pull({"models/a.mlir": GROWN, "code-size.yml": wanted})
+    config = stage.config(thresholds=RULES, run="failing")
+    head, merge = stage.open_pull({"models/a.mlir": GROWN, "code-size.yml": config})
     ran = stage.pull(head, merge, command="measure")
     assert ran.code == 0, ran.error
     assert "run_times" not in handed(ran)
@@ -83,8 +83,10 @@ def test_the_report_shows_what_was_handed_over(stage: Stage) -> None:
     final = reported(stage, ran.out, head, merge)
     assert final.code == 0, final.error
     (body,) = stage.comments()
-    told = body.replace("&nbsp;", " ").replace("\\", "")
-    assert "`a` on `vmvx`: run time | 1.20 [1.10, 1.30] slower, outputs differ" in told
+    comment = body.replace("&nbsp;", " ").replace("\\", "")
+    assert (
+        "`a` on `vmvx`: run time | 1.20 [1.10, 1.30] slower, outputs differ" in comment
+    )
     assert "<b>" not in body
     assert final.report.verdict.status == "fail"
 

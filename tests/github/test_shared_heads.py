@@ -25,11 +25,11 @@ SAME, GROWN = 100_000, 2_000_000
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """Pull request 7 of mallory's branch goes to main; release-1 has a commit of its own."""
-    with Stage.opened(tmp_path) as made:
-        made.hub.add_commit(RELEASE, [OLDER])
-        made.hub.set_branch("release-1", RELEASE)
-        made.upload(sides(side(BASE, SAME), side(MERGE, GROWN)))
-        yield made
+    with Stage.opened(tmp_path) as opened_stage:
+        opened_stage.hub.add_commit(RELEASE, [OLDER])
+        opened_stage.hub.set_branch("release-1", RELEASE)
+        opened_stage.upload(sides(side(BASE, SAME), side(MERGE, GROWN)))
+        yield opened_stage
 
 
 def backport(

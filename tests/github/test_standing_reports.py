@@ -14,8 +14,8 @@ from posting_stage import BASE, HEAD, MERGE, OLDER, RUN, side, sides
 
 @pytest.fixture
 def fork(tmp_path: Path) -> Iterator[posting_stage.Stage]:
-    with posting_stage.Stage.opened(tmp_path) as made:
-        yield made
+    with posting_stage.Stage.opened(tmp_path) as opened_stage:
+        yield opened_stage
 
 
 def grown(stage: Stage) -> tuple[str, str]:

@@ -75,12 +75,12 @@ def test_ir_that_is_not_the_base_s_is_not_used_and_a_note_says_so(
             text = text.replace("code-size-stored-ir/1", "code-size-stored-ir/2")
         else:
             text = text.replace(snapshot.compiler.digest, "d" * 64)
-        other = compressed(text.encode())
+        handed_ir = compressed(text.encode())
         (stage.home / "store" / path_of(stored)).unlink()
         stage.store.save(
-            stored, replace(snapshot, stored_ir=digest_of_ir(other)), other
+            stored, replace(snapshot, stored_ir=digest_of_ir(handed_ir)), handed_ir
         )
-    why = {
+    reason = {
         "torn": "is not the IR that the snapshot names",
         "gone": "cannot be read",
         "foreign": "is not the IR that the snapshot names",
@@ -91,7 +91,7 @@ def test_ir_that_is_not_the_base_s_is_not_used_and_a_note_says_so(
     assert ran.code == 0, ran.error
     (note,) = (note for note in ran.report.notes if "stored IR" in note)
     assert note.startswith("the base's stored IR is not used: ")
-    assert why in note
+    assert reason in note
     assert ran.states == {"a on vmvx": "changed"}
 
 
@@ -125,14 +125,14 @@ def test_the_job_that_stores_refuses_ir_that_the_snapshot_does_not_name(
 
     stage.after_measuring = meanwhile
     ran = stage.push(stage.main())
-    why = {
+    reason = {
         "missing": "is missing",
         "other": "is not the IR that the snapshot names",
         "link": "is not a plain file",
         "large": "has more than 512 KiB",
     }[file]
     assert ran.code == 2
-    assert "artifact ir.xz" in ran.error and why in ran.error
+    assert "artifact ir.xz" in ran.error and reason in ran.error
     assert stage.store.entries() == []
 
 

@@ -55,27 +55,28 @@ def posted(stage: Stage) -> tuple[Ran, str]:
 
 
 def roots(ran: Ran) -> dict[str, Any]:
-    told = json.loads((ran.out / "report.json").read_text())
+    report = json.loads((ran.out / "report.json").read_text())
     return {
-        root["what"].partition(" ")[0].rstrip(":"): root for root in told["root_causes"]
+        root["what"].partition(" ")[0].rstrip(":"): root
+        for root in report["root_causes"]
     }
 
 
 def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> None:
     ran, head = posted(stage)
     assert not ran.error
-    own, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
-    assert own["looked_up"]["this_pull_request"] == own["looked_up"]["files"] and [
-        one["commit"] for one in own["suspects"]
+    root, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
+    assert root["looked_up"]["this_pull_request"] == root["looked_up"]["files"] and [
+        suspect["commit"] for suspect in root["suspects"]
     ] == [head]
     assert (
         not knob["looked_up"]["this_pull_request"] and knob["looked_up"]["commits"] == 0
     )
     (line,) = [line for line in stage.body.splitlines() if "suspect: " in line]
-    said = line.partition(
+    suspect_text = line.partition(
         "<sub>this pull request changes `LLVMCPULowering.cpp`; suspect: "
     )[2]
-    assert said.startswith(f"[`{head[:10]}`](<https://"), line
+    assert suspect_text.startswith(f"[`{head[:10]}`](<https://"), line
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,9 @@ def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
     ]
     assert why in line
     assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
-    assert len([one for one in stage.hub.traffic if "/git/trees" in one["path"]]) == 1
+    assert (
+        len([call for call in stage.hub.traffic if "/git/trees" in call["path"]]) == 1
+    )
 
 
 def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> None:
@@ -121,11 +124,11 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
             Path(files[side]).write_text(to_json(explained(side, sha)))
         ran = stage.dispatch(main, **files)
         assert not ran.error
-        own = roots(ran)["iree-llvmcpu-lowering"]
-        assert [one["commit"] for one in own["suspects"]] == [head]
+        root = roots(ran)["iree-llvmcpu-lowering"]
+        assert [suspect["commit"] for suspect in root["suspects"]] == [head]
         assert (
-            not own["looked_up"]["this_pull_request"]
-            and own["looked_up"]["commits"] == 1
+            not root["looked_up"]["this_pull_request"]
+            and root["looked_up"]["commits"] == 1
         )
         assert f"suspect: [`{head[:10]}`]" in ran.summary
 
@@ -143,11 +146,11 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
         base = clone.commit("Start", lowering="int a;\n", choice="c0\n")
         head = clone.commit("Make affine.delinearize_index cheap", lowering="int b;\n")
         hub.set_history(clone.directory)
-        kept = {"store": "directory", "directory": str(tmp_path / "store")}
+        baseline = {"store": "directory", "directory": str(tmp_path / "store")}
         compiler = {"head": stage.spec("one"), "repository": "octo/repo"}
         keys = {
             "compiler": compiler,
-            "baseline": kept,
+            "baseline": baseline,
             "targets": ["llvm-cpu-x86_64"],
             "models": ["models/m.mlir"],
         }
@@ -156,21 +159,21 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
         sha = stage.origin.push_main("Raise the pin", {"notes.txt": "words\n"})
         hub.add_commit(sha)
         part = stage.push(sha, command="measure", shard="1/1").out / "head-1-of-1.json"
-        made = explained("head", head, source=SourceInfo(sha))
+        snapshot = explained("head", head, source=SourceInfo(sha))
         often = tuple(
-            replace(cell, compiles=9) for cell in made.cells
+            replace(cell, compiles=9) for cell in snapshot.cells
         )  # the fake says otherwise
         compiler_info = replace(
-            made.compiler, digest=from_json(part.read_text()).compiler.digest
+            snapshot.compiler, digest=from_json(part.read_text()).compiler.digest
         )
-        part.write_text(to_json(replace(made, cells=often, compiler=compiler_info)))
+        part.write_text(to_json(replace(snapshot, cells=often, compiler=compiler_info)))
         ran = stage.push(sha, parts=str(part))
         assert not ran.error, ran.error
-        own = roots(ran)["iree-llvmcpu-lowering"]
-        assert own["pass"] == "iree-llvmcpu-lowering" and [
-            one["commit"] for one in own["suspects"]
+        root = roots(ran)["iree-llvmcpu-lowering"]
+        assert root["pass"] == "iree-llvmcpu-lowering" and [
+            suspect["commit"] for suspect in root["suspects"]
         ] == [head]
         assert (
-            not own["looked_up"]["this_pull_request"]
+            not root["looked_up"]["this_pull_request"]
             and f"suspect: [`{head[:10]}`]" in ran.summary
         )

@@ -67,20 +67,22 @@ def test_a_command_that_compiles_on_github_actions_refuses_a_token(
     tmp_path: Path, command: str, name: str
 ) -> None:
     variables = {"GITHUB_ACTIONS": "true", name: "ghs_sesame"}
-    code, said = at_a_shell(tmp_path, command, *COMPILING[command], **variables)
-    assert code == 2 and f"code-size-bot: environment: {name}: {REFUSED}" in said, said
+    code, printed = at_a_shell(tmp_path, command, *COMPILING[command], **variables)
+    assert code == 2 and f"code-size-bot: environment: {name}: {REFUSED}" in printed, (
+        printed
+    )
     assert (
-        "sesame" not in said
-        and "Traceback" not in said
+        "sesame" not in printed
+        and "Traceback" not in printed
         and list(tmp_path.iterdir()) == []
     )
 
 
 def test_a_command_that_compiles_nothing_takes_a_token_there(tmp_path: Path) -> None:
-    code, said = at_a_shell(
+    code, printed = at_a_shell(
         tmp_path, "targets", GITHUB_ACTIONS="true", GITHUB_TOKEN="ghs_sesame"
     )
-    assert code == 0 and "vmvx" in said, said
+    assert code == 0 and "vmvx" in printed, printed
 
 
 @pytest.mark.parametrize("command", ["auto", "measure"])
@@ -108,11 +110,11 @@ def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_use
 ) -> None:
     with FakeGitHub("octo/repo") as hub:
         stage = Stage.create(tmp_path, hub)
-        fake, seen = stage.compiler("one"), tmp_path / "seen.jsonl"
-        shebang, _, rest = fake.binary.read_text().partition("\n")
-        look = f"import json, os\nwith open({str(seen)!r}, 'a') as file:\n"
+        fake, environment_log = stage.compiler("one"), tmp_path / "seen.jsonl"
+        shebang, _, program = fake.binary.read_text().partition("\n")
+        look = f"import json, os\nwith open({str(environment_log)!r}, 'a') as file:\n"
         look += "    print(json.dumps({**os.environ}), file=file)"
-        fake.binary.write_text(f"{shebang}\n{look}\n{rest}")
+        fake.binary.write_text(f"{shebang}\n{look}\n{program}")
         sha = stage.main()
         runner = Runner(tmp_path, hub, stage.origin, tmp_path / "cache")
         runner.environment = {
@@ -126,7 +128,7 @@ def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_use
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "a.mlir").write_text("// model a\nfunc.func @main()\n")
     (tmp_path / "c.yml").write_text(stage.config())
-    given = (
+    arguments = (
         "--compiler",
         stage.spec("one"),
         "--config",
@@ -136,10 +138,10 @@ def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_use
         "--cache",
         "other",
     )
-    code, said = at_a_shell(tmp_path, "measure", *given, **SECRETS)
-    assert code == 0, said
+    code, printed = at_a_shell(tmp_path, "measure", *arguments, **SECRETS)
+    assert code == 0, printed
     environments: list[Mapping[str, str]] = [
-        json.loads(line) for line in seen.read_text().splitlines()
+        json.loads(line) for line in environment_log.read_text().splitlines()
     ]
     assert len(environments) > 2
     for environment in environments:

@@ -60,14 +60,14 @@ def weekly(stage: Stage) -> tuple[dict[str, Any], Ran]:
 def test_the_summary_has_the_largest_drifts_with_causes_and_steps(
     stage: Stage, branch: list[str]
 ) -> None:
-    found, ran = weekly(stage)
-    assert (found["base"], found["head"], found["days"]) == (
+    summary, ran = weekly(stage)
+    assert (summary["base"], summary["head"], summary["days"]) == (
         branch[1],
         branch[4],
         100,
     ), "the newest one that old"
-    assert (found["compared"], found["grown"], found["notes"]) == (2, 1, [])
-    (drift,) = found["drifts"]
+    assert (summary["compared"], summary["grown"], summary["notes"]) == (2, 1, [])
+    (drift,) = summary["drifts"]
     assert (drift["model"], drift["cause"], drift["what"]) == (
         "a",
         "input",
@@ -86,7 +86,7 @@ def test_the_summary_has_the_largest_drifts_with_causes_and_steps(
         "weekly.md",
         "weekly.html",
     }
-    assert not {one["method"] for one in stage.hub.traffic} - {"GET"}
+    assert not {exchange["method"] for exchange in stage.hub.traffic} - {"GET"}
     payload = {**event("workflow_dispatch.main"), "schedule": "17 5 * * 1"}
     scheduled = stage.run(
         "schedule", payload, branch[-1], ref="refs/heads/main", command="weekly"
@@ -97,8 +97,8 @@ def test_the_summary_has_the_largest_drifts_with_causes_and_steps(
 def test_growth_is_counted_since_the_release_the_acceptance_and_90_days(
     stage: Stage, branch: list[str]
 ) -> None:
-    found, ran = weekly(stage)
-    release, acceptance, window = found["growths"]
+    summary, ran = weekly(stage)
+    release, acceptance, window = summary["growths"]
     assert (
         release["base"] is None
         and release["reason"] == "no tag of a release is among the newest 5 commits"
@@ -192,17 +192,17 @@ def test_with_a_short_past_the_oldest_baseline_stands_for_the_window_and_that_is
 ) -> None:
     stage.compiler("one", GROWS)
     dated(stage, 0, {"code-size.yml": stage.config(), "models/a.mlir": A}, monkeypatch)
-    alone = stage.dispatch(command="weekly")
-    assert alone.code == 5 and "only one baseline is stored" in alone.error
+    first_run = stage.dispatch(command="weekly")
+    assert first_run.code == 5 and "only one baseline is stored" in first_run.error
     dated(stage, 3, {"models/a.mlir": f"{A}// grown 1\n"}, monkeypatch)
-    found, ran = weekly(stage)
-    assert found["days"] == 3 and found["growths"][2]["base"] is None
+    summary, ran = weekly(stage)
+    assert summary["days"] == 3 and summary["growths"][2]["base"] is None
     assert (
         "the baselines of the newest 2 commits cover only 3 of 90 days"
-        in found["notes"][0]
+        in summary["notes"][0]
         and "only 3 of 90 days" in ran.summary
     )
-    assert found["drifts"][0]["week_bytes"] is None and "n/a" in ran.summary
+    assert summary["drifts"][0]["week_bytes"] is None and "n/a" in ran.summary
 
 
 def test_the_summary_is_made_of_the_default_branch_alone(stage: Stage) -> None:
@@ -211,8 +211,8 @@ def test_the_summary_is_made_of_the_default_branch_alone(stage: Stage) -> None:
     ran = stage.run(
         "workflow_dispatch", payload, main, ref="refs/heads/other", command="weekly"
     )
-    what = (
+    expected = (
         "the weekly summary is made only for the default branch, not for"
         " refs/heads/other"
     )
-    assert ran.code == 2 and what in ran.error and not ran.out.exists()
+    assert ran.code == 2 and expected in ran.error and not ran.out.exists()

@@ -52,7 +52,7 @@ def adopted(head: Snapshot) -> Report:
     )
     deltas = diff(base, head)
     verdict = judge(deltas, RULES.thresholds, RULES.states)
-    made = Report(
+    report = Report(
         base=base,
         head=head,
         baseline=Baseline("first parent of the merge commit", "b" * 40),
@@ -60,7 +60,7 @@ def adopted(head: Snapshot) -> Report:
         verdict=verdict,
         links=RUN,
     )
-    return adopting(made, Adoption("code-size.yml"))
+    return adopting(report, Adoption("code-size.yml"))
 
 
 def first() -> Report:
@@ -68,11 +68,11 @@ def first() -> Report:
 
 
 def first_hostile() -> Report:
-    models = tuple(words for words in make.HOSTILE if words)
-    found = make.snapshot(
+    models = tuple(text for text in make.HOSTILE if text)
+    snapshot = make.snapshot(
         "3.13.0", models=models, targets=dict.fromkeys(models[:3], "cuda")
     )
-    return replace(adopted(found), adoption=Adoption(models[0]), links=())
+    return replace(adopted(snapshot), adoption=Adoption(models[0]), links=())
 
 
 def test_the_comment_is_the_golden_one() -> None:
@@ -82,12 +82,12 @@ def test_the_comment_is_the_golden_one() -> None:
 def test_its_headline_counts_what_is_measured() -> None:
     report = first()
     size = sum(cell.value("artifact_bytes") or 0 for cell in report.head.cells)
-    told = f"Code size is measured from now on: 4 models on 8 targets, {size:,} B"
+    headline = f"Code size is measured from now on: 4 models on 8 targets, {size:,} B"
     limits = "2 of 32 builds failing · 30 new"
-    assert render_comment(report).splitlines()[1] == f"🆕 **{told}** · {limits}"
+    assert render_comment(report).splitlines()[1] == f"🆕 **{headline}** · {limits}"
     for text in (render_summary(report), render_html(report), printed(report, 4_000)):
         assert (
-            told in text
+            headline in text
             and "which the base commit does not have. Nothing was compared" in text
         )
         assert not re.search(
@@ -106,10 +106,10 @@ def test_nothing_is_called_newly_broken_as_nothing_was_before() -> None:
     check = check_run(
         report, config_path="", model_paths={"vit_l4_f32_224": "vit.mlir"}
     )
-    said = [
+    messages = [
         f"{annotation.title}; {annotation.message}" for annotation in check.annotations
     ]
-    assert said == [
+    assert messages == [
         "Code size: failing; vit_l4_f32_224 on rocm: failing: does not compile (exit"
         " code 1)"
     ]
@@ -141,9 +141,9 @@ def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() ->
         )
         for cell in inline.cells
     )
-    alone, beside = (
-        render_comment(adopted(one))
-        for one in (head, replace(inline, cells=tuple(cells)))
+    without_inline, beside = (
+        render_comment(adopted(side))
+        for side in (head, replace(inline, cells=tuple(cells)))
     )
     assert (
         "4 models on 8 targets, " in beside
@@ -151,7 +151,7 @@ def test_what_cannot_be_compiled_alone_has_no_column_and_no_part_in_the_sum() ->
     )
     assert (
         beside.partition("What was compared")[0]
-        == alone.partition("What was compared")[0]
+        == without_inline.partition("What was compared")[0]
     )
 
 

@@ -74,7 +74,7 @@ def told(report: Report, limits: Limits = ROOMY) -> list[Alarm]:
 
 
 def lines(report: Report, limits: Limits = ROOMY) -> list[str]:
-    return [f"{one.mark} {plain(one.text)}" for one in told(report, limits)]
+    return [f"{line.mark} {plain(line.text)}" for line in told(report, limits)]
 
 
 def groups(report: Report, limits: Limits = ROOMY) -> dict[str, AlarmGroup]:
@@ -141,15 +141,18 @@ def test_a_line_says_what_where_how_much_and_what_is_allowed(
 
 
 def test_cells_of_one_metric_and_cause_are_one_line() -> None:
-    alike = [replace(GROWN, key=CellKey(model, "vmvx")) for model in MODELS]
-    apart = [replace(one, head=83_990 + number) for number, one in enumerate(alike)]
-    assert lines(with_(*apart)) == [
+    equal_findings = [replace(GROWN, key=CellKey(model, "vmvx")) for model in MODELS]
+    distinct = [
+        replace(finding, head=83_990 + number)
+        for number, finding in enumerate(equal_findings)
+    ]
+    assert lines(with_(*distinct)) == [
         "❌ code size, 3 builds: bert on vmvx 50,438 → 83,990 B (+66.5 %), gpt2 on vmvx"
         " 50,438 → 83,991 B (+66.5 %), vit on vmvx 50,438 → 83,992 B (+66.5 %); limit:"
         " the larger of +4 KiB and +5 %"
     ]
-    (line_of_all,) = told(with_(*apart))
-    assert line_of_all.cells == tuple(finding.key for finding in apart)
+    (line_of_all,) = told(with_(*distinct))
+    assert line_of_all.cells == tuple(finding.key for finding in distinct)
 
 
 def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
@@ -204,14 +207,14 @@ def newly(report: Report) -> list[str]:
 
 
 def test_alike_are_told_once_and_only_what_is_true_of_all() -> None:
-    alike = Failure("compile", "error: uses 81920 bytes", 1)
-    more = replace(alike, message="error: uses 90000 bytes")
-    said = "💥 every model on every target: does not compile (exit code 1)"
-    assert newly(of(same, failing(bert=alike, gpt2=alike, vit=alike))) == [
-        f"{said}: error: uses 81920 bytes"
+    failure = Failure("compile", "error: uses 81920 bytes", 1)
+    larger_failure = replace(failure, message="error: uses 90000 bytes")
+    message = "💥 every model on every target: does not compile (exit code 1)"
+    assert newly(of(same, failing(bert=failure, gpt2=failure, vit=failure))) == [
+        f"{message}: error: uses 81920 bytes"
     ]
-    assert newly(of(same, failing(bert=alike, gpt2=alike, vit=more))) == [
-        f"{said}, for example: error: uses 81920 bytes"
+    assert newly(of(same, failing(bert=failure, gpt2=failure, vit=larger_failure))) == [
+        f"{message}, for example: error: uses 81920 bytes"
     ]
 
 
@@ -243,15 +246,17 @@ def test_figures_of_several_cells_are_a_range() -> None:
 
 def test_cells_of_which_some_are_accepted_are_not_called_accepted() -> None:
     report = of(same, failing(bert=Failure("compile", "error: no", 1)))
-    first, *rest = judge(report.deltas, []).findings
-    taken = replace(first, accepted="a")
+    first, *remaining = judge(report.deltas, []).findings
+    accepted = replace(first, accepted="a")
     assert [
-        (one.mark, one.level) for one in told(with_(taken, *rest, report=report))
+        (line.mark, line.level)
+        for line in told(with_(accepted, *remaining, report=report))
     ] == [("💥", "fail")]
-    every = with_(
-        *(replace(one, accepted="a") for one in (first, *rest)), report=report
+    all_accepted = with_(
+        *(replace(finding, accepted="a") for finding in (first, *remaining)),
+        report=report,
     )
-    assert [(one.mark, one.level) for one in told(every)] == [("☑️", "warn")]
+    assert [(line.mark, line.level) for line in told(all_accepted)] == [("☑️", "warn")]
 
 
 def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> None:
@@ -264,10 +269,10 @@ def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> Non
         ),
     )
     broken = judge(report.deltas, []).findings
-    shown = groups(
+    titled = groups(
         with_(*broken, GROWN, replace(OVER, metric="stack_alloca_bytes"), report=report)
     )
-    assert [(title, group.cells) for title, group in shown.items()] == [(BROKEN, 1)]
+    assert [(title, group.cells) for title, group in titled.items()] == [(BROKEN, 1)]
     assert (
         len(lines(with_(replace(OVER, metric="stack_alloca_bytes"), report=report)))
         == 1
@@ -307,8 +312,8 @@ def test_an_alarm_names_the_root_cause_that_holds_most_of_each_of_its_cells() ->
     report = make.why()
     facts = build_facts(report)
     matches = [
-        (one.cells, re.search(r" cause (\d+) \(([^)]*)\)", plain(one.text)))
-        for one in told(report)
+        (line.cells, re.search(r" cause (\d+) \(([^)]*)\)", plain(line.text)))
+        for line in told(report)
     ]
     named = [(cells, int(match[1]), match[2]) for cells, match in matches if match]
     assert named
@@ -361,9 +366,9 @@ def commands_of(facts: Facts) -> dict[str, str]:
     *pairs, _ = fold.blocks
     cells, commands = pairs[::2], pairs[1::2]
     return {
-        plain(cell.said): one.text
-        for cell, one in zip(cells, commands, strict=True)
-        if isinstance(cell, Sentence) and isinstance(one, Code)
+        plain(cell.said): command.text
+        for cell, command in zip(cells, commands, strict=True)
+        if isinstance(cell, Sentence) and isinstance(command, Code)
     }
 
 
@@ -399,18 +404,18 @@ def test_both_commands_where_they_differ() -> None:
     st.integers(0, 30),
 )
 def test_fair_takes_turns(items: list[tuple[str, int]], limit: int) -> None:
-    taken = fair(items, lambda item: item[0], limit)
+    chosen = fair(items, lambda item: item[0], limit)
     counts, available = (
-        Counter(name for name, _ in taken),
+        Counter(name for name, _ in chosen),
         Counter(name for name, _ in items),
     )
-    assert len(taken) == min(limit, len(items))
+    assert len(chosen) == min(limit, len(items))
     for name in available:
         assert all(
-            counts[name] == available[name] or counts[name] >= counts[other] - 1
-            for other in available
+            counts[name] == available[name] or counts[name] >= counts[second] - 1
+            for second in available
         )
-    assert sorted(taken) == sorted(fair_in_order(items, lambda item: item[0], limit))
+    assert sorted(chosen) == sorted(fair_in_order(items, lambda item: item[0], limit))
 
 
 @given(st.integers(1, 40))
@@ -418,18 +423,20 @@ def test_cells_in_words_account_for_all(limit: int) -> None:
     facts = build_facts(make.many())
     keys = [delta.key for delta in facts.states["changed"]]
     spans = cells_phrase(facts, keys, limit)
-    told = 0
+    total = 0
     for part in plain(spans).split("; "):
         models, _, targets = (
             part.replace("every model", "," * 12)
             .replace("every target", "," * 7)
             .partition(" on ")
         )
-        rest = re.match(r"(\d+) more build", part)
-        told += (
-            int(rest[1]) if rest else (models.count(",") + 1) * (targets.count(",") + 1)
+        match = re.match(r"(\d+) more build", part)
+        total += (
+            int(match[1])
+            if match
+            else (models.count(",") + 1) * (targets.count(",") + 1)
         )
-    assert told == len(keys)
+    assert total == len(keys)
     assert sum(span.kind == "code" for span in spans) <= 2 * limit + 8
 
 
@@ -455,11 +462,11 @@ def side(
     """A side of one compiler, with these words more in the commands."""
 
     def edited(key: CellKey, found: Cell) -> Cell | None:
-        words = f"iree-compile - --common {flags(key)} -o m.vmfb < m.mlir"
-        return edit(key, replace(found, command=words))
+        command = f"iree-compile - --common {flags(key)} -o m.vmfb < m.mlir"
+        return edit(key, replace(found, command=command))
 
-    made = make.snapshot("3.13.0", edited, MODELS, ON_THREE)
-    return replace(made, compiler=replace(made.compiler, digest="c" * 64))
+    snapshot = make.snapshot("3.13.0", edited, MODELS, ON_THREE)
+    return replace(snapshot, compiler=replace(snapshot.compiler, digest="c" * 64))
 
 
 def on(target: str, flag: str, elsewhere: str = "") -> Flags:
@@ -471,7 +478,7 @@ def on(target: str, flag: str, elsewhere: str = "") -> Flags:
 
 def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None:
     x86, cuda, bert = on("x86_64", V3), CellKey("vit", "cuda"), "bert"
-    for base, head, words in (
+    for base, head, expected in (
         (x86, x86, []),
         (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 for every model on x86_64"]),
         (on("", "--a --b"), on("", "--b --a"), ["flags in another order"]),
@@ -499,13 +506,13 @@ def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None
             ],
         ),
     ):
-        assert said_changes(side(base), side(head)) == words
+        assert said_changes(side(base), side(head)) == expected
     many = said_changes(side(), side(lambda key: f"--of={key.model}-{key.target}"))
     assert len(many) == 5 and many[-1] == "5 more differences of flags"
 
 
 def test_flags_that_came_went_and_changed_everywhere() -> None:
-    for base, head, words in (
+    for base, head, expected in (
         ("--opt=1", "--opt=2", "flag --opt=1 → 2"),
         ("--x", "", "flag --x removed"),
         ("", "--x=1", "flag --x=1 added"),
@@ -523,7 +530,7 @@ def test_flags_that_came_went_and_changed_everywhere() -> None:
         ("--x=a --x=b", "--x=b --x=a", "flags in another order"),
         ("'--a=b c'", "'--a=d e'", "flag --a=b c → d e"),
     ):
-        assert said_changes(side(on("", base)), side(on("", head))) == [words]
+        assert said_changes(side(on("", base)), side(on("", head))) == [expected]
 
 
 def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
@@ -545,12 +552,12 @@ def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
     def refused(_key: CellKey, found: Cell) -> Cell:
         return make.over(found, 200_000)
 
-    mine, more = (
+    ours, doubled = (
         side(lambda _: f"{limit}=65536"),
         side(lambda _: f"{limit}=131072", refused),
     )
-    assert said_changes(mine, more) == [f"flag {limit}=65536 → 131072"]
-    assert said_changes(mine, side(lambda _: f"{limit}=65536", refused)) == []
+    assert said_changes(ours, doubled) == [f"flag {limit}=65536 → 131072"]
+    assert said_changes(ours, side(lambda _: f"{limit}=65536", refused)) == []
 
 
 @pytest.mark.parametrize("command", ["iree-compile 'unclosed --x", ""])
@@ -578,7 +585,7 @@ def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
 
 
 def test_a_compiler_is_named_as_it_was_typed() -> None:
-    for version, spec, words in (
+    for version, spec, expected in (
         ("3.13.0rc20261016", "3.13.0", "IREE 3.13.0"),
         ("3.13.0rc20261016", "iree-base-compiler==3.13.0", "IREE 3.13.0"),
         ("3.13.0rc20261016", "3.14.0rc20261101", "IREE 3.14.0rc20261101"),
@@ -593,7 +600,7 @@ def test_a_compiler_is_named_as_it_was_typed() -> None:
         ("3.13.0", "mine = 3.12.0", "IREE 3.13.0 (mine = 3.12.0)"),
         ("", "", "not known"),
     ):
-        assert plain(compiler_name(CompilerInfo(version, "", "d", spec))) == words
+        assert plain(compiler_name(CompilerInfo(version, "", "d", spec))) == expected
 
 
 def compilers(base: CompilerInfo, head: CompilerInfo) -> list[str]:
@@ -648,16 +655,16 @@ FLAG_WORDS = st.lists(
 def test_every_target_whose_flags_differ_is_told_and_no_other(
     base: list[list[str]], head: list[list[str]]
 ) -> None:
-    flags = [dict(zip(ON_THREE, each, strict=True)) for each in (base, head)]
+    flags = [dict(zip(ON_THREE, values, strict=True)) for values in (base, head)]
     sides = [side(lambda key, flag=flag: " ".join(flag[key.target])) for flag in flags]  # type: ignore[misc]
-    told = said_changes(*sides)
+    printed = said_changes(*sides)
     for target, name in zip(ON_THREE, ("cuda", "aarch64", "x86_64"), strict=True):
-        left, right = (
+        base_flags, head_flags = (
             [word for word in flag[target] if word.startswith("--")] for flag in flags
         )
         lines = [
             line
-            for line in told
+            for line in printed
             if " on " not in line or name in line.partition(" on ")[2].split(", ")
         ]
-        assert bool(lines) == (left != right)
+        assert bool(lines) == (base_flags != head_flags)

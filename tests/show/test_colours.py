@@ -12,19 +12,19 @@ TEXTS_APART = 1.9  # both have to be readable on the same paper, too
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_growth_and_shrinkage_differ_in_lightness(theme: str) -> None:
-    found = colours(theme)
-    assert contrast(found["fill-up"], found["fill-down"]) >= AREAS_APART
-    assert contrast(found["up"], found["down"]) >= TEXTS_APART
+    colour = colours(theme)
+    assert contrast(colour["fill-up"], colour["fill-down"]) >= AREAS_APART
+    assert contrast(colour["up"], colour["down"]) >= TEXTS_APART
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_text_is_readable_on_its_background(theme: str) -> None:
-    found = colours(theme)
+    colour = colours(theme)
     for ink in ("ink", "dim", "link", "up", "down", "warn"):
         for paper in ("paper", "soft"):
-            assert contrast(found[ink], found[paper]) >= READABLE, (ink, paper)
+            assert contrast(colour[ink], colour[paper]) >= READABLE, (ink, paper)
     for direction in ("up", "down"):
         assert (
-            contrast(found[f"on-fill-{direction}"], found[f"fill-{direction}"])
+            contrast(colour[f"on-fill-{direction}"], colour[f"fill-{direction}"])
             >= READABLE
         )

@@ -53,10 +53,10 @@ _OUR_TAGS = re.compile(r"</?(?:details|summary|sub|code|br)>")
 
 
 def _leaves(markdown: str) -> list[Token]:
-    found: list[Token] = []
+    tokens: list[Token] = []
     for token in PARSER.parse(markdown):
-        found += [token, *(token.children or [])]
-    return found
+        tokens += [token, *(token.children or [])]
+    return tokens
 
 
 def assert_harmless(markdown: str) -> None:
@@ -145,8 +145,8 @@ def pulled(report: Report) -> Report:
 
 def accepted(report: Report, count: int, who: str = "octocat") -> Report:
     """The report with its first findings accepted."""
-    given = Acceptance(who, 1, seen(report.verdict.findings)[:count])
-    return replace(report, verdict=accept(report.verdict, given))
+    acceptance = Acceptance(who, 1, seen(report.verdict.findings)[:count])
+    return replace(report, verdict=accept(report.verdict, acceptance))
 
 
 PULLS = {
@@ -263,8 +263,8 @@ def test_a_huge_report_with_a_long_state_fits() -> None:
         replace(report, state_line=encode(CommentState(True, findings)))
     )
     assert length(text) <= COMMENT_LIMIT
-    found = decode(text)
-    assert found is not None and len(found.findings) > 100
+    state = decode(text)
+    assert state is not None and len(state.findings) > 100
 
 
 def test_an_analysis_that_broke_at_once_says_so() -> None:
@@ -296,11 +296,11 @@ def test_many_cells_fit_and_say_what_is_missing(cells: int) -> None:
 
 
 def test_the_budget_holds_for_long_hostile_text() -> None:
-    words = tuple(
+    texts = tuple(
         f"{index}{word * 300}"
         for index, word in enumerate(("`", "|", "\\|", "😀", "<!--", "&", "@a ", "#1 "))
     )
-    report = make.hostile(words)
+    report = make.hostile(texts)
     text = render_comment(report)
     assert_sound(report, text)
     assert_harmless(text)
@@ -455,11 +455,14 @@ def test_a_template_that_never_fits_gives_way_to_the_default_one(
 
 def test_the_cause_of_a_dispatch_is_told_where_it_is_not_the_cells() -> None:
     report = make.explained_small()
-    ((key, known),) = report.explanations.items()
-    first, *rest = known.dispatches
+    ((key, explanation),) = report.explanations.items()
+    first, *remaining = explanation.dispatches
     mixed = replace(
-        known,
-        dispatches=(replace(first, cause="codegen", note="8 instructions more"), *rest),
+        explanation,
+        dispatches=(
+            replace(first, cause="codegen", note="8 instructions more"),
+            *remaining,
+        ),
     )
     text = render_comment(replace(report, explanations={key: mixed}))
     assert "| <sub>dispatch</sub> | <sub>cause</sub> | <sub>component</sub> |" in text
@@ -510,11 +513,11 @@ def test_it_fits_with_very_many_cells() -> None:
 
 
 def test_it_fits_with_long_hostile_text() -> None:
-    words = tuple(
+    texts = tuple(
         f"{index}{word * 400}"
         for index, word in enumerate(("`", "|", "\\|", "😀", "&", "@a ", "#1 ") * 6)
     )
-    text = render_summary(make.hostile(words))
+    text = render_summary(make.hostile(texts))
     assert len(text.encode()) <= SUMMARY_LIMIT_BYTES
     assert "\n❌ **Code size: " in f"\n{text}"
 
@@ -547,8 +550,8 @@ def test_the_conclusion_is_the_verdict() -> None:
 
 
 def test_name_and_title() -> None:
-    made = check(make.small())
-    assert (made.name, made.title) == (
+    check_run = check(make.small())
+    assert (check_run.name, check_run.title) == (
         "code size",
         (
             "❌ Code size: 1 of 4 builds newly failing · 1 of 4 builds fails the check"
@@ -589,10 +592,14 @@ def test_a_finding_is_told_on_its_model() -> None:
 
 
 def test_without_the_model_a_finding_is_told_on_its_rule() -> None:
-    (one,) = check(
+    (annotation,) = check(
         make.small(), {}
     ).annotations  # the state has no line of the configuration
-    assert (one.path, one.line, one.title) == (CONFIG, 12, "Code size rule: code size")
+    assert (annotation.path, annotation.line, annotation.title) == (
+        CONFIG,
+        12,
+        "Code size rule: code size",
+    )
     assert not check_run(make.small(), config_path="", model_paths={}).annotations
 
 
@@ -613,28 +620,32 @@ def test_cells_that_say_the_same_are_told_together_worst_first() -> None:
         (note.level for note in notes), key=["failure", "warning"].index
     )
     assert len({(note.path, note.line, note.title) for note in notes}) == len(notes)
-    told = sum(note.message.count("\n") + 1 for note in notes)
-    assert told <= len(report.verdict.news) < len(report.verdict.findings) and any(
-        "\n" in note.message for note in notes
-    )
+    line_count = sum(note.message.count("\n") + 1 for note in notes)
+    assert line_count <= len(report.verdict.news) < len(
+        report.verdict.findings
+    ) and any("\n" in note.message for note in notes)
 
 
 def test_very_many_are_capped() -> None:
     report = make.huge()
     paths = model_paths(report)
-    made = check(report, paths)
-    assert len(paths) > ANNOTATIONS_LIMIT == len(made.annotations)
+    check_run = check(report, paths)
+    assert len(paths) > ANNOTATIONS_LIMIT == len(check_run.annotations)
     everything = check(report, {}).annotations
     assert everything[0].message.splitlines()[-1].endswith("more findings")
-    assert max(one.message.count("\n") for one in everything) == 20
+    assert max(annotation.message.count("\n") for annotation in everything) == 20
 
 
 def test_hostile_words_are_plain_text_in_single_lines() -> None:
     report = make.hostile()
-    made = check(report, {delta.key.model: "m.mlir" for delta in report.deltas})
-    assert made.annotations and made.title.isprintable() and len(made.title) <= 255
-    assert_harmless(made.summary)
-    for annotation in made.annotations:
+    check_run = check(report, {delta.key.model: "m.mlir" for delta in report.deltas})
+    assert (
+        check_run.annotations
+        and check_run.title.isprintable()
+        and len(check_run.title) <= 255
+    )
+    assert_harmless(check_run.summary)
+    for annotation in check_run.annotations:
         assert (
             annotation.title.isprintable()
             and len(annotation.title) <= 255
@@ -703,25 +714,26 @@ def test_any_command_is_survived(command: str) -> None:
 
 
 def test_the_check_of_an_analysis_that_broke_at_once_fails() -> None:
-    made = broken_check(
+    check_run = broken_check(
         "default", "main", BotError("no MLIR\n@octocat" + "x" * 900), RUN[0][1]
     )
-    assert (made.name, made.conclusion, made.annotations) == (
+    assert (check_run.name, check_run.conclusion, check_run.annotations) == (
         "code size (main)",
         "failure",
         (),
     )
     assert (
-        made.title.startswith(
+        check_run.title.startswith(
             "Code size: unknown, the analysis broke: no MLIR @octocatx"
         )
-        and len(made.title) == 255
+        and len(check_run.title) == 255
     )
-    assert made.summary.startswith(
+    assert check_run.summary.startswith(
         "⚠️ **Code size: unknown** — the analysis broke: `no MLIR @octocatx"
     )
     assert (
-        f"[workflow run](<{RUN[0][1]}>)" in made.summary and "<!--" not in made.summary
+        f"[workflow run](<{RUN[0][1]}>)" in check_run.summary
+        and "<!--" not in check_run.summary
     )
     assert (
         "workflow run" not in broken_check("nightly", "main", BotError("x"), "").summary

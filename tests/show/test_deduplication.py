@@ -57,10 +57,10 @@ def test_fewer_folded_regions_are_a_line_and_the_sides_swapped_say_the_opposite(
     None
 ):
     base, head = side("3.11.0", counted(100, 32)), side("3.13.0", counted(82, 32))
-    said = line(make.report(base, head))
+    printed = line(make.report(base, head))
     # A model has the same program on its three targets, which counts once.
     assert (
-        said
+        printed
         == "**Deduplication:** 36 fewer regions are folded: 68 % → 61 % in every model"
         " on every target."
     )
@@ -115,9 +115,9 @@ def test_a_side_without_the_build_is_not_known_there(
     for lost in (None, "error: does not distribute in /srv/somebody/work/model.mlir"):
 
         def edit(at: CellKey, found: Cell, lost: str | None = lost) -> Cell | None:
-            made: Cell = counted(100, 32)(at, found)
+            cell: Cell = counted(100, 32)(at, found)
             if at != key:
-                return made
+                return cell
             return make.failed(found, lost) if lost else None
 
         lacking, whole = side("3.11.0", edit), side("3.13.0", counted(100, 32))

@@ -125,9 +125,9 @@ def test_text_is_only_text(text: str) -> None:
         return
     children = _inline(line)
     assert {token.type for token in children} == {"text"}
-    shown = "".join(token.content for token in children)
-    assert shown.replace(JOINER, "") == clean(text)
-    assert not _LINKS.search(shown)
+    visible = "".join(token.content for token in children)
+    assert visible.replace(JOINER, "") == clean(text)
+    assert not _LINKS.search(visible)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,11 @@ def test_html_gives_the_text_back(text: str) -> None:
 @given(nasty)
 def test_clean_text_is_visible(text: str) -> None:
     assert "\n" not in clean(text)
-    for shown in (clean(text), clean_block(text).replace("\n", "")):
-        assert not [c for c in shown if unicodedata.category(c)[0] in "CZ" and c != " "]
-        shown.encode()  # no lone surrogates
+    for visible in (clean(text), clean_block(text).replace("\n", "")):
+        assert not [
+            c for c in visible if unicodedata.category(c)[0] in "CZ" and c != " "
+        ]
+        visible.encode()  # no lone surrogates
 
 
 def test_terminal_sequences_go_with_their_parameters() -> None:
@@ -282,7 +284,7 @@ def test_each_number_is_written_as_people_read_it() -> None:
 
 
 def test_both_sides_are_written_with_what_lies_between() -> None:
-    for base, head, told, grown, moved in [
+    for base, head, expected, grown, moved in [
         (50_438, 83_990, "50,438 → 83,990 B", "+66.5 %", "+33,552 B (+66.5 %)"),
         (5, 5, "5 B", "0 %", "±0"),
         (4, 0, "4 → 0 B", "−100.0 %", "−4 B (−100.0 %)"),
@@ -301,7 +303,7 @@ def test_both_sides_are_written_with_what_lies_between() -> None:
         (None, None, "n/a", "–", "n/a"),
     ]:
         assert (sides(base, head), relative(base, head), change(base, head)) == (
-            told,
+            expected,
             grown,
             moved,
         )

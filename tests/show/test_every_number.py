@@ -28,9 +28,9 @@ TICKED = re.compile(r"`([^`]+)`")
 @lru_cache
 def drawn(case: str) -> tuple[JsonRow, str]:
     """The report as it is written, and the first screen of its comment without Markdown's escapes."""
-    made = everyday.report(case)
-    text = b"".join(report_lines(made))
-    screen = render_comment(made).partition("<details>")[0]
+    report = everyday.report(case)
+    text = b"".join(report_lines(report))
+    screen = render_comment(report).partition("<details>")[0]
     return json.loads(text, object_hook=JsonRow), screen.replace("\\", "").replace(
         "&nbsp;", " "
     )
@@ -38,16 +38,16 @@ def drawn(case: str) -> tuple[JsonRow, str]:
 
 def short(report: JsonRow) -> dict[str, str]:
     """Short name → target."""
-    found = {}
+    targets = {}
     for target, backend in {**report.base.targets, **report.head.targets}.items():
-        rest = (
+        short_name = (
             target.removeprefix(backend).lstrip("-_")
             if target.startswith(backend)
             else ""
         )
-        found[rest or target.removesuffix("-spirv")] = target
-        found[target] = target
-    return found
+        targets[short_name or target.removesuffix("-spirv")] = target
+        targets[target] = target
+    return targets
 
 
 def number(text: str) -> int:
@@ -71,13 +71,13 @@ def percent(base: int, head: int) -> str:
 def artifacts(report: JsonRow, target: str = "") -> Iterator[tuple[int, int]]:
     """Both sizes of the cells that both sides measured."""
     for cell in report.cells:
-        both = cell.metrics["artifact_bytes"]
+        size = cell.metrics["artifact_bytes"]
         if (
             target in ("", cell.target)
-            and both.base is not None
-            and both.head is not None
+            and size.base is not None
+            and size.head is not None
         ):
-            yield both.base, both.head
+            yield size.base, size.head
 
 
 def news(report: JsonRow) -> list[JsonRow]:
@@ -85,13 +85,13 @@ def news(report: JsonRow) -> list[JsonRow]:
 
 
 def cell_of(report: JsonRow, model: str, target: str) -> JsonRow:
-    found: list[JsonRow] = [
+    matching: list[JsonRow] = [
         cell
         for cell in report.cells
         if (cell.model, short(report)[target]) == (model, cell.target)
     ]
-    assert len(found) == 1, (model, target)
-    return found[0]
+    assert len(matching) == 1, (model, target)
+    return matching[0]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -103,7 +103,7 @@ def test_the_headline_counts_cells(case: str) -> None:
     ]
     assert line.startswith(icon)
     states = Counter(cell.state for cell in report.cells)
-    both = list(artifacts(report))
+    sizes = list(artifacts(report))
     fails = {
         (finding.model, finding.target)
         for finding in news(report)
@@ -130,19 +130,19 @@ def test_the_headline_counts_cells(case: str) -> None:
         "fails? the check": len(fails - broken),
         "with warnings": len(warned),
     }
-    for words, count in alarming.items():
-        found = re.search(rf"([\d,]+) of \d+ builds? {words}", line)
-        assert (number(found[1]) if found else 0) == count, (words, line)
+    for label, count in alarming.items():
+        match = re.search(rf"([\d,]+) of \d+ builds? {label}", line)
+        assert (number(match[1]) if match else 0) == count, (label, line)
     ways = {
-        "larger": sum(head > base for base, head in both),
-        "smaller": sum(head < base for base, head in both),
+        "larger": sum(head > base for base, head in sizes),
+        "smaller": sum(head < base for base, head in sizes),
         "fixed": states["fixed"],
         "already failing on base": states["broken"],
     }
-    for words, count in ways.items():
-        found = re.search(rf"([\d,]+) {words}", line)
-        assert (number(found[1]) if found else 0) == count, (words, line)
-    if found := re.search(r"([\d,]+) of (\d+) builds bit-identical", line):
+    for label, count in ways.items():
+        match = re.search(rf"([\d,]+) {label}", line)
+        assert (number(match[1]) if match else 0) == count, (label, line)
+    if match := re.search(r"([\d,]+) of (\d+) builds bit-identical", line):
         identical = sum(
             cell.state == "same" and cell.identical is True for cell in report.cells
         )
@@ -150,12 +150,12 @@ def test_the_headline_counts_cells(case: str) -> None:
             not (cell.state == "unmeasured" and "unsupported" in str(cell))
             for cell in report.cells
         )
-        assert number(found[1]) == identical and int(found[2]) <= planned
-    if found := re.search(
+        assert number(match[1]) == identical and int(match[2]) <= planned
+    if match := re.search(
         r"([+−][\d,]+ B) \(([^)]+)\) (?:in all|over the \d+ builds)", line
     ):
-        base, head = (sum(side) for side in zip(*both, strict=True))
-        assert (number(found[1]), found[2]) == (head - base, percent(base, head))
+        base, head = (sum(side) for side in zip(*sizes, strict=True))
+        assert (number(match[1]), match[2]) == (head - base, percent(base, head))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -170,21 +170,23 @@ def test_the_table_has_the_three_measures_of_each_target(case: str) -> None:
     for name, compared, planned, sizes, memory, executables in rows:
         target = "" if "all" in name else short(report)[name.strip("`")]
         cells = [cell for cell in report.cells if target in ("", cell.target)]
-        both = list(artifacts(report, target))
-        base, head = (sum(side) for side in zip(*both, strict=True)) if both else (0, 0)
-        told = [
+        pairs = list(artifacts(report, target))
+        base, head = (
+            (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0, 0)
+        )
+        printed = [
             number(text)
             for text in re.findall(
                 r"[\d,]*\d", sizes.partition(" (")[0].partition(", ")[0]
             )
         ]
         assert (
-            (told[0], told[-1]) == (base, head)
-            if both
+            (printed[0], printed[-1]) == (base, head)
+            if pairs
             else "newly failing" in sizes or sizes == "n/a"
         )
-        assert not both or base == head or f"({percent(base, head)})" in sizes
-        assert not compared or int(compared) == len(both) < int(planned)
+        assert not pairs or base == head or f"({percent(base, head)})" in sizes
+        assert not compared or int(compared) == len(pairs) < int(planned)
         broken = sum(cell.state == "newly-broken" for cell in cells)
         assert (f"{broken} newly failing" in sizes) == bool(broken)
         counts = [
@@ -197,15 +199,19 @@ def test_the_table_has_the_three_measures_of_each_target(case: str) -> None:
             for count in counts
             if count.base is not None and count.head is not None
         ]
-        wanted = [
+        expected = [
             sum(count.base for count in counts),
             sum(count.head for count in counts),
         ]
-        told = [number(text) for text in re.findall(r"[\d,]*\d", executables)]
+        printed = [number(text) for text in re.findall(r"[\d,]*\d", executables)]
         if executables:
-            assert [told[0], told[-1]] == wanted if counts else executables == "n/a"
+            assert (
+                [printed[0], printed[-1]] == expected
+                if counts
+                else executables == "n/a"
+            )
         else:
-            assert not counts or wanted[0] == wanted[1]
+            assert not counts or expected[0] == expected[1]
         memory = memory.replace("<br>", " ")
         for base_value, head_value, model in re.findall(
             r"frame ([\d,]+) → ([\d,]+) B[^;]* in `([^`]+)`", memory
@@ -223,31 +229,36 @@ def test_a_root_cause_says_what_is_true_of_all_its_deltas(case: str) -> None:
         for root in report.root_causes
         if root.cause and (root.cause != "codegen" or root["pass"])
     ]
-    shown = list[JsonRow]()
+    printed_roots = list[JsonRow]()
     for line in lines:
-        said, _, detail = line.partition("<br><sub>")
-        net = number(re.search(r"· ([+−±][\d,]+(?: B)?)", said)[1].replace("±", ""))  # type: ignore[index]
+        sentence, _, detail = line.partition("<br><sub>")
+        net = number(re.search(r"· ([+−±][\d,]+(?: B)?)", sentence)[1].replace("±", ""))  # type: ignore[index]
         named = [
             root
             for root in roots
-            if root.bytes.net == net and root not in shown and _is_said(root, said)
+            if root.bytes.net == net
+            and root not in printed_roots
+            and _is_said(root, sentence)
         ]
-        assert named, said
+        assert named, sentence
         root = named[0]
-        shown.append(root)
-        share = re.search(r" \((\d+) %\) ·", said)
+        printed_roots.append(root)
+        share = re.search(r" \((\d+) %\) ·", sentence)
         assert share is None or int(share[1]) == round(100 * (root.share or 0))
-        if found := re.search(r"· ([\d,]+) dispatch(?:es)? in", said):
-            assert number(found[1]) == root.dispatches
-        _named(report, said.rpartition(" · ")[2], root)
+        if match := re.search(r"· ([\d,]+) dispatch(?:es)? in", sentence):
+            assert number(match[1]) == root.dispatches
+        _named(report, sentence.rpartition(" · ")[2], root)
         _each_target(report, detail, root)
-    if held := re.search(
+    if summary := re.search(
         r"Causes\*\* \((?:the first (\d+) of (\d+), )?(\d+) % of the total change",
         screen,
     ):
-        shares = [root.share or 0 for root in shown]
-        assert not held[1] or (int(held[1]), int(held[2])) == (len(lines), len(roots))
-        assert int(held[3]) == round(100 * sum(shares))
+        shares = [root.share or 0 for root in printed_roots]
+        assert not summary[1] or (int(summary[1]), int(summary[2])) == (
+            len(lines),
+            len(roots),
+        )
+        assert int(summary[3]) == round(100 * sum(shares))
 
 
 def _is_said(root: JsonRow, said: str) -> bool:
@@ -272,11 +283,11 @@ def _named(report: JsonRow, where: str, root: JsonRow) -> None:
 
 
 def _each_target(report: JsonRow, detail: str, root: JsonRow) -> None:
-    told = detail.partition("largest: ")[0]
+    per_target = detail.partition("largest: ")[0]
     named = set()
     for net, count, names in re.findall(
         r"([+−±][\d,]+)(?: B)?(?: each)?(?: in ([\d,]+))? on ((?:`[^`]+`(?:, )?)+)",
-        told,
+        per_target,
     ):
         for name in TICKED.findall(names):
             tally = root.by_target[short(report)[name]]
@@ -300,21 +311,21 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
         if finding.level == "fail" and finding.metric and not finding.accepted
     ]
     assert bool(rows) == bool(fails)
-    for model, target, label, mainly, left, right in rows:
+    for model, target, label, mainly, first_size, second_size in rows:
         cell, metric = cell_of(report, model, target), LABELS[label]
-        both = cell.metrics[metric]
-        assert number(left) == (both.base if right else both.head)
-        assert not right or number(right) == both.head
+        value = cell.metrics[metric]
+        assert number(first_size) == (value.base if second_size else value.head)
+        assert not second_size or number(second_size) == value.head
         assert any(
             (finding.model, finding.target, finding.metric)
             == (cell.model, cell.target, metric)
             for finding in news(report)
         )
-        if found := re.search(
+        if match := re.search(
             r"cause (\d+) \((\d+) %\)", mainly
         ):  # it has some of the cell's change
-            assert int(found[1]) <= len(report.root_causes)
-            assert 0 < int(found[2]) <= 100
+            assert int(match[1]) <= len(report.root_causes)
+            assert 0 < int(match[2]) <= 100
     for line in screen.splitlines():
         if line.startswith("| 💥"):
             for models, targets in re.findall(
@@ -336,9 +347,9 @@ def test_root_causes_hold_every_byte_and_every_dispatch_once(case: str) -> None:
     explained = [cell for cell in report.cells if cell.waterfall or cell.dispatches]
     bytes_of, dispatches = Counter[str](), Counter[str]()
     for cell in explained:
-        both = cell.metrics["artifact_bytes"]
-        if both.base is not None and both.head is not None:
-            assert sum(cell.waterfall.values()) == both.head - both.base, (
+        size = cell.metrics["artifact_bytes"]
+        if size.base is not None and size.head is not None:
+            assert sum(cell.waterfall.values()) == size.head - size.base, (
                 cell.model,
                 cell.target,
             )

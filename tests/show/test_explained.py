@@ -41,9 +41,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def written(folder: Path, report: Report) -> Path:
-    made = folder / "report.json"
-    made.write_text(report_to_json(report), encoding="utf-8")
-    return made
+    place = folder / "report.json"
+    place.write_text(report_to_json(report), encoding="utf-8")
+    return place
 
 
 def told(
@@ -66,18 +66,22 @@ def told(
 
 def story(name: str) -> Report:
     report = make.explained_small()
-    ((key, known),) = report.explanations.items()
+    ((key, explanation),) = report.explanations.items()
     tiled = make.explanation(dispatches=22).dispatches
     dispatches, waterfall = {
         "tiled": (tiled, {"codegen": 52, "strategy": 33_500}),
         "alike": (
-            tuple(replace(delta, base=delta.head) for delta in known.dispatches[:2]),
-            known.waterfall,
+            tuple(
+                replace(delta, base=delta.head) for delta in explanation.dispatches[:2]
+            ),
+            explanation.waterfall,
         ),
-    }.get(name, (known.dispatches, known.waterfall))
-    told = replace(known, dispatches=dispatches, waterfall=waterfall)
+    }.get(name, (explanation.dispatches, explanation.waterfall))
+    changed = replace(explanation, dispatches=dispatches, waterfall=waterfall)
     return (
-        make.small() if name == "unsaid" else replace(report, explanations={key: told})
+        make.small()
+        if name == "unsaid"
+        else replace(report, explanations={key: changed})
     )
 
 
@@ -339,27 +343,29 @@ def test_identical_is_said_of_those_that_nothing_keeps_apart_only(
 
 def test_where_there_is_room_all_executables_of_a_family_are_named() -> None:
     family = Family("offsets", ("a", "b", "c"), ("offset 0: 1, 2",))
-    said = "offsets keep 3 executables apart (a, b, c): offset 0: 1, 2"
-    assert [plain(line) for line in family_lines([family], roomy=True)] == [said]
+    expected = "offsets keep 3 executables apart (a, b, c): offset 0: 1, 2"
+    assert [plain(line) for line in family_lines([family], roomy=True)] == [expected]
 
 
 def test_experiments_are_shown_with_the_dispatch_and_the_root_cause(
     tmp_path: Path,
 ) -> None:
     report = make.explained_small()
-    ((key, known),) = report.explanations.items()
-    delta = next(delta for delta in known.dispatches if delta.name == DISPATCH)
+    ((key, explanation),) = report.explanations.items()
+    delta = next(delta for delta in explanation.dispatches if delta.name == DISPATCH)
     parts = {"source": 0, "configuration": 990, "mlir": None, "back_end": 10}
     proof = KnobProof(
         "proved", moved_bytes=1_000, bytes_after=9, restored_bytes=990, knobs=("tile",)
     )
     tried = replace(delta, attribution=parts, proof=proof)
-    others = tuple(dispatch for dispatch in known.dispatches if dispatch is not delta)
+    remaining = tuple(
+        dispatch for dispatch in explanation.dispatches if dispatch is not delta
+    )
     roots = tuple(
         replace(root, proof=Proof("proved", 990, 1_000, 1)) if root.dispatches else root
         for root in report.root_causes
     )
-    explained = {key: replace(known, dispatches=(tried, *others))}
+    explained = {key: replace(explanation, dispatches=(tried, *remaining))}
     path = written(tmp_path, replace(report, explanations=explained, root_causes=roots))
     lines = [
         " ".join(line.split()) for line in told(path, dispatch=DISPATCH).splitlines()

@@ -47,14 +47,14 @@ COLUMNS, LINES = 100, 60
 
 
 def plain(text: str) -> str:
-    words = unescape(
+    unescaped = unescape(
         re.sub(
             r"</?(?!code|strong)[a-z][^>]*>",
             " ",
             re.sub(r"</?(?:code|strong)>", "", text),
         )
     )
-    return re.sub(r"[\u2060`*\\]", "", words).replace("\xa0", " ")
+    return re.sub(r"[\u2060`*\\]", "", unescaped).replace("\xa0", " ")
 
 
 def comment(report: Report) -> str:
@@ -116,34 +116,34 @@ def _is_broken(report: Report, key: CellKey) -> bool:
 
 def parts(report: Report) -> list[str]:
     """What has to be there, in this order."""
-    found = ["Code size: ", "What changed:"]
+    headings = ["Code size: ", "What changed:"]
     fails = [
         finding
         for finding in report.verdict.news
         if finding.level == "fail" and not finding.accepted
     ]
-    found += ["Newly failing"] * any(
+    headings += ["Newly failing"] * any(
         finding.limit == "newly-broken" for finding in fails
     )
-    found += ["Fails the check"] * any(
+    headings += ["Fails the check"] * any(
         finding.metric and not _is_broken(report, finding.key) for finding in fails
     )
     table, _ = measures_table(build_facts(report))
-    found += ["largest change of stack or registers"] * bool(table)
+    headings += ["largest change of stack or registers"] * bool(table)
     if build_facts(report).roots:
-        found.append("Causes")
-    return found
+        headings.append("Causes")
+    return headings
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_order_is_the_same_everywhere(name: str, place: str) -> None:
-    screen, told = PLACES[place](REPORTS[name]), parts(REPORTS[name])
-    at = [screen.find(part) for part in told]
-    assert -1 not in at, [
-        part for part, index in zip(told, at, strict=True) if index < 0
+    screen, headings = PLACES[place](REPORTS[name]), parts(REPORTS[name])
+    indices = [screen.find(part) for part in headings]
+    assert -1 not in indices, [
+        part for part, index in zip(headings, indices, strict=True) if index < 0
     ]
-    assert at == sorted(at)
+    assert indices == sorted(indices)
 
 
 def integrated(models: int, changed: int) -> Report:
@@ -171,11 +171,11 @@ def integrated(models: int, changed: int) -> Report:
         ),
     )
     causes = tuple(_cause(number, list(moved)) for number in range(30))
-    found = Baseline("first parent of the merge commit", "b" * 40, 3)
+    baseline = Baseline("first parent of the merge commit", "b" * 40, 3)
     return Report(
         base=base,
         head=head,
-        baseline=found,
+        baseline=baseline,
         deltas=deltas,
         verdict=make.judged(deltas),
         notes=notes,
@@ -199,14 +199,14 @@ def _cause(number: int, keys: list[CellKey]) -> RootCause:
         note="",
     )
     by_target = dict.fromkeys(targets, total)
-    what, cells = (
+    text, cells = (
         f"cause number {number}: vector_common_parallel 1 → 8 (114), others (76)",
         tuple(keys),
     )
     shares = {key: size // len(keys) for key in keys}
     return RootCause(
         cause="strategy",
-        what=what,
+        what=text,
         targets=targets,
         models=models,
         cells=cells,
@@ -247,10 +247,10 @@ CASES = tuple(everyday.CASES)
 
 def everyday_comment(case: str) -> str:
     """As on a pull request: measured against main's snapshot, with a run to link to."""
-    made = everyday.report(case)
-    found = Baseline("snapshot of the base commit", made.baseline.sha, 0)
+    measured = everyday.report(case)
+    baseline = Baseline("snapshot of the base commit", measured.baseline.sha, 0)
     links = (("workflow run", "https://github.com/example/models/actions/runs/1"),)
-    return render_comment(replace(made, baseline=found, links=links))
+    return render_comment(replace(measured, baseline=baseline, links=links))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -271,19 +271,19 @@ def linked(case: str, page: str) -> str:
 def test_a_comment_links_to_what_the_page_has_where_that_can_be_read(case: str) -> None:
     text = linked(case, PAGE)
     links = set(re.findall(re.escape(f"](<{PAGE}#") + r"([^>]+)>", text))
-    known = set(re.findall(r'\bid="([^"]+)"', render_html(everyday.report(case))))
-    assert links and links <= known
+    anchors = set(re.findall(r'\bid="([^"]+)"', render_html(everyday.report(case))))
+    assert links and links <= anchors
     causes = len(everyday.report(case).root_causes)
     assert "cause-1" in links or not causes
-    told = [re.sub(r"\[([^\]]+)\]\(<[^>]+>\)", r"\1", text), linked(case, "")]
-    told[0] = (
-        told[0]
+    comments = [re.sub(r"\[([^\]]+)\]\(<[^>]+>\)", r"\1", text), linked(case, "")]
+    comments[0] = (
+        comments[0]
         .replace(" More: the page", "")
         .replace("<sub>More: the page</sub>\n\n", "")
     )
-    if len(told[1]) > 0.9 * COMMENT_LIMIT:  # links take the room of what comes last
-        told = [each.partition("<details>")[0] for each in told]
-    assert told[0] == told[1]
+    if len(comments[1]) > 0.9 * COMMENT_LIMIT:  # links take the room of what comes last
+        comments = [comment_text.partition("<details>")[0] for comment_text in comments]
+    assert comments[0] == comments[1]
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,14 @@ def test_it_fits_by_leaving_out_and_says_how_much() -> None:
     assert "…and 7 more builds." in text
     long = "`|*<&#@" * 400
     cells = [
-        replace(one, equal_note=f"{long}{at}", note=f"{long}{at}")
-        for at, one in enumerate(audit.cells)
+        replace(fold_cell, equal_note=f"{long}{index}", note=f"{long}{index}")
+        for index, fold_cell in enumerate(audit.cells)
     ]
     cells = [
-        replace(one, left=(LeftFamily("constants", ("a", "b"), f"{at}{long}"),))
-        for at, one in enumerate(cells)
+        replace(
+            fold_cell, left=(LeftFamily("constants", ("a", "b"), f"{index}{long}"),)
+        )
+        for index, fold_cell in enumerate(cells)
     ]
     assert (
         len(render_folds(replace(audit, cells=tuple(cells))).encode())
@@ -196,12 +198,12 @@ def test_resuming_alone_is_told_apart_from_folding() -> None:
 
 
 def test_one_reason_over_all_targets_is_one_line() -> None:
-    why = LeftFamily(
+    family = LeftFamily(
         "constants",
         ("main_dispatch_1", "main_dispatch_2", "main_dispatch_3"),
         "i64 is not legal here",
     )
-    cells = [replace(cell("m", target), left=(why,)) for target in sorted(TARGETS)]
+    cells = [replace(cell("m", target), left=(family,)) for target in sorted(TARGETS)]
     text = of(*cells)
     line = (
         "- **3 executables in 1 family** (constants): i64 is not legal here: `m` on"
@@ -230,8 +232,8 @@ def test_families_that_were_folded_are_told_once_with_their_targets() -> None:
 
 
 def test_today_and_then_stand_beside_the_regions() -> None:
-    known, unknown = FoldModel("a", 200, 90, 30), FoldModel("b", 100, 70, None)
-    text = render_folds(replace(make.small(), models=(known, unknown)))
+    counted, unknown = FoldModel("a", 200, 90, 30), FoldModel("b", 100, 70, None)
+    text = render_folds(replace(make.small(), models=(counted, unknown)))
     for cells in (
         ("`a`", "200", "90", r"**55\.0**", "30", r"**85\.0**"),
         ("`b`", "100", "70", r"**30\.0**", "n/a", "**n/a**"),
@@ -265,13 +267,13 @@ def test_a_terminal_has_rows_for_what_there_is_room_for_and_counts_every_other_b
     ]
     text = printed(replace(audit, cells=tuple(cells)), 120)
     rows = re.findall(r"^ [\w-]+ +\d+ → \d+ .*", text, re.MULTILINE)
-    more = sum(
+    more_count = sum(
         map(
             int,
             re.findall(r"^…and (\d+) more builds, in the files$", text, re.MULTILINE),
         )
     )
-    others = sum(
+    other_count = sum(
         map(
             int,
             re.findall(
@@ -282,7 +284,7 @@ def test_a_terminal_has_rows_for_what_there_is_room_for_and_counts_every_other_b
     never = sum(cell.state == "unsupported" for cell in audit.cells)
     assert (
         len(rows) == TERMINAL.rows
-        and len(rows) + more + others == len(audit.cells) - never
+        and len(rows) + more_count + other_count == len(audit.cells) - never
     )
     assert [row.split()[0] for row in rows if "differ" in row] == [
         "cuda",

@@ -214,8 +214,8 @@ ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
 @given(snapshots(), snapshots())
 def test_no_sentence_denies_a_change(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
-    told = said(report)
-    assert told.startswith(f"{ICONS[report.verdict.status]} Code size: ")
+    printed = said(report)
+    assert printed.startswith(f"{ICONS[report.verdict.status]} Code size: ")
     moved = {delta.state for delta in report.deltas} & {
         "changed",
         "fixed",
@@ -223,17 +223,17 @@ def test_no_sentence_denies_a_change(base: Snapshot, head: Snapshot) -> None:
         "removed",
         "newly-broken",
     }
-    assert not (moved and ("nothing changed" in told or "no change seen" in told))
+    assert not (moved and ("nothing changed" in printed or "no change seen" in printed))
     for broken in [delta for delta in report.deltas if delta.state == "newly-broken"][
         :1
     ]:
-        assert re.search(r"\d of \d+ builds? newly failing", told), broken.key
+        assert re.search(r"\d of \d+ builds? newly failing", printed), broken.key
 
 
 @given(snapshots(), snapshots())
 def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
-    told, states = said(report), [delta.state for delta in report.deltas]
+    printed, states = said(report), [delta.state for delta in report.deltas]
     changes = [delta.metrics["artifact_bytes"].change for delta in report.deltas]
     counts = {
         "fixed": states.count("fixed"),
@@ -241,12 +241,12 @@ def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
         "larger": sum(change > 0 for change in changes if change is not None),
         "smaller": sum(change < 0 for change in changes if change is not None),
     }
-    for words, count in counts.items():
-        found = re.search(rf"(?:^| )([\d,]+) {words}(?:,|$| ·)", told)
-        assert (found[1] if found else "0") == f"{count:,}", words
+    for label, count in counts.items():
+        match = re.search(rf"(?:^| )([\d,]+) {label}(?:,|$| ·)", printed)
+        assert (match[1] if match else "0") == f"{count:,}", label
     total = everything(report)
     moved = difference(total.base or 0, total.head or 0)
-    assert signed(moved) in told or not moved
+    assert signed(moved) in printed or not moved
 
 
 # The grid: the state of every cell, which metric a mark is for, and no mark for what
@@ -320,8 +320,8 @@ def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -
 
 def test_the_worst_models_are_drawn_where_there_is_no_room_for_all() -> None:
     tight = replace(TIERS[0], grid_models=2)
-    shown = drawn_grid(make.many(), tight)
-    assert ([model for model, _ in shown.blocks[0][1]], shown.models.more) == (
+    grid = drawn_grid(make.many(), tight)
+    assert ([model for model, _ in grid.blocks[0][1]], grid.models.more) == (
         ["jax_mlp_train_step_f32", "whisper_tiny_encoder_f32"],
         11,
     )

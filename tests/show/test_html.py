@@ -108,20 +108,20 @@ def test_it_is_well_formed_and_harmless(name: str) -> None:
 def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> None:
     report = getattr(make, name)()
     page = Page(render_html(report).partition("<body>")[2].partition("</body>")[0])
-    known = set(page.ids)
-    assert len(known) == len(page.ids)
-    assert all(ID.fullmatch(one) for one in known)
-    assert {link.removeprefix("#") for link in page.links} <= known
+    addresses = set(page.ids)
+    assert len(addresses) == len(page.ids)
+    assert all(ID.fullmatch(identifier) for identifier in addresses)
+    assert {link.removeprefix("#") for link in page.links} <= addresses
     points = [
         (d.key, dispatch.executable)
         for d in report.deltas
         for dispatch in (d.head or d.base or _NOTHING).dispatches
     ]
-    assert {dispatch_address(*point) for point in points} <= known
-    assert {cell_address(delta.key) for delta in report.deltas} <= known
+    assert {dispatch_address(*point) for point in points} <= addresses
+    assert {cell_address(delta.key) for delta in report.deltas} <= addresses
     assert {
         f"cause-{number + 1}" for number in range(len(build_facts(report).roots))
-    } <= known
+    } <= addresses
 
 
 _NOTHING = Cell(CellKey("", ""), "failed")
@@ -140,12 +140,12 @@ def test_what_is_not_known_says_why() -> None:
         "workgroup_memory_max_bytes": None,
         "fills": None,
     }
-    why = "<no> machine frames"
+    reason = "<no> machine frames"
 
     def without(_key: CellKey, found: Cell) -> Cell:
         reasons = {
-            "stack_max_bytes": why,
-            "workgroup_memory_max_bytes": why,
+            "stack_max_bytes": reason,
+            "workgroup_memory_max_bytes": reason,
             "fills": "bytecode",
         }
         return make.with_metrics(replace(found, reasons=reasons), **unknown)
@@ -178,12 +178,12 @@ def test_what_warns_of_a_build_that_was_not_measured_comes_before_what_only_chan
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:
     def head(_key: CellKey, found: Cell) -> Cell:
         first, second, third = found.dispatches
-        other = (
+        dispatches = (
             replace(first, code_bytes=9_999),
             replace(second, name="renamed"),
             third,
         )
-        return make.with_metrics(replace(found, dispatches=other), linalg_ops=1)
+        return make.with_metrics(replace(found, dispatches=dispatches), linalg_ops=1)
 
     models, targets = ("m",), {"vmvx": "vmvx"}
     report = make.report(
@@ -205,10 +205,10 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
 def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
     report = everyday.report("model_edit")
     html = render_html(report)
-    (key, told), *_ = report.explanations.items()
-    known = told.dispatches[0].head
-    assert known is not None
-    address = dispatch_address(key, known.executable)
+    (key, explanation), *_ = report.explanations.items()
+    dispatch = explanation.dispatches[0].head
+    assert dispatch is not None
+    address = dispatch_address(key, dispatch.executable)
     assert html.count(f'id="{address}"') == 1
     assert (
         html.partition(f'id="{address}"')[0]
@@ -240,12 +240,12 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     report = make.explained(make.huge(4_000))
     html = render_html(report)
     assert len(html.encode()) < 5_000_000
-    shown, drawn = (
+    cell_count, drawn = (
         html.count('<details class="cell"'),
         re.search(r"Of 4,000 builds this page shows the ([\d,]+)", html),
     )
-    assert drawn and int(drawn[1].replace(",", "")) == shown >= 1_500
-    assert f"The other {4_000 - shown:,} are in report.json; " in html
+    assert drawn and int(drawn[1].replace(",", "")) == cell_count >= 1_500
+    assert f"The other {4_000 - cell_count:,} are in report.json; " in html
     read(html)
 
 
@@ -288,15 +288,20 @@ def test_a_page_of_few_builds_with_many_dispatches_is_small_and_counts_what_it_l
     cells = content(html).split('<details class="cell"')[1:]
     assert len(cells) == models
     for cell in cells:
-        changed, _, every = cell.partition("All dispatches (")
+        changed, _, all_dispatches = cell.partition("All dispatches (")
         assert f"Dispatches that changed ({dispatches:,})" in changed
-        rows = every.partition("<table")[2].partition("</table>")[0].count("<tr") - 1
-        left_out = re.search(r"…and ([\d,]+) more entry points, in the files", every)
+        rows = (
+            all_dispatches.partition("<table")[2].partition("</table>")[0].count("<tr")
+            - 1
+        )
+        left_out = re.search(
+            r"…and ([\d,]+) more entry points, in the files", all_dispatches
+        )
         if left_out:
             rows += int(left_out[1].replace(",", ""))
-        if every:
+        if all_dispatches:
             assert rows == dispatches, "each entry point has its row, or is counted"
-        if left_out or not every:
+        if left_out or not all_dispatches:
             assert "This page has no room for more of this build: report.json" in cell
     assert any("This page has no room" in cell for cell in cells)
     page = Page(html)
@@ -306,8 +311,8 @@ def test_a_page_of_few_builds_with_many_dispatches_is_small_and_counts_what_it_l
 
 def test_what_a_block_is_reckoned_to_take_is_never_less_than_it_takes() -> None:
     report = make.explained(make.hostile())
-    for made in (report, everyday.report("two_releases")):
-        facts = build_facts(made)
+    for sample in (report, everyday.report("two_releases")):
+        facts = build_facts(sample)
         for card in cards(facts, selection(facts), 4, PageRoom(10**9)):
             for block in card.blocks:
                 drawn = draw(
@@ -420,8 +425,8 @@ def test_a_component_never_has_the_address_of_a_dispatch_nor_a_cell_that_of_a_se
 
 def places(place: Place) -> Iterator[Place]:
     yield place
-    for one in place.inside:
-        yield from places(one)
+    for inner in place.inside:
+        yield from places(inner)
 
 
 def leaves(place: Place) -> Iterator[Place]:
@@ -455,8 +460,8 @@ def test_leaves_sum_to_the_change_of_each_artifact(case: str) -> None:
         root.total.absolute_bytes for root in report.root_causes
     )
     largest = max((leaf.moved_bytes for leaf in leaves(tree)), default=0)
-    for least in (2, 500, largest + 1):
-        small = pruned(tree, least)
+    for least_bytes in (2, 500, largest + 1):
+        small = pruned(tree, least_bytes)
         assert (small.net_bytes, small.moved_bytes) == (
             tree.net_bytes,
             tree.moved_bytes,
@@ -467,7 +472,7 @@ def test_leaves_sum_to_the_change_of_each_artifact(case: str) -> None:
 def test_what_nothing_explains_is_a_rectangle_of_its_own() -> None:
     report = everyday.report("two_releases")
     key = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
-    for told in (
+    for explanations in (
         {},
         {
             key: replace(
@@ -476,18 +481,18 @@ def test_what_nothing_explains_is_a_rectangle_of_its_own() -> None:
             )
         },
     ):
-        made = replace(
+        changed = replace(
             report,
             explanations={
                 **{k: v for k, v in report.explanations.items() if k != key},
-                **told,
+                **explanations,
             },
         )
-        tree = change_map(build_facts(made))
-        assert_sums(tree, made)
-        (rest,) = (
-            one
-            for one in cells_of(tree)[cell_address(key)].inside
-            if one.name == "unattributed"
+        tree = change_map(build_facts(changed))
+        assert_sums(tree, changed)
+        (unattributed,) = (
+            leaf
+            for leaf in cells_of(tree)[cell_address(key)].inside
+            if leaf.name == "unattributed"
         )
-        assert rest.net_bytes and ("dispatch" in rest.inside[0].name)
+        assert unattributed.net_bytes and ("dispatch" in unattributed.inside[0].name)

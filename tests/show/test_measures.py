@@ -67,8 +67,8 @@ def sums(report: Report) -> dict[str, Total]:
 def table(report: Report) -> dict[str, tuple[str, ...]]:
     """The first column of each row → the others, in words."""
     rows, _ = measures_table(build_facts(report))
-    words = [tuple(plain(cell) for cell in texts) for texts in rows.texts]
-    return {name: values for name, *values in words}  # type: ignore[misc]
+    printed = [tuple(plain(cell) for cell in texts) for texts in rows.texts]
+    return {name: values for name, *values in printed}  # type: ignore[misc]
 
 
 def quiet(report: Report) -> str:
@@ -102,8 +102,8 @@ def test_sums_are_over_the_builds_that_both_sides_measured() -> None:
 def test_a_target_of_which_nothing_changed_has_no_row() -> None:
     still = of_two(sized(bert=1, vit=1), sized(bert=1, vit=1))
     assert (table(still), quiet(still)) == ({}, "2 targets: no change.")
-    one = {"vmvx": "vmvx"}
-    assert list(table(of_two(sized(bert=1, vit=1), sized(bert=1, vit=2), one))) == [
+    targets = {"vmvx": "vmvx"}
+    assert list(table(of_two(sized(bert=1, vit=1), sized(bert=1, vit=2), targets))) == [
         "vmvx"
     ]
     assert (table(make.usual()), quiet(make.usual())) == (
@@ -157,8 +157,10 @@ def test_allocations_are_there_where_they_changed_with_the_compilers_limit_where
 ):
     base = with_values(bert={"stack_alloca_bytes": 64}, vit={})
     head = with_values(bert={"stack_alloca_bytes": 36_864}, vit={})
-    words = table(of_two(base, head, CPU))["x86_64"][1]
-    assert words == "⚠️ allocations 64 → 36,864 B (the compiler allows 32,768 B) in bert"
+    printed = table(of_two(base, head, CPU))["x86_64"][1]
+    assert (
+        printed == "⚠️ allocations 64 → 36,864 B (the compiler allows 32,768 B) in bert"
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,19 +229,20 @@ def test_where_no_target_has_one_there_is_a_sentence_and_no_table() -> None:
 @given(snapshots(), snapshots())
 def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
-    each, total = list(sums(report).values()), everything(report)
+    by_target, total = list(sums(report).values()), everything(report)
     moved = [
-        ends(difference(row.base or 0, row.head or 0) or 0) for row in (*each, total)
+        ends(difference(row.base or 0, row.head or 0) or 0)
+        for row in (*by_target, total)
     ]
     assert moved[-1] == (
         sum(low for low, _ in moved[:-1]),
         sum(high for _, high in moved[:-1]),
     )
     assert (total.larger, total.smaller) == (
-        sum(r.larger for r in each),
-        sum(r.smaller for r in each),
+        sum(r.larger for r in by_target),
+        sum(r.smaller for r in by_target),
     )
     assert all(
         (row.base is None) == (row.head is None) == (row.cells == 0)
-        for row in (*each, total)
+        for row in (*by_target, total)
     )

@@ -70,23 +70,23 @@ def test_a_range_names_its_ends_and_the_passes_of_one_side() -> None:
 
 
 def test_what_is_not_proved_has_its_reason() -> None:
-    why = "several passes carry the bytes"
-    line = pass_proof_line(proof(status=PARTLY, why=why, is_smallest=False))
-    reason = f"{why}; the range was not divided further (compile budget used up)"
+    obstacle = "several passes carry the bytes"
+    line = pass_proof_line(proof(status=PARTLY, why=obstacle, is_smallest=False))
+    reason = f"{obstacle}; the range was not divided further (compile budget used up)"
     assert line == f"pass lower-vectors: partly proved: {EFFECT}; {reason}"
     assert pass_proof_line(untried("no option", 5)) == "MLIR pass: not tried: no option"
 
 
 def test_json_has_the_range_and_its_bytes() -> None:
-    shown = pass_proof_json(proof())
-    assert shown is not None
-    assert (shown["first_pass"], shown["last_pass"], shown["runs_on"]) == (
+    row = pass_proof_json(proof())
+    assert row is not None
+    assert (row["first_pass"], row["last_pass"], row["runs_on"]) == (
         "lower-vectors",
         "lower-vectors",
         "both",
     )
-    assert (shown["bytes_before"], shown["bytes_after"]) == (9_354, 32_077)
-    assert shown["cuts"][0] == {"place": 0, "after": None, "code_bytes": 9_354}
+    assert (row["bytes_before"], row["bytes_after"]) == (9_354, 32_077)
+    assert row["cuts"][0] == {"place": 0, "after": None, "code_bytes": 9_354}
     assert pass_proof_json(None) is None
     empty = pass_proof_json(untried("no option"))
     assert empty is not None
@@ -98,13 +98,13 @@ def test_json_has_the_range_and_its_bytes() -> None:
 
 
 def test_the_first_pass_with_other_instructions_is_named() -> None:
-    same, other = (
+    same, changed = (
         MachineStage("finalize-isel", 5, 5),
         MachineStage("greedy", 5, 5, {"A": 1, "B": -1}),
     )
-    shown = machine_pass_json(MachinePasses("base", (same, other)))
-    assert shown is not None
-    assert shown["first_apart"] == "greedy"
+    row = machine_pass_json(MachinePasses("base", (same, changed)))
+    assert row is not None
+    assert row["first_apart"] == "greedy"
     assert machine_pass_json(MachinePasses("base", (same,))) == {
         "bitcode": "base",
         "stages": [{"name": "finalize-isel", "base": 5, "head": 5, "changes": {}}],

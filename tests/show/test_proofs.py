@@ -102,8 +102,10 @@ def test_what_is_said_besides() -> None:
         == "proved: with base's value 100 % of the growth disappears, and head has"
         " base's very code; `b` is not needed"
     )
-    several = proof(100, 100, 2, others=("a", "b", "c"))
-    assert knob_proof_words(several).endswith("; `a`, `b` and `c` are not needed")
+    three_unneeded = proof(100, 100, 2, others=("a", "b", "c"))
+    assert knob_proof_words(three_unneeded).endswith(
+        "; `a`, `b` and `c` are not needed"
+    )
     ended = KnobProof(
         PROVED, moved_bytes=8, restored_bytes=8, knobs=("a", "b"), is_smallest=False
     )
@@ -165,10 +167,10 @@ def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
 
 
 def test_a_phase_and_several_together() -> None:
-    every, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
+    proved, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
     assert (
         phase_proof_words(
-            every, is_mixture=False, dispatches=21, net_bytes=1000, absolute_bytes=1000
+            proved, is_mixture=False, dispatches=21, net_bytes=1000, absolute_bytes=1000
         )
         == "proved: this phase carries 99 % of the growth"
     )
@@ -192,17 +194,17 @@ def test_a_phase_and_several_together() -> None:
 def test_the_share_never_contradicts_the_status(
     moved_bytes: int, restored_bytes: int, sign: int
 ) -> None:
-    words = knob_proof_words(proof(sign * moved_bytes, sign * restored_bytes))
-    shown = [
+    sentence = knob_proof_words(proof(sign * moved_bytes, sign * restored_bytes))
+    numbers = [
         int(word.replace(",", ""))
-        for word in words.split()
+        for word in sentence.split()
         if word.replace(",", "").isdigit()
     ]
-    if "%" not in words or "less than 1 %" in words:
-        assert words.startswith("refuted")
-    elif words.startswith("proved"):
-        assert 90 <= shown[0] <= 110
-    elif words.startswith("partly"):
-        assert 10 <= shown[0] < 90 or shown[0] > 110
+    if "%" not in sentence or "less than 1 %" in sentence:
+        assert sentence.startswith("refuted")
+    elif sentence.startswith("proved"):
+        assert 90 <= numbers[0] <= 110
+    elif sentence.startswith("partly"):
+        assert 10 <= numbers[0] < 90 or numbers[0] > 110
     else:
-        assert shown[0] < 10
+        assert numbers[0] < 10

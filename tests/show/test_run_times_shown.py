@@ -48,7 +48,7 @@ def failing(*keys: CellKey, **registers: tuple[int, int]) -> Report:
 
     def grown(place: int) -> make.Edit:
         def edit(_key: CellKey, cell: Cell) -> Cell:
-            values = {name: both[place] for name, both in registers.items()}
+            values = {name: pair[place] for name, pair in registers.items()}
             command = f"{cell.command} --iree-rocm-target=gfx942"
             return replace(
                 make.with_metrics(make.grown(cell, artifact_bytes=8 * place), **values),
@@ -87,8 +87,8 @@ def with_runs(report: Report, *builds: BuildRun) -> Report:
 def replace_lines(group: AlarmGroup) -> AlarmGroup:
     """Return the group with the first build of its first line alone."""
     line = group.lines.items[0]
-    alone = dataclasses.replace(line, cells=line.cells[:1], rows=line.rows[:1])
-    return group._replace(lines=Listing((alone,), len(group.lines.items), "line"))
+    first_build = dataclasses.replace(line, cells=line.cells[:1], rows=line.rows[:1])
+    return group._replace(lines=Listing((first_build,), len(group.lines.items), "line"))
 
 
 def terminal(report: Report) -> str:
@@ -119,12 +119,14 @@ def test_a_run_time_is_a_row_below_its_build_everywhere(tmp_path: Path) -> None:
     assert f"95 % interval, on {MACHINE}" in comment
     assert "outputs differ" not in comment
     for text in (render_summary(report), "".join(html_pieces(report))):
-        words = text.replace("&nbsp;", " ").replace("\\", "").replace("\u00a0", " ")
-        assert "0.97 [0.95, 0.99]" in words and "run time" in words
+        printed = text.replace("&nbsp;", " ").replace("\\", "").replace("\u00a0", " ")
+        assert "0.97 [0.95, 0.99]" in printed and "run time" in printed
     assert "run time" in terminal(report) and "0.97 [0.95, 0.99]" in terminal(report)
-    words = explained(report, tmp_path)
-    assert "run time 0.97 [0.95, 0.99], head / base: faster (12 pairs of runs)" in words
-    assert "outputs equal: bit-equal on 3 random inputs" in words
+    printed = explained(report, tmp_path)
+    assert (
+        "run time 0.97 [0.95, 0.99], head / base: faster (12 pairs of runs)" in printed
+    )
+    assert "outputs equal: bit-equal on 3 random inputs" in printed
 
 
 def test_other_outputs_are_shown_with_the_difference(tmp_path: Path) -> None:
@@ -162,11 +164,11 @@ def test_a_gpu_build_has_registers_spills_and_occupancy() -> None:
     report = failing(GPU, vgprs_max=(64, 72), vgpr_spills=(0, 3), sgpr_spills=(1, 1))
     report = with_runs(report, not_run(GPU.model, GPU.target, NEEDS_DEVICE))
     (row,) = run_rows(build_facts(report)).by_build[GPU]
-    words = (
+    expected = (
         "VGPRs 64 → 72, VGPR spills 0 → 3, occupancy by registers:"
         " 8 of 8 waves of a SIMD unit → 7 of 8 waves of a SIMD unit"
     )
-    assert plain(row[1]) == words
+    assert plain(row[1]) == expected
     assert "VGPRs 64 → 72" in render_comment(report)
     same = failing(GPU, vgprs_max=(64, 64), vgpr_spills=(0, 0))
     same = with_runs(same, not_run(GPU.model, GPU.target, NEEDS_DEVICE))
@@ -193,8 +195,8 @@ def test_a_build_whose_findings_have_no_room_keeps_its_run_time() -> None:
     facts = build_facts(with_runs(report, timed(KEYS[8], equal=False)))
     limits = Limits(40, 100, 2, 2, 6, 10, 0, 4, 1)
     (group,) = alarms(facts, limits)
-    shown = replace_lines(group)
-    table = alarm_table(shown, limits, run_rows(facts))
+    group_of_one = replace_lines(group)
+    table = alarm_table(group_of_one, limits, run_rows(facts))
     last = [plain(cell) for cell in table.texts[-1]]
     assert last[:2] == [
         "vit on vmvx: run time",

@@ -36,11 +36,11 @@ def fallen(report: Report) -> Report:
 
     Of a first compile.
     """
-    ((key, known),) = report.explanations.items()
+    ((key, explanation),) = report.explanations.items()
     return replace(
         report,
         explanations={
-            key: replace(known, waterfall=FALLS, parts=PARTS, first_compiles=True)
+            key: replace(explanation, waterfall=FALLS, parts=PARTS, first_compiles=True)
         },
     )
 
@@ -147,8 +147,8 @@ def unrepeated(side: Snapshot, digest: str, grown_bytes: int = 0) -> Snapshot:
             **cell.metrics,
             "artifact_bytes": (cell.value("artifact_bytes") or 0) + grown_bytes,
         }
-        other = CompileOutcome(cell.status, metrics, digest * 64)
-        return replace(cell, compiles=2, others=(other,)) if cell.measured else cell
+        outcome = CompileOutcome(cell.status, metrics, digest * 64)
+        return replace(cell, compiles=2, others=(outcome,)) if cell.measured else cell
 
     return replace(side, cells=tuple(map(again, side.cells)))
 
@@ -158,17 +158,17 @@ def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compi
 ):
     base, head = everyday.sides("two_releases")
     plain, config = everyday.report("two_releases"), load_config(models=False)
-    made = reported(
+    report = reported(
         config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None)
     )
-    assert [root.total for root in made.root_causes] == [
+    assert [root.total for root in report.root_causes] == [
         root.total for root in plain.root_causes
     ]
     assert any(
         note.endswith("cause and parts come from one compile of each side")
-        for note in made.notes
+        for note in report.notes
     )
-    comment = render_comment(made)
+    comment = render_comment(report)
     assert (
         "B (one compile of each side)" in comment
         and "(one compile of each side)" not in render_comment(plain)
@@ -177,14 +177,16 @@ def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compi
 
 def test_where_the_sizes_vary_no_cause_is_told() -> None:
     base, head = everyday.sides("two_releases")
-    made = reported(
+    report = reported(
         load_config(models=False),
         unrepeated(base, "a", 8),
         head,
         Baseline("a test", None),
     )
-    stable = {delta.key for delta in made.deltas if not delta.unstable}
-    assert set(made.explanations) <= stable and "one compile" not in render_comment(
-        made
+    stable = {delta.key for delta in report.deltas if not delta.unstable}
+    assert set(report.explanations) <= stable and "one compile" not in render_comment(
+        report
     )
-    assert any(note.endswith("; reported and judged as a range") for note in made.notes)
+    assert any(
+        note.endswith("; reported and judged as a range") for note in report.notes
+    )

@@ -208,14 +208,14 @@ class Stage:
         if sha:
             self.origin.checkout(workspace, sha)
         (home / "event.json").write_text(json.dumps(payload))
-        given = {
+        action_inputs = {
             "github_token": self.token,
             "cache": str(self.home / "cache"),
             "out": str(out),
             "jobs": "2",
             **inputs,
         }
-        told = (
+        variables = (
             runner_variables(
                 home,
                 hub=self.hub,
@@ -228,7 +228,7 @@ class Stage:
             if event
             else {}
         )
-        environ = {**told, **input_variables(given), **self.environ}
+        environ = {**variables, **input_variables(action_inputs), **self.environ}
         news, printed, back = News(), io.StringIO(), Path.cwd()
         if command not in ("report", "store"):
             self.before_act()
@@ -293,7 +293,7 @@ class Stage:
             return measured
         self.after_measuring()
         workspace = self.home / f"run-{self.runs}" / "workspace"
-        given = {
+        shared_inputs = {
             name: value
             for name, value in inputs.items()
             if name not in ("parts", "plan", "jobs", "cache")
@@ -306,15 +306,15 @@ class Stage:
             sha,
             ref=ref,
             **{
-                **given,
+                **shared_inputs,
                 "command": follower,
                 "measured": str(handed),
                 "outcome": outcome,
                 "github_token": token,
             },
         )
-        said = News([*measured.news.said, *reported.news.said], reported.news.reports)
-        return replace(reported, news=said, printed=measured.printed + reported.printed)
+        news = News([*measured.news.said, *reported.news.said], reported.news.reports)
+        return replace(reported, news=news, printed=measured.printed + reported.printed)
 
     # --- events ---
 
@@ -343,14 +343,14 @@ class Stage:
     ) -> Ran:
         payload = pull_event(number, tip, "mallory/repo" if fork else "octo/repo")
         payload["pull_request"].update(locked=is_locked)
-        given = {"github_token": "", **inputs} if fork else inputs
+        action_inputs = {"github_token": "", **inputs} if fork else inputs
         return self.through(
             "report",
             "pull_request",
             payload,
             merge,
             ref=f"refs/pull/{number}/merge",
-            **given,
+            **action_inputs,
         )
 
     def fork_pull(

@@ -60,10 +60,10 @@ def _prepare(node: Any) -> None:
 def resolve(node: Node) -> Node:
     """`node`, or what it refers to."""
     while "$ref" in node:
-        found: Any = description()
+        target: Any = description()
         for part in node["$ref"].removeprefix(f"{_URN}#/").split("/"):
-            found = found[part]
-        node = found
+            target = target[part]
+        node = target
     return node
 
 
@@ -96,9 +96,9 @@ def skeleton(name: str, /, **known: Any) -> Node:
 
 @cache
 def _skeleton(name: str) -> Node:
-    found = _value(description()["components"]["schemas"][name], top=True)
-    assert isinstance(found, dict), f"{name} is no object"
-    return found
+    value = _value(description()["components"]["schemas"][name], top=True)
+    assert isinstance(value, dict), f"{name} is no object"
+    return value
 
 
 _BY_FORMAT = {"uri": "https://github.com/", "date-time": _MOMENT}

@@ -16,12 +16,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Running."""
-    found = needs.program(*NAMES)
+    executable = needs.program(*NAMES)
     with sync_playwright() as playwright:
         # Without its own sandbox: containers in which tests run as root have none to
         # give.
         browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox"]
+            executable_path=executable, args=["--no-sandbox"]
         )
         yield browser
         browser.close()
@@ -46,26 +46,26 @@ def opened(
         java_script_enabled=script,
         offline=True,
     )
-    said: list[str] = []
+    messages: list[str] = []
     page = context.new_page()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.on(
         "request",
-        lambda request: said.extend(
+        lambda request: messages.extend(
             [] if request.url.startswith(("file:", "data:")) else [request.url]
         ),
     )
     page.goto(path.resolve().as_uri())
     yield page
     context.close()
-    assert not said, said
+    assert not messages, messages
 
 
 def violations(page: Page) -> list[str]:
     """What axe finds: rule and how many elements break it."""
     everything = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
     return [
-        f"{one['id']}: {len(one['nodes'])}"
-        for one in Axe().run(page, options=everything).response["violations"]
+        f"{violation['id']}: {len(violation['nodes'])}"
+        for violation in Axe().run(page, options=everything).response["violations"]
     ]

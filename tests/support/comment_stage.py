@@ -72,16 +72,16 @@ class Commands:
         self.ran = {}
         gate = self.job("gate", payload, self.main)
         self.after_gate()
-        asked = gate.outputs.get("asked", "")
-        if asked:
+        command = gate.outputs.get("asked", "")
+        if command:
             merge = gate.outputs["sha"]
-            measure = self.job("measure", payload, merge, asked=asked)
+            measure = self.job("measure", payload, merge, asked=command)
             outcome = "failure" if measure.code else "success"
             self.job(
                 "report",
                 payload,
                 merge,
-                asked=asked,
+                asked=command,
                 measured=str(measure.out),
                 outcome=outcome,
             )

@@ -98,44 +98,44 @@ def explained(
     side: str, revision: str, version: str = "3.13.0", **changes: Any
 ) -> Snapshot:
     """A cell whose three dispatches change from `base` to `head`: by a pass, by a pass of LLVM's, and by a knob."""
-    more = 0 if side == "base" else 30
+    growth = 0 if side == "base" else 30
     old, new = "Tiling | unroll = [1, 4]", "Tiling | unroll = [8, 4]"
     rows = [
-        Row(name, code=name + side, code_bytes=1_000 + more * 10, strategy=old)
+        Row(name, code=name + side, code_bytes=1_000 + growth * 10, strategy=old)
         for name in "pq"
     ]
     rows.append(
         Row(
             "r",
             code=f"r{side}",
-            code_bytes=1_000 + more,
+            code_bytes=1_000 + growth,
             strategy=old if side == "base" else new,
         )
     )
-    made = matched_cells.made(*rows)
+    built = matched_cells.made(*rows)
     traces = {
         row.name: DispatchTrace(
             (
                 PassStep("cse", "CSEPass", "mlir", {"arith.addi": 50}),
                 *_before(level, operation),
-                PassStep(name, class_name, level, {operation: 40 + more, "ret": 1}),
+                PassStep(name, class_name, level, {operation: 40 + growth, "ret": 1}),
             )
         )
-        for row in made.dispatches
+        for row in built.dispatches
         for key, (name, class_name, operation, level) in _PASSES.items()
         if f"dispatch_{key}_" in row.name
     }
 
     def edit(_key: CellKey, cell: Cell) -> Cell:
-        size = sum(row.code_bytes or 0 for row in made.dispatches)
-        rest = dict.fromkeys(("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0)
-        cell = with_metrics(cell, artifact_bytes=size, executable_bytes=size, **rest)
+        size = sum(row.code_bytes or 0 for row in built.dispatches)
+        zeros = dict.fromkeys(("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0)
+        cell = with_metrics(cell, artifact_bytes=size, executable_bytes=size, **zeros)
         parts = {"executables/text": size}
         return replace(
             cell,
-            dispatches=made.dispatches,
+            dispatches=built.dispatches,
             parts=parts,
-            program=made.program,
+            program=built.program,
             traces=traces,
         )
 

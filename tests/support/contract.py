@@ -50,18 +50,18 @@ def violations(traffic: list[Exchange]) -> list[str]:
     """One line for each thing the description does not allow, in the order of the traffic."""
     return [
         f"exchange {number}: {line}"
-        for number, one in enumerate(traffic, 1)
-        for line in _exchange(one)
+        for number, exchange in enumerate(traffic, 1)
+        for line in _exchange(exchange)
     ]
 
 
 def _exchange(one: Exchange) -> Iterator[str]:
-    operation, found = _find(one["method"], one["path"])
-    if operation is None or found is None:
+    operation, match = _find(one["method"], one["path"])
+    if operation is None or match is None:
         yield f"{one['method']} {one['path']}: no such operation"
         return
     for line in (
-        *_path(operation, found),
+        *_path(operation, match),
         *_query(operation, one),
         *_body(operation, one),
         *_response(operation, one),
@@ -87,8 +87,8 @@ def _operations() -> list[Operation]:
 def _operation(method: str, path: str, item: Node) -> Operation:
     described = item[method]
     parameters = [
-        resolve(one)
-        for one in (*item.get("parameters", ()), *described.get("parameters", ()))
+        resolve(parameter)
+        for parameter in (*item.get("parameters", ()), *described.get("parameters", ()))
     ]
     multi = {
         parameter["name"]
@@ -120,8 +120,8 @@ def _part(text: str, placeholder: bool, multi: set[str]) -> str:
 
 def _find(method: str, path: str) -> tuple[Operation | None, re.Match[str] | None]:
     for operation in _operations():
-        if operation.method == method and (found := operation.pattern.fullmatch(path)):
-            return operation, found
+        if operation.method == method and (match := operation.pattern.fullmatch(path)):
+            return operation, match
     return None, None
 
 
@@ -184,8 +184,8 @@ def _json_body(text: str, schema: Node) -> Iterator[str]:
         yield "the body is not JSON"
         return
     yield from _errors("body", schema, body)
-    known = _known_keys(schema)
-    for key in sorted(set(body) - known) if isinstance(body, dict) and known else ():
+    keys = _known_keys(schema)
+    for key in sorted(set(body) - keys) if isinstance(body, dict) and keys else ():
         yield f"unknown body key {key}"
 
 

@@ -16,9 +16,9 @@ def colours(theme: str) -> Mapping[str, str]:
     css = (templates_dir() / "page" / "page.css").read_text(encoding="utf-8")
     light, dark = css.split("@media (prefers-color-scheme: dark)", 1)
     blocks = {"light": light, "dark": dark}
-    found = dict(_COLOUR.findall(blocks[theme]))
-    assert found, f"page.css has no colours for {theme}"
-    return found
+    colour_of = dict(_COLOUR.findall(blocks[theme]))
+    assert colour_of, f"page.css has no colours for {theme}"
+    return colour_of
 
 
 def luminance(colour: str) -> float:

@@ -94,8 +94,8 @@ class DirectCompile:
 
     def allocations(self) -> int:
         """Return the largest sum of stack allocations, as the compiler refuses it with the lowest limit."""
-        said = self._compiled("--iree-llvmcpu-stack-allocation-limit=1").stderr
-        return max(map(int, _REFUSED.findall(said)), default=0)
+        message = self._compiled("--iree-llvmcpu-stack-allocation-limit=1").stderr
+        return max(map(int, _REFUSED.findall(message)), default=0)
 
     def is_refused(self) -> bool:
         """Return whether the compiler refuses the model with its default limit."""

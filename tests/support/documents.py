@@ -70,12 +70,12 @@ def blocks(page: Path) -> list[Block]:
 
 def links(page: Path) -> list[str]:
     """Where links and pictures lead, those in HTML too."""
-    found = (span.attrGet("href") or span.attrGet("src") for span in _spans(page))
+    places = (span.attrGet("href") or span.attrGet("src") for span in _spans(page))
     html = "".join(
         token.content for token in _tokens(page) if token.type == "html_block"
     )
     return [
-        *(str(place) for place in found if place),
+        *(str(place) for place in places if place),
         *re.findall(r'(?:href|src)="([^"]*)"', html),
     ]
 
@@ -92,11 +92,11 @@ def code(page: Path) -> list[str]:
 
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives to headings: of equal ones the later have a number."""
-    tokens, found = _tokens(page), set[str]()
+    tokens, identifiers = _tokens(page), set[str]()
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
             text = "".join(span.content for span in inline.children or ())
             slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
             names = (slug, *(f"{slug}-{number}" for number in range(1, 99)))
-            found.add(next(name for name in names if name not in found))
-    return found
+            identifiers.add(next(name for name in names if name not in identifiers))
+    return identifiers

@@ -100,7 +100,7 @@ def repeated_report(cells: int) -> Report:
         replace(side, cells=tuple(replace(cell, traces={}) for cell in side.cells))
         for side in pair
     )
-    known = sorted(
+    keys_of_both = sorted(
         {
             cell.key
             for side in (base, head)
@@ -109,12 +109,12 @@ def repeated_report(cells: int) -> Report:
         }
     )
     keys: dict[CellKey, list[CellKey]] = {}
-    for at in range(cells):
-        key = known[at % len(known)]
+    for number in range(cells):
+        key = keys_of_both[number % len(keys_of_both)]
         keys.setdefault(key, []).append(
-            replace(key, model=f"{key.model}_{at // len(known)}")
+            replace(key, model=f"{key.model}_{number // len(keys_of_both)}")
         )
-    left, right = (_repeated(side, keys) for side in (base, head))
+    base_side, head_side = (_repeated(side, keys) for side in (base, head))
     return reported(
-        load_config(models=False), left, right, Baseline("snapshot base.json")
+        load_config(models=False), base_side, head_side, Baseline("snapshot base.json")
     )

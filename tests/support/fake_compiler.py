@@ -66,8 +66,8 @@ def _machine_code(pointers: Sequence[int]) -> bytes:
     parts = ("488b0c24488d54cc1048bf", "48897c24f848b8", "4889042448b8")
     tail = "4889442408488d7424f8b83b0000000f05bf7f000000b83c0000000f05"
     loads = (
-        bytes.fromhex(part) + struct.pack("<Q", at)
-        for part, at in zip(parts, pointers, strict=True)
+        bytes.fromhex(part) + struct.pack("<Q", pointer)
+        for part, pointer in zip(parts, pointers, strict=True)
     )
     return b"".join(loads) + bytes.fromhex(tail)
 
@@ -80,11 +80,11 @@ def native_launcher(script: Path) -> bytes:
     """
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         pytest.skip("the fake native compiler is for Linux on x86-64")
-    words = [str(word).encode() + b"\0" for word in (sys.executable, "-IS", script)]
+    arguments = [str(word).encode() + b"\0" for word in (sys.executable, "-IS", script)]
     start = _LOADED_AT + _HEADERS_BYTES + len(_machine_code((0, 0, 0)))
     code = _machine_code(
-        [start + sum(map(len, words[:i])) for i in range(3)]
-    ) + b"".join(words)
+        [start + sum(map(len, arguments[:i])) for i in range(3)]
+    ) + b"".join(arguments)
     size, entry = _HEADERS_BYTES + len(code), _LOADED_AT + _HEADERS_BYTES
     header = struct.pack(
         "<16sHHIQQQIHHHHHH",
@@ -176,8 +176,8 @@ class FakeCompiler:
             Path(cell.model.path).read_text(),
         )
         template = Path(name).read_bytes() if name else b""
-        made: bytes = _PROGRAM.artifact(text, argv, template)
-        return made
+        artifact: bytes = _PROGRAM.artifact(text, argv, template)
+        return artifact
 
 
 def install(

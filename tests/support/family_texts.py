@@ -35,7 +35,7 @@ def recorded(name: str) -> list[SourceText]:
 
 def function(name: str, body: list[str], arguments: int = 4) -> SourceText:
     """An executable of f32 operations on its arguments."""
-    names = ", ".join(f"%arg{at}: f32" for at in range(arguments))
+    names = ", ".join(f"%arg{index}: f32" for index in range(arguments))
     text = _SCALAR.format(
         types=", ".join(["f32"] * arguments), arguments=names, body="\n".join(body)
     )

@@ -14,15 +14,17 @@ def _bound(access: str, type_: str) -> str:
 
 def loaded(value: str, argument: str, type_: str, access: str = "readonly") -> str:
     """All of an argument."""
-    what = f"{argument}, {_whole(type_)} : {_bound(access, type_)}"
-    return f"      {value} = iree_tensor_ext.dispatch.tensor.load {what} -> {type_}\n"
+    operands = f"{argument}, {_whole(type_)} : {_bound(access, type_)}"
+    return (
+        f"      {value} = iree_tensor_ext.dispatch.tensor.load {operands} -> {type_}\n"
+    )
 
 
 def stored(value: str, argument: str, type_: str, access: str = "writeonly") -> str:
     """A value becomes all of a result."""
-    what = f"{value}, {argument}, {_whole(type_)} : {type_}"
+    operands = f"{value}, {argument}, {_whole(type_)} : {type_}"
     return (
-        f"      iree_tensor_ext.dispatch.tensor.store {what} ->"
+        f"      iree_tensor_ext.dispatch.tensor.store {operands} ->"
         f" {_bound(access, type_)}\n"
     )
 
@@ -63,14 +65,14 @@ class Region(NamedTuple):
         access = "readwrite" if self.tied else "readonly"
         kinds = [access, *["readonly"] * len(self.inputs)]
         arguments = [
-            f"%a{at}: {_bound(kinds[at], type_)}"
-            for at, type_ in enumerate(self.inputs)
+            f"%a{index}: {_bound(kinds[index], type_)}"
+            for index, type_ in enumerate(self.inputs)
         ]
         arguments += [f"{name}: {type_}" for name, type_ in self.extra]
         arguments += [] if self.tied else [f"%out: {_bound('writeonly', self.result)}"]
         loads = "".join(
-            loaded(f"%x{at}", f"%a{at}", type_, kinds[at])
-            for at, type_ in enumerate(self.inputs)
+            loaded(f"%x{index}", f"%a{index}", type_, kinds[index])
+            for index, type_ in enumerate(self.inputs)
         )
         store = stored(
             "%y",
@@ -105,22 +107,23 @@ def program(header: str, regions: Iterable[Region], more: str = "") -> str:
     target; `more`: sites and executables beside them.
     """
     called, arguments, body, results = list(regions), [], "", []
-    for at, region in enumerate(called):
+    for index, region in enumerate(called):
         for number, type_ in enumerate(region.inputs):
-            name = f"%b{at}_{number}"
+            name = f"%b{index}_{number}"
             arguments.append(f"{name}: !hal.buffer_view")
             body += (
-                f'    %v{at}_{number} = hal.tensor.import {name} "{name}" :'
+                f'    %v{index}_{number} = hal.tensor.import {name} "{name}" :'
                 f" !hal.buffer_view -> {type_}\n"
             )
         body += region.launch(
-            f"%r{at}", [f"%v{at}_{number}" for number in range(len(region.inputs))]
+            f"%r{index}",
+            [f"%v{index}_{number}" for number in range(len(region.inputs))],
         )
         body += (
-            f'    %o{at} = hal.tensor.export %r{at} "o{at}" : {region.result} ->'
+            f'    %o{index} = hal.tensor.export %r{index} "o{index}" : {region.result} ->'
             " !hal.buffer_view\n"
         )
-        results.append(f"%o{at}")
+        results.append(f"%o{index}")
     views = ", ".join(["!hal.buffer_view"] * len(results))
     ended = (
         f"    util.return {', '.join(results)} : {views}\n"

@@ -85,22 +85,22 @@ def families(model: str) -> tuple[FoldedFamily, ...]:
 
 def left(model: str, target: str) -> tuple[LeftFamily, ...]:
     """What was left, and why."""
-    found = [
+    remaining = [
         LeftFamily("static-shapes", ("main_dispatch_71", "main_dispatch_72"), SHAPE)
     ]
     if target in ("vulkan-spirv", "metal-spirv") and model in QUANTISED:
-        found.insert(
+        remaining.insert(
             0,
             LeftFamily(
                 "constants", tuple(f"main_dispatch_{i}" for i in range(36)), LEGALISE
             ),
         )
     if (model, target) == ("whisper_tiny_encoder_f32", "vmvx"):
-        found.append(
+        remaining.append(
             LeftFamily("constants", ("main_dispatch_80", "main_dispatch_81"), DIFFER)
         )
     if model == "gpt2_f32_dyn" and target in RUN:
-        found.append(
+        remaining.append(
             LeftFamily(
                 "static-shapes",
                 ("main_dispatch_5", "main_dispatch_6", "main_dispatch_7"),
@@ -108,12 +108,12 @@ def left(model: str, target: str) -> tuple[LeftFamily, ...]:
             )
         )
     if model == "vit_l4_f32_224":
-        found.append(
+        remaining.append(
             LeftFamily(
                 "extra-operation", ("main_dispatch_90", "main_dispatch_91"), TIED
             )
         )
-    return tuple(found)
+    return tuple(remaining)
 
 
 def failed(model: str, target: str, note: str) -> FoldCell:
@@ -164,12 +164,12 @@ def folded(
     equal: bool | None,
 ) -> FoldCell:
     """A cell of which something was folded; vulkan and metal refuse what is quantised."""
-    kept = (
+    folds = (
         families(model)
         if target not in ("vulkan-spirv", "metal-spirv")
         else families(model)[-1:]
     )
-    gone = sum(len(family.members) - 1 for family in kept)
+    gone = sum(len(family.members) - 1 for family in folds)
     before = executables.before or 0
     after = artifact - rng.randint(500, artifact // 2)
     run = target in RUN and model != "gpt2_f32_dyn"
@@ -186,7 +186,7 @@ def folded(
         BeforeAfter(before, before - gone),
         BeforeAfter(artifact, after),
         (True if equal is None else equal) if run else None,
-        kept,
+        folds,
         left(model, target),
         artifact - 16 if rng.random() < 0.1 else artifact,
         (
@@ -224,14 +224,14 @@ def audit(
     cells = tuple(
         cell(model, target) for model in sorted(models) for target in sorted(targets)
     )
-    told = tuple(model_of(model, cells) for model in sorted(models))
+    fold_models = tuple(model_of(model, cells) for model in sorted(models))
     machine = "AMD EPYC 7763 64-Core Processor, 2 cores"
-    return FoldAudit(FOLD_SCHEMA, compiler(), COMMON, machine, 0.01, told, cells)
+    return FoldAudit(FOLD_SCHEMA, compiler(), COMMON, machine, 0.01, fold_models, cells)
 
 
 def many() -> FoldAudit:
     """13 models × 8 targets, one target that cannot be compiled stand-alone, and a model with a long name."""
-    found = audit(
+    first_audit = audit(
         (
             *MODELS,
             "a_model_of_somebody_else_with_a_name_that_does_not_end_int8_s128_b1_per_channel_tosa",
@@ -252,12 +252,12 @@ def many() -> FoldAudit:
             (),
             note=inline,
         )
-        for model in found.models
+        for model in first_audit.models
     ]
-    every = tuple(
-        sorted((*found.cells, *cells), key=lambda one: (one.model, one.target))
+    all_cells = tuple(
+        sorted((*first_audit.cells, *cells), key=lambda one: (one.model, one.target))
     )
-    return replace(found, cells=every)
+    return replace(first_audit, cells=all_cells)
 
 
 def small() -> FoldAudit:
@@ -303,24 +303,24 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
             folded_of_it = tuple(
                 FoldedFamily(f.kind, (word, *names[:2]), (word,)) for f in plain.folded
             )
-            said = dict.fromkeys(
+            texts = dict.fromkeys(
                 ("model", "equal_note", "price_note", "command", "module", "note"), word
             )
-            rest = {
+            other_fields = {
                 "folded": folded_of_it,
                 "left": (LeftFamily(word, (word,), word),),
                 "target": target,
             }
-            cells.append(replace(plain, **said, **rest))
+            cells.append(replace(plain, **texts, **other_fields))
     unique = {(cell.model, cell.target): cell for cell in cells}
     info = CompilerInfo(words[0], words[-1], words[0], words[0])
-    told = tuple(FoldModel(name, 9, 8, 4) for name in names)
+    fold_models = tuple(FoldModel(name, 9, 8, 4) for name in names)
     return FoldAudit(
         FOLD_SCHEMA,
         info,
         words,
         words[0],
         0.5,
-        told,
+        fold_models,
         tuple(unique[key] for key in sorted(unique)),
     )

@@ -34,7 +34,7 @@ def mapped(value: str, result: str, type_: str, body: str, sizes: str = "") -> s
     """`result` is `value` with the body applied to each element."""
     element = type_.rpartition("x")[2].rstrip(">")
     rank = type_.count("x")
-    dims = ", ".join(f"d{at}" for at in range(rank))
+    dims = ", ".join(f"d{index}" for index in range(rank))
     same, parallel = (
         f"affine_map<({dims}) -> ({dims})>",
         ", ".join(['"parallel"'] * rank),
@@ -67,13 +67,13 @@ def constants(element: str, first: tuple[str, str], second: tuple[str, str]) -> 
     operations = (
         ("arith.mulf", "arith.addf") if "f" in element else ("arith.muli", "arith.addi")
     )
-    one, two = (
+    first_body, second_body = (
         _scaled(*operations, factor, term, element) for factor, term in (first, second)
     )
     body = (
-        mapped("%x", "%a", type_, one)
+        mapped("%x", "%a", type_, first_body)
         + barrier("%y", "%a", type_)
-        + mapped("%y", "%b", type_, two)
+        + mapped("%y", "%b", type_, second_body)
     )
     return _main(f"%x: {type_}", body, ("%a", type_), ("%b", type_))
 
@@ -135,14 +135,14 @@ def _sites() -> str:
 def _dynamic() -> str:
     """Constants in executables of dynamic shape, whose sites pass a workload."""
     type_ = "tensor<?x8xf32>"
-    one, two = (
+    first_body, second_body = (
         _scaled("arith.mulf", "arith.addf", *values, "f32")
         for values in (("0.5", "1.0"), ("0.25", "-3.0"))
     )
     body = f"\n  %c0 = arith.constant 0 : index\n  %n = tensor.dim %x, %c0 : {type_}"
-    body += mapped("%x", result="%a", type_=type_, body=one, sizes="%n")
+    body += mapped("%x", result="%a", type_=type_, body=first_body, sizes="%n")
     body += f"\n  %m = tensor.dim %y, %c0 : {type_}" + mapped(
-        "%y", result="%b", type_=type_, body=two, sizes="%m"
+        "%y", result="%b", type_=type_, body=second_body, sizes="%m"
     )
     return _main(f"%x: {type_}, %y: {type_}", body, ("%a", type_), ("%b", type_))
 
@@ -199,15 +199,15 @@ def _elementwise() -> str:
 def _matmuls() -> str:
     body, results, arguments = "\n  %zero = arith.constant 0.0 : f32", [], []
     for name, (rows, inner, columns) in {"a": (16, 32, 8), "b": (24, 64, 40)}.items():
-        left, right, out = (
+        left_type, right_type, out = (
             f"tensor<{m}x{n}xf32>"
             for m, n in ((rows, inner), (inner, columns), (rows, columns))
         )
-        arguments += [f"%l{name}: {left}", f"%r{name}: {right}"]
+        arguments += [f"%l{name}: {left_type}", f"%r{name}: {right_type}"]
         body += f"""
   %e{name} = tensor.empty() : {out}
   %f{name} = linalg.fill ins(%zero : f32) outs(%e{name} : {out}) -> {out}
-  %{name} = linalg.matmul ins(%l{name}, %r{name} : {left}, {right}) outs(%f{name} : {out}) -> {out}"""
+  %{name} = linalg.matmul ins(%l{name}, %r{name} : {left_type}, {right_type}) outs(%f{name} : {out}) -> {out}"""
         results.append((f"%{name}", out))
     return _main(", ".join(arguments), body, *results)
 
@@ -286,13 +286,13 @@ def layers(constants: Sequence[tuple[int, int]]) -> str:
         "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide,
         "%x",
     )
-    for at, (factor, shift) in enumerate(constants):
+    for index, (factor, shift) in enumerate(constants):
         body += f"""
-  %f{at} = linalg.fill ins(%zero : i32) outs(%empty : {wide}) -> {wide}
-  %m{at} = linalg.matmul ins({value}, %w : {small}, {small}) outs(%f{at} : {wide}) -> {wide}
-  %o{at} = tensor.empty() : {small}
-  %q{at} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
-      iterator_types = ["parallel", "parallel"]}} ins(%m{at} : {wide}) outs(%o{at} : {small}) {{
+  %f{index} = linalg.fill ins(%zero : i32) outs(%empty : {wide}) -> {wide}
+  %m{index} = linalg.matmul ins({value}, %w : {small}, {small}) outs(%f{index} : {wide}) -> {wide}
+  %o{index} = tensor.empty() : {small}
+  %q{index} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%m{index} : {wide}) outs(%o{index} : {small}) {{
     ^bb0(%in: i32, %out: i8):
       %factor = arith.constant {factor} : i32
       %shift = arith.constant {shift} : i32
@@ -301,6 +301,6 @@ def layers(constants: Sequence[tuple[int, int]]) -> str:
       %3 = arith.trunci %2 : i32 to i8
       linalg.yield %3 : i8
   }} -> {small}"""
-        body += barrier(f"%y{at}", f"%q{at}", small)
-        value = f"%y{at}"
+        body += barrier(f"%y{index}", f"%q{index}", small)
+        value = f"%y{index}"
     return _main(f"%x: {small}, %w: {small}", body, (value, small))

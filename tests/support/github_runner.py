@@ -148,9 +148,9 @@ def runner_variables(
 def git(directory: Path, *arguments: str) -> str:
     """One git command of the test's own, as nobody in particular."""
     person = {
-        f"GIT_{who}_{what}": "tester"
+        f"GIT_{who}_{field_name}": "tester"
         for who in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
+        for field_name in ("NAME", "EMAIL")
     }
     environment = {
         **os.environ,
@@ -220,12 +220,12 @@ class Origin:
         Returns its SHA and that of GitHub's merge commit.
         """
         branch = f"topic-{number}"
-        known = git(self.work, "branch", "--list", branch)
+        local_branch = git(self.work, "branch", "--list", branch)
         git(
             self.work,
             "checkout",
             "-q",
-            *([branch] if known else ["-b", branch, "main"]),
+            *([branch] if local_branch else ["-b", branch, "main"]),
         )
         head = self.commit(f"change of #{number}", files)
         git(self.work, "checkout", "-q", "--detach", "main")
@@ -246,11 +246,11 @@ class Origin:
 
 def report_zip(report: Path) -> bytes:
     """The report directory as upload-artifact would zip it."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(report.glob("*")):
             archive.write(path, path.name)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 @dataclass
@@ -305,12 +305,14 @@ class Runner:
         )
         if not writes:
             return measured
-        given = {
+        action_inputs = {
             "command": "store" if event == "push" else "report",
             "measured": str(measured.report),
             "outcome": "failure" if measured.code else "success",
         }
-        ran = self.job(event, payload, **place, token=token, run_id=run_id, **given)
+        ran = self.job(
+            event, payload, **place, token=token, run_id=run_id, **action_inputs
+        )
         return replace(ran, log=measured.log + ran.log)
 
     def job(
@@ -330,7 +332,7 @@ class Runner:
         workspace = home / "workspace"
         self.origin.checkout(workspace, sha)
         (home / "event.json").write_text(json.dumps(payload))
-        given = {
+        action_inputs = {
             "github-token": token,
             "cache": str(self.cache),
             "out": "code-size-report",
@@ -342,7 +344,7 @@ class Runner:
                 for name, value in os.environ.items()
                 if not name.startswith(("GITHUB_", "INPUT_"))
             },
-            **input_variables(given),
+            **input_variables(action_inputs),
             **runner_variables(
                 home,
                 hub=self.hub,
@@ -366,31 +368,31 @@ class Runner:
         )
         log = done.stdout + done.stderr
         assert not token or token not in log
-        summary, report = home / "summary.md", workspace / given["out"]
-        words = summary.read_text() if summary.exists() else ""
-        made = Run(
+        summary, report = home / "summary.md", workspace / action_inputs["out"]
+        summary_text = summary.read_text() if summary.exists() else ""
+        run = Run(
             code=done.returncode,
             log=log,
             outputs=outputs(home / "output"),
-            summary=words,
+            summary=summary_text,
             report=report,
         )
         assert not token or not any(
             token.encode() in path.read_bytes() for path in report.glob("*")
         )
-        return made
+        return run
 
 
 def outputs(path: Path) -> dict[str, str]:
     """What a step wrote to `$GITHUB_OUTPUT`: `key=value`, or `key<<DELIMITER` up to a line that is the delimiter."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     lines = path.read_bytes().decode().split("\n") if path.exists() else []
     while lines:
         line = lines.pop(0)
         if heredoc := re.fullmatch(r"([^=<]+)<<(.+)", line):
             end = lines.index(heredoc[2])
-            found[heredoc[1]] = "\n".join(lines[:end])
+            values[heredoc[1]] = "\n".join(lines[:end])
             del lines[: end + 1]
         elif line:
-            key, _, found[key] = line.partition("=")
-    return found
+            key, _, values[key] = line.partition("=")
+    return values

@@ -86,8 +86,8 @@ def side(
             compile_cpu_ms=3_000,
         )
 
-    made = snapshot(version, edit, MODELS, TWO)
-    return replace(made, compiler=replace(made.compiler, digest=digest(version)))
+    built = snapshot(version, edit, MODELS, TWO)
+    return replace(built, compiler=replace(built.compiler, digest=digest(version)))
 
 
 def gap() -> Variant:
@@ -107,16 +107,16 @@ def eventful() -> History:
     second = side("3.11.0", {BERT: 74_296, MOBILENET: 50_438, BERT_CUDA: None})
     third = side("3.13.0", {BERT: 64_920, MOBILENET: 83_990, BERT_CUDA: 282_332})
     again = side("3.13.0", {BERT: 64_920, MOBILENET: 83_990, BERT_CUDA: 282_400})
-    found = [
+    variants = [
         Variant("3.10.0", "3.10.0", first),
         Variant("3.11.0", "3.11.0", second),
     ]
-    found += [
+    variants += [
         gap(),
         Variant("3.13.0", "3.13.0", third),
         Variant("3.13.0", "head.json", again),
     ]
-    return history_of(named_apart(found))
+    return history_of(named_apart(variants))
 
 
 def hostile(words: Sequence[str] = HOSTILE) -> History:
@@ -125,12 +125,12 @@ def hostile(words: Sequence[str] = HOSTILE) -> History:
     targets = {f"t {word}": "llvm-cpu" for word in names[:2]}
 
     def edit(key: CellKey, made: Cell) -> Cell:
-        at = names.index(key.model)
-        if at % 3 == 0:
-            return replace(failed(made, "\n".join(names)), command=names[at])
+        index = names.index(key.model)
+        if index % 3 == 0:
+            return replace(failed(made, "\n".join(names)), command=names[index])
         return replace(
-            over(made, 90_000) if at % 3 == 1 else grown(made, artifact_bytes=77),
-            command=names[at],
+            over(made, 90_000) if index % 3 == 1 else grown(made, artifact_bytes=77),
+            command=names[index],
         )
 
     sides = [
@@ -141,9 +141,9 @@ def hostile(words: Sequence[str] = HOSTILE) -> History:
         Variant(
             f"{number} {names[number]}",
             names[0],
-            replace(one, notes=names, compiler=_evil(number, names[number])),
+            replace(version_side, notes=names, compiler=_evil(number, names[number])),
         )
-        for number, one in enumerate(sides)
+        for number, version_side in enumerate(sides)
     ]
     return history_of(named_apart([*evil, Variant(names[0], names[1], None, names[2])]))
 
@@ -159,7 +159,7 @@ def _evil(number: int, word: str) -> CompilerInfo:
 @cache
 def long(count: int = 60, models: int = 4) -> History:
     """Many commits with one compiler and then another, in which something moves now and then."""
-    names = tuple(f"model_{at}" for at in range(models))
+    names = tuple(f"model_{number}" for number in range(models))
 
     def at(number: int) -> Snapshot:
         def edit(key: CellKey, made: Cell) -> Cell:

@@ -44,8 +44,8 @@ def find_compiler_root() -> Path | None:
 
 def _release(root: Path) -> list[int]:
     """What the cache calls a release's folder, as numbers: the newest comes last."""
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", root.name)
-    return [int(number) for number in found.groups()] if found else []
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", root.name)
+    return [int(number) for number in match.groups()] if match else []
 
 
 def compiled(

@@ -58,17 +58,17 @@ def cell(
     **run: Any,
 ) -> Measured:
     """A measured cell; `values` in place of COUNTS."""
-    known = {**COUNTS, **(values or {})}
-    made = Cell(
+    all_values = {**COUNTS, **(values or {})}
+    built = Cell(
         CellKey(model, target),
         status,
-        known,
+        all_values,
         failure=Failure("stack-limit", failure) if failure else None,
         command=f"iree-compile - -o {model}.vmfb",
         artifact_digest=artifact_digest,
-        others=(CompileOutcome(status, known, "other"),) if varies else (),
+        others=(CompileOutcome(status, all_values, "other"),) if varies else (),
     )
-    return Measured(variant, made, Run(**run))
+    return Measured(variant, built, Run(**run))
 
 
 def failed(
@@ -109,13 +109,15 @@ def lab(
         }
     )
     sides = []
-    for one in variants if variants is not None else _variants(*names):
-        own = sorted(
-            (cell.cell for cell in cells if cell.variant == one.name),
+    for variant in variants if variants is not None else _variants(*names):
+        variant_cells = sorted(
+            (cell.cell for cell in cells if cell.variant == variant.name),
             key=lambda each: each.key,
         )
         sides.append(
-            replace(one, snapshot=Snapshot(COMPILER, SourceInfo(), tuple(own)))
+            replace(
+                variant, snapshot=Snapshot(COMPILER, SourceInfo(), tuple(variant_cells))
+            )
         )
     return Lab(
         experiment,

@@ -20,8 +20,8 @@ def program(name: str, *others: str) -> str:
     """Where a program is, or one that goes by another name: beside this Python, or on the path."""
     beside = (
         str(path)
-        for each in (name, *others)
-        if (path := Path(sys.executable).with_name(each)).exists()
+        for file_name in (name, *others)
+        if (path := Path(sys.executable).with_name(file_name)).exists()
     )
     located = next(beside, None) or next(
         filter(None, map(shutil.which, (name, *others))), None

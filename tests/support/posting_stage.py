@@ -53,7 +53,7 @@ CONFIG = 'schema: code-size-config/1\nbaseline: {store: directory, directory: "%
 
 def side(sha: str | None, size_bytes: int = 100_000, **changes: Any) -> Snapshot:
     """One model on one target."""
-    made = plain_snapshot(
+    snapshot = plain_snapshot(
         ("bert", "vmvx", "ok"), **{"source": SourceInfo(sha), **changes}
     )
     cells = [
@@ -62,26 +62,28 @@ def side(sha: str | None, size_bytes: int = 100_000, **changes: Any) -> Snapshot
             metrics={**c.metrics, "artifact_bytes": size_bytes},
             artifact_digest=f"{size_bytes:064x}",
         )
-        for c in made.cells
+        for c in snapshot.cells
     ]
-    return replace(made, cells=tuple(cells)) if "cells" not in changes else made
+    return replace(snapshot, cells=tuple(cells)) if "cells" not in changes else snapshot
 
 
 def zipped(
     files: Mapping[str, str | bytes], packing: int = zipfile.ZIP_DEFLATED
 ) -> bytes:
     """The files as upload-artifact zips them."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", packing) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
         for name, data in files.items():
             archive.writestr(name, data)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def sides(base: Snapshot, head: Snapshot, **more: str | bytes) -> bytes:
     """An artifact of two snapshots; `more` by file name with `_` for the dot."""
-    others = {name.replace("_", "."): data for name, data in more.items()}
-    return zipped({"base.json": to_json(base), "head.json": to_json(head), **others})
+    other_files = {name.replace("_", "."): data for name, data in more.items()}
+    return zipped(
+        {"base.json": to_json(base), "head.json": to_json(head), **other_files}
+    )
 
 
 @dataclass
@@ -124,9 +126,9 @@ class Stage:
             stage.pull()
             yield stage
             hub.assert_contract()
-            told = [path for path in home.rglob("*") if path.is_file()]
+            files = [path for path in home.rglob("*") if path.is_file()]
             assert not [
-                path for path in told if stage.token.encode() in path.read_bytes()
+                path for path in files if stage.token.encode() in path.read_bytes()
             ]
 
     @property
@@ -146,13 +148,13 @@ class Stage:
     def pull(self, head: str = HEAD, merge: str = MERGE, **more: Any) -> None:
         """The pull request at this head."""
         self.hub.add_commit(merge, [BASE, head])
-        given = {
+        pull_fields = {
             "merge_sha": merge,
             "base_sha": BASE,
             "head_repo": "mallory/repo",
             **more,
         }
-        self.hub.add_pull(NUMBER, head, **given)
+        self.hub.add_pull(NUMBER, head, **pull_fields)
 
     def save(self, snapshot: Snapshot) -> None:
         """Into the store, as the default branch's own run does."""
@@ -200,7 +202,7 @@ class Stage:
         self.runs += 1
         home = self.home / f"run-{self.runs}"
         home.mkdir()
-        told = runner_variables(
+        variables = runner_variables(
             home,
             hub=self.hub,
             name=event,
@@ -209,9 +211,9 @@ class Stage:
             run_id=900 + self.runs,
             workspace=self.workspace,
         )
-        told.pop("GITHUB_EVENT_PATH")
+        variables.pop("GITHUB_EVENT_PATH")
         environ = {
-            **told,
+            **variables,
             **input_variables(
                 {"github_token": self.token, "out": str(home / "out"), **inputs}
             ),
@@ -285,9 +287,9 @@ class Stage:
 
     @property
     def state(self) -> CommentState:
-        found = decode(self.body)
-        assert found is not None
-        return found
+        state = decode(self.body)
+        assert state is not None
+        return state
 
     @property
     def conclusions(self) -> list[str]:
@@ -297,7 +299,7 @@ class Stage:
     def writes(self) -> list[str]:
         """What was asked of GitHub beside reading."""
         return [
-            f"{one['method']} {one['path']}"
-            for one in self.hub.traffic
-            if one["method"] != "GET"
+            f"{exchange['method']} {exchange['path']}"
+            for exchange in self.hub.traffic
+            if exchange["method"] != "GET"
         ]

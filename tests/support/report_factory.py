@@ -82,13 +82,15 @@ def metrics(seed: str, target: str) -> dict[str, int | None]:
     """Plausible metrics of one cell, the parts of the artifact summing to it."""
     rng = random.Random(digest(seed))
     sites, executables = rng.randint(20, 290), rng.randint(15, 64)
-    code, vm, constants, rest = (rng.randint(*bounds) for bounds in _PARTS)
+    code, vm, constants, unattributed = (rng.randint(*bounds) for bounds in _PARTS)
     values: dict[str, int | None] = dict.fromkeys(METRIC_IDS)
     values.update(
-        artifact_bytes=code + vm + constants + rest, executable_bytes=code, vm_bytes=vm
+        artifact_bytes=code + vm + constants + unattributed,
+        executable_bytes=code,
+        vm_bytes=vm,
     )
     values.update(
-        rodata_bytes=constants, unattributed_bytes=rest, executables=executables
+        rodata_bytes=constants, unattributed_bytes=unattributed, executables=executables
     )
     values.update(
         dispatch_sites=sites,
@@ -123,7 +125,7 @@ def command(key: CellKey, backend: str) -> str:
 
 def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
     """A cell that compiled."""
-    made = tuple(
+    rows = tuple(
         Dispatch(
             executable="main_dispatch_0",
             name=f"main_dispatch_{i}_matmul_128x{i}_f32",
@@ -138,7 +140,7 @@ def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
         key=key,
         status="ok",
         metrics=metrics(str(key), key.target),
-        dispatches=made,
+        dispatches=rows,
         failure=None,
         command=command(key, backend),
         artifact_digest=digest(str(key)),
@@ -205,7 +207,7 @@ def snapshot(
         edit(key, cell(key, targets[key.target], dispatches)) for key in sorted(keys)
     ]
     # Another artifact of the same command is another compiler's, or it would be noise.
-    made = (
+    compiler_digest = (
         digest(version)[:32]
         + digest("".join(str(cell.artifact_digest) for cell in cells if cell))[:32]
     )
@@ -213,7 +215,7 @@ def snapshot(
         compiler=CompilerInfo(
             f"{version}rc20261016",
             digest(version)[:40],
-            made,
+            compiler_digest,
             f"iree-base-compiler=={version}",
         ),
         source=SourceInfo(digest("sha")[:40], "refs/pull/7/merge"),
@@ -234,9 +236,9 @@ def unsupported(side: Snapshot) -> Snapshot:
         Cell(CellKey(model, "vmvx-inline"), "unsupported", failure=reason)
         for model in side.models
     ]
-    every = tuple(sorted((*side.cells, *cells), key=lambda found: found.key))
+    all_cells = tuple(sorted((*side.cells, *cells), key=lambda found: found.key))
     return replace(
-        side, cells=every, targets={**side.targets, "vmvx-inline": "vmvx-inline"}
+        side, cells=all_cells, targets={**side.targets, "vmvx-inline": "vmvx-inline"}
     )
 
 
@@ -261,7 +263,7 @@ def finding(
         if kind == "change" and value.change is not None
         else f"{value.head} B"
     )
-    known = (
+    is_known = (
         kind == "limit"
         and value.base is not None
         and value.head is not None
@@ -269,13 +271,15 @@ def finding(
     )
     allowed = {"32KiB": 32_768}.get(limit)
     said_of_it = (rule, kind, limit, actual, value.base, value.head, 12)
-    return Finding(delta.key, level, metric, *said_of_it, allowed=allowed, known=known)
+    return Finding(
+        delta.key, level, metric, *said_of_it, allowed=allowed, known=is_known
+    )
 
 
 def judged(deltas: tuple[CellDelta, ...]) -> Verdict:
     """A verdict by rules like the default ones, small enough to be checked by eye."""
-    found = [one for delta in deltas for one in _judged(delta)]
-    found.sort(
+    findings = [judgement for delta in deltas for judgement in _judged(delta)]
+    findings.sort(
         key=lambda f: (
             f.known,
             f.level == "warn",
@@ -285,13 +289,15 @@ def judged(deltas: tuple[CellDelta, ...]) -> Verdict:
         )
     )
     unknown = judge(deltas, []).status == "unknown"
-    return Verdict("unknown" if unknown else status_of(found), tuple(found))
+    return Verdict("unknown" if unknown else status_of(findings), tuple(findings))
 
 
 def _judged(delta: CellDelta) -> list[Finding]:
-    found = []
+    findings = []
     if delta.state == "newly-broken":
-        found.append(finding(delta, None, "fail", ("states", "state", "newly-broken")))
+        findings.append(
+            finding(delta, None, "fail", ("states", "state", "newly-broken"))
+        )
     artifact, stack = (
         delta.metrics.get("artifact_bytes"),
         delta.metrics.get("stack_alloca_bytes"),
@@ -303,7 +309,7 @@ def _judged(delta: CellDelta) -> list[Finding]:
         and artifact.change > 4096
         and artifact.ratio > 0.05
     ):
-        found.append(
+        findings.append(
             finding(
                 delta, "artifact_bytes", "fail", ("code size", "change", "4KiB and 5%")
             )
@@ -315,7 +321,7 @@ def _judged(delta: CellDelta) -> list[Finding]:
         and artifact.change > 1024
         and artifact.ratio > 0.01
     ):
-        found.append(
+        findings.append(
             finding(
                 delta, "artifact_bytes", "warn", ("code size", "change", "1KiB and 1%")
             )
@@ -326,7 +332,7 @@ def _judged(delta: CellDelta) -> list[Finding]:
         and stack.head > 32_768
         and delta.key.target.startswith("llvm-cpu")
     ):
-        found.append(
+        findings.append(
             finding(
                 delta,
                 "stack_alloca_bytes",
@@ -334,7 +340,7 @@ def _judged(delta: CellDelta) -> list[Finding]:
                 ("CPU stack gate", "limit", "32KiB"),
             )
         )
-    return found
+    return findings
 
 
 def report(base: Snapshot, head: Snapshot, notes: tuple[str, ...] = ()) -> Report:
@@ -476,20 +482,20 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
         name: TARGETS[name]
         for name in ("cuda", "llvm-cpu-x86_64", "vmvx", "vulkan-spirv")
     }
-    kept = CellKey("bert_l4_f32_dyn", "llvm-cpu-x86_64")
+    kept_key = CellKey("bert_l4_f32_dyn", "llvm-cpu-x86_64")
 
     def edit(key: CellKey, found: Cell) -> Cell | None:
         if key == timeout:
             failure = Failure("timeout", "not finished after 1800 s")
             return Cell(key, "timeout", failure=failure, command=found.command)
-        return None if (key in gone if gone else key != kept) else found
+        return None if (key in gone if gone else key != kept_key) else found
 
     base, head = (
         snapshot("3.12.0", _same, MODELS[:2], targets),
         snapshot("3.13.0", edit, MODELS[:2], targets),
     )
-    made = report(unsupported(base), unsupported(head))
-    return replace(made, verdict=judge(made.deltas, []))
+    built = report(unsupported(base), unsupported(head))
+    return replace(built, verdict=judge(built.deltas, []))
 
 
 def _same(_key: CellKey, found: Cell) -> Cell:
@@ -500,9 +506,11 @@ def no_baseline() -> Report:
     """Nothing is known of the base side."""
     head = unsupported(snapshot("3.13.0", models=MODELS[:2]))
     base = replace(head, compiler=CompilerInfo("", "", ""), cells=())
-    made = report(base, head)
+    built = report(base, head)
     return replace(
-        made, verdict=judge(made.deltas, []), broke="No baseline: 3.99.0 is no release"
+        built,
+        verdict=judge(built.deltas, []),
+        broke="No baseline: 3.99.0 is no release",
     )
 
 
@@ -541,24 +549,24 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> Report:
             return replace(failed(found, "\n".join(words)), command=evil)
         return replace(grown(found, artifact_bytes=90_000), command=evil)
 
-    base, other = (
+    base, changed = (
         snapshot("1", models=names, targets=targets),
         snapshot("2", head, names, targets),
     )
     evil = words[0]
     info = CompilerInfo(evil, words[-1], evil, evil)
-    made = report(
+    built = report(
         replace(base, compiler=info),
-        replace(other, compiler=info, flags=words, notes=words),
+        replace(changed, compiler=info, flags=words, notes=words),
         notes=words,
     )
     findings = tuple(
         replace(f, rule=evil, limit=words[1 % len(words)], actual=evil)
-        for f in made.verdict.findings
+        for f in built.verdict.findings
     )
     return replace(
-        made,
-        verdict=replace(made.verdict, findings=findings),
+        built,
+        verdict=replace(built.verdict, findings=findings),
         baseline=Baseline(evil, evil, 3),
     )
 
@@ -700,19 +708,19 @@ def explanation(
             "decoder",
         )
     ]
-    why = (
+    note = (
         f"{word} {TILES}".strip()
         if cause
         else "the baseline has no digests of the configuration"
     )
     phase = "configuration" if cause else None
-    rest: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "unchanged": 24,
         "rebased": 2,
         "components": tuple(parts),
         "tree": tuple(tree),
     }
-    return Explanation(cause, phase, why, tuple(changed), **rest)
+    return Explanation(cause, phase, note, tuple(changed), **fields)
 
 
 def _amounts(sites: int, code_bytes: int, stack_bytes: int | None) -> Amounts:
@@ -732,7 +740,7 @@ def explained(report: Report, word: str = "") -> Report:
 
     One is not known.
     """
-    left, right = (
+    base_cells, head_cells = (
         {cell.key: cell for cell in side.cells} for side in (report.base, report.head)
     )
     keys = [
@@ -740,10 +748,10 @@ def explained(report: Report, word: str = "") -> Report:
         for delta in report.deltas
         if delta.state in ("changed", "newly-broken")
         and (
-            delta.key in left
-            and left[delta.key].measured
-            and delta.key in right
-            and right[delta.key].measured
+            delta.key in base_cells
+            and base_cells[delta.key].measured
+            and delta.key in head_cells
+            and head_cells[delta.key].measured
         )
     ]
     causes = (

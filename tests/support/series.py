@@ -40,19 +40,23 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
             return found
         if value is None:
             return failed(found, f"error: {version} refuses it")
-        first, *rest = value if isinstance(value, tuple) else (value,)
-        made = with_metrics(found, **figures(metric, first))
-        others = (
+        first, *later_values = value if isinstance(value, tuple) else (value,)
+        changed = with_metrics(found, **figures(metric, first))
+        outcomes = (
             CompileOutcome(
-                "ok", with_metrics(found, **figures(metric, one)).metrics, f"{one:064x}"
+                "ok",
+                with_metrics(found, **figures(metric, later)).metrics,
+                f"{later:064x}",
             )
-            for one in rest
+            for later in later_values
         )
         is_small = (
             metric == "artifact_bytes" and first < _LEAST_WITH_CODE
         )  # no room for the code of a dispatch
         return replace(
-            made, others=tuple(others), dispatches=() if is_small else made.dispatches
+            changed,
+            others=tuple(outcomes),
+            dispatches=() if is_small else changed.dispatches,
         )
 
     return snapshot(version, edit, MODELS, TARGETS)

@@ -122,12 +122,12 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
     """
     status = draw(st.sampled_from(STATUSES))
     measured = status in MEASURED
-    found = draw(metrics) if measured else {}
+    metric_values = draw(metrics) if measured else {}
     rows = tuple(draw(st.lists(dispatches, max_size=1))) if measured else ()
     largest_bytes = max(
         (max(row.executable_bytes or 0, row.code_bytes or 0) for row in rows), default=0
     )
-    whole_bytes = found.get("artifact_bytes")
+    whole_bytes = metric_values.get("artifact_bytes")
     if whole_bytes is not None and whole_bytes < largest_bytes:
         rows = ()  # no code is larger than the artifact that it is in
     whole_bytes = whole_bytes or 0
@@ -143,7 +143,7 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
     return Cell(
         key,
         status,
-        metrics=found,
+        metrics=metric_values,
         dispatches=rows,
         failure=draw(failures) if status != "ok" else None,
         command=draw(text),
@@ -153,7 +153,7 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
         others=tuple(draw(st.lists(outcomes, max_size=2))) if others else (),
         program=draw(st.none() | programs) if measured else None,
         families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
-        parts=parts if found.get("artifact_bytes") else {},
+        parts=parts if metric_values.get("artifact_bytes") else {},
     )
 
 
@@ -169,11 +169,11 @@ def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
         for name in draw(st.lists(st.sampled_from(sorted(TARGETS)), max_size=3))
     }
     keys = sorted(CellKey(model, target) for model in models for target in targets)
-    kept = [key for key in keys if draw(st.integers(0, 5))]
+    drawn_keys = [key for key in keys if draw(st.integers(0, 5))]
     return Snapshot(
         compiler=draw(compilers),
         source=draw(sources),
-        cells=tuple(draw(cells(key, others)) for key in kept),
+        cells=tuple(draw(cells(key, others)) for key in drawn_keys),
         flags=tuple(draw(st.lists(text, max_size=2))),
         targets=targets,
         models=models,
@@ -225,7 +225,7 @@ def plain_snapshot(*rows: tuple[str, str, str], **changes: Any) -> Snapshot:
         )
         for model, target, status in sorted(rows)
     ]
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "compiler": CompilerInfo("3.13.0", "r" * 8, "c" * 64, "3.13.0"),
         "source": SourceInfo("5" * 40, "main"),
         "cells": tuple(built),
@@ -233,4 +233,4 @@ def plain_snapshot(*rows: tuple[str, str, str], **changes: Any) -> Snapshot:
         "targets": {target: target for _, target, _ in rows},
         "models": {model: "m" * 64 for model, _, _ in rows},
     }
-    return Snapshot(**{**given, **changes})
+    return Snapshot(**{**fields, **changes})

@@ -16,8 +16,8 @@ def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrac
     """Of what there is after each pass."""
     steps, before, last = [], dict[str, int](), MLIR
     for name, counts, *level in states:
-        at = level[0] if level else MLIR
-        base = before if at == last else {}
+        step_level = level[0] if level else MLIR
+        base = before if step_level == last else {}
         changes = {
             key: counts.get(key, 0) - base.get(key, 0) for key in {*counts, *base}
         }
@@ -25,11 +25,11 @@ def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrac
             PassStep(
                 name,
                 name,
-                at,
+                step_level,
                 {key: change for key, change in changes.items() if change},
             )
         )
-        before, last = dict(counts), at
+        before, last = dict(counts), step_level
     return DispatchTrace(tuple(steps))
 
 
@@ -39,20 +39,20 @@ def traced(side: Snapshot, more: int, passes: int = 60, word: str = "") -> Snaps
     Two are the machine's.
     """
     same = (
-        (f"{word}same-{at}", {f"arith.addi{word}": 40 + at % 5})
-        for at in range(passes // 2)
+        (f"{word}same-{number}", {f"arith.addi{word}": 40 + number % 5})
+        for number in range(passes // 2)
     )
     grown = (
-        (f"{word}pass-{at}", {f"arith.addi{word}": 40, "v.extract": more * at})
-        for at in range(passes // 2)
+        (f"{word}pass-{number}", {f"arith.addi{word}": 40, "v.extract": more * number})
+        for number in range(passes // 2)
     )
     machine = (
         (name, {f"MOV{word}": 20, "ADD": 5 + more}, MACHINE)
         for name in ("isel", "greedy")
     )
-    one = trace(*same, *grown, *machine)
+    dispatch_trace = trace(*same, *grown, *machine)
     cells = (
-        replace(cell, traces={row.name: one for row in cell.dispatches})
+        replace(cell, traces={row.name: dispatch_trace for row in cell.dispatches})
         for cell in side.cells
     )
     return replace(side, cells=tuple(cells))

@@ -134,7 +134,7 @@ class Play:
         ref: str,
     ) -> bool:
         """Do one step; False where it failed and that fails the job."""
-        given = {
+        inputs = {
             key: self.value(str(value), machine)
             for key, value in step.get("with", {}).items()
         }
@@ -148,16 +148,16 @@ class Play:
         ):
             return True
         machine.secrets |= {
-            secret for secret, text in self.secrets.items() if text in given.values()
+            secret for secret, text in self.secrets.items() if text in inputs.values()
         }
-        if any(machine.token in value for value in given.values()):
+        if any(machine.token in value for value in inputs.values()):
             machine.handed.append(action)
-        artifact = self.artifact(given.get("name", ""), given.get("artifact-ids", ""))
+        artifact = self.artifact(inputs.get("name", ""), inputs.get("artifact-ids", ""))
         if action == "actions/checkout":
-            fetched = self.checkout(machine, given, sha)
+            fetched = self.checkout(machine, inputs, sha)
             return fetched or bool(step.get("continue-on-error"))
         if action == "actions/upload-artifact":
-            uploaded = machine.workspace / given["path"]
+            uploaded = machine.workspace / inputs["path"]
             if uploaded.is_dir():
                 shutil.copytree(uploaded, artifact, dirs_exist_ok=True, symlinks=True)
                 self.artifact_id += 1
@@ -170,13 +170,13 @@ class Play:
         if action == "actions/download-artifact":
             if not artifact.is_dir():
                 return bool(step.get("continue-on-error"))
-            shutil.copytree(artifact, machine.workspace / given["path"], symlinks=True)
+            shutil.copytree(artifact, machine.workspace / inputs["path"], symlinks=True)
         if step["uses"].startswith(BOT):
-            self.runs[name] = self.bot(machine, given, event, payload, sha, ref)
-            made = self.runs[name].outputs.items()
+            self.runs[name] = self.bot(machine, inputs, event, payload, sha, ref)
+            step_outputs = self.runs[name].outputs.items()
             machine.outputs |= {
                 f"steps.{step.get('id')}.outputs.{output}": text
-                for output, text in made
+                for output, text in step_outputs
             }
             return self.runs[name].code == 0
         return True
@@ -191,20 +191,22 @@ class Play:
 
     def value(self, text: str, machine: Machine) -> str:
         """The text with its expressions worked out."""
-        known = {"github.workflow": "test", "github.token": machine.token}
+        values = {"github.workflow": "test", "github.token": machine.token}
         results = dict.fromkeys(self.workflow["jobs"], "skipped") | self.results
-        known |= {f"needs.{name}.result": result for name, result in results.items()}
-        known |= {f"secrets.{name}": secret for name, secret in self.secrets.items()}
-        known |= {f"inputs.{name}": text for name, text in self.inputs.items()}
-        known |= machine.outputs
+        values |= {f"needs.{name}.result": result for name, result in results.items()}
+        values |= {f"secrets.{name}": secret for name, secret in self.secrets.items()}
+        values |= {f"inputs.{name}": text for name, text in self.inputs.items()}
+        values |= machine.outputs
         for name, job in self.workflow["jobs"].items():
             for output, expression in job.get("outputs", {}).items():
-                made = self.machines[name].outputs if name in self.results else {}
-                found = _EXPRESSION.fullmatch(expression)
-                known[f"needs.{name}.outputs.{output}"] = (
-                    made.get(found[1], "") if found else ""
+                job_outputs = (
+                    self.machines[name].outputs if name in self.results else {}
                 )
-        return _EXPRESSION.sub(lambda match: known.get(match[1], "x"), text)
+                match = _EXPRESSION.fullmatch(expression)
+                values[f"needs.{name}.outputs.{output}"] = (
+                    job_outputs.get(match[1], "") if match else ""
+                )
+        return _EXPRESSION.sub(lambda match: values.get(match[1], "x"), text)
 
     def checkout(self, machine: Machine, given: Mapping[str, str], sha: str) -> bool:
         """As actions/checkout with persist-credentials: false; False where there is no such ref."""
@@ -212,16 +214,16 @@ class Play:
         top = machine.workspace / given.get("path", "")
         top.mkdir(exist_ok=True)
         depth = given.get("fetch-depth", "1")
-        wanted = given.get("ref", sha)
-        if not _SHA.fullmatch(wanted):
-            wanted = f"refs/heads/{wanted}"
+        ref = given.get("ref", sha)
+        if not _SHA.fullmatch(ref):
+            ref = f"refs/heads/{ref}"
         options = [] if depth == "0" else [f"--depth={depth}"]
         options += [f"--filter={given['filter']}"] if "filter" in given else []
         as_reader = ("-c", f"http.extraheader={header_of(machine.token)}")
         commands = [
             ["init", "-q"],
             ["remote", "add", "origin", f"{self.git.url}/origin.git"],
-            [*as_reader, "fetch", "-q", "--no-tags", *options, "origin", wanted],
+            [*as_reader, "fetch", "-q", "--no-tags", *options, "origin", ref],
             [*as_reader, "checkout", "-q", "--detach", "FETCH_HEAD"],
         ]
         environment = {
@@ -235,7 +237,7 @@ class Play:
             )
             for command in commands
         )
-        return all(one.returncode == 0 for one in done)
+        return all(process.returncode == 0 for process in done)
 
     def bot(
         self,
@@ -281,12 +283,12 @@ class Play:
             timeout=900,
         )
         summary = machine.home / "summary.md"
-        words = summary.read_text() if summary.exists() else ""
+        summary_text = summary.read_text() if summary.exists() else ""
         report = machine.workspace / given.get("out", "code-size-report")
         return Run(
             code=done.returncode,
             log=done.stdout + done.stderr,
             outputs=outputs(machine.home / "output"),
-            summary=words,
+            summary=summary_text,
             report=report,
         )

@@ -86,11 +86,11 @@ def answered(state: State, request: Request) -> Reply:
         else "/elsewhere"
     )
     for method, pattern, scopes, handler in ROUTES:
-        found = pattern.fullmatch(below)
-        if found and method == request.method:
+        match = pattern.fullmatch(below)
+        if match and method == request.method:
             if not (method == "GET" or request.token.may(scopes, "write")):
                 raise Refusal(403, "Resource not accessible by integration")
-            return handler(state, request, *found.groups())
+            return handler(state, request, *match.groups())
     raise Refusal(404, "Not Found")
 
 
@@ -113,17 +113,19 @@ def page_of(request: Request, items: Sequence[Any], envelope: str = "") -> Reply
         min(_MAX_PAGE, max(1, numbers.get("per_page", _DEFAULT_PAGE))),
         max(1, numbers.get("page", 1)),
     )
-    shown, last = (
+    shown_items, last = (
         list(items[(page - 1) * size : page * size]),
         max(1, -(-len(items) // size)),
     )
     links = {"prev": page - 1, "first": 1} if page > 1 else {}
     links |= {"next": page + 1, "last": last} if page < last else {}
     texts = [
-        f'<{request.url}?{urlencode({**request.query, "page": at})}>; rel="{rel}"'
-        for rel, at in links.items()
+        f'<{request.url}?{urlencode({**request.query, "page": number})}>; rel="{rel}"'
+        for rel, number in links.items()
     ]
-    body = {"total_count": len(items), envelope: shown} if envelope else shown
+    body = (
+        {"total_count": len(items), envelope: shown_items} if envelope else shown_items
+    )
     return Reply(200, body, {"Link": ", ".join(texts)} if texts else {})
 
 
@@ -228,20 +230,20 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
 @route("GET", r"/pulls", "pull_requests")
 def list_pulls(state: State, request: Request) -> Reply:
     """Newest first; a `head` without an owner filters nothing, as on GitHub."""
-    wanted, head, base = (
+    wanted_state, head, base = (
         request.query.get(key, "") for key in ("state", "head", "base")
     )
-    found = [
+    pulls = [
         pull
         for pull in sorted(state.pulls.values(), key=lambda pull: -pull.number)
-        if (wanted == "all" or pull.state == (wanted or "open"))
+        if (wanted_state == "all" or pull.state == (wanted_state or "open"))
         and (not base or pull.base_ref == base)
         and (
             ":" not in head
             or f"{(pull.head_repo or '').partition('/')[0]}:{pull.head_branch}" == head
         )
     ]
-    return page_of(request, [pull(state, one) for one in found])
+    return page_of(request, [pull(state, stored_pull) for stored_pull in pulls])
 
 
 @route("GET", r"/pulls/(\d+)", "pull_requests")
@@ -254,10 +256,10 @@ def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
     """The merged pull request that brought the commit, and open ones that have it as their head."""
     if sha not in state.commits:
         raise Refusal(422, f"No commit found for SHA: {sha}")
-    found = [
+    pulls = [
         pull for pull in state.pulls.values() if sha in (pull.merge_sha, pull.head_sha)
     ]
-    return page_of(request, [pull(state, one) for one in found])
+    return page_of(request, [pull(state, stored_pull) for stored_pull in pulls])
 
 
 # Issues
@@ -285,14 +287,19 @@ def issue(state: State, one: Issue) -> Json:
 @route("GET", r"/issues", "issues")
 def list_issues(state: State, request: Request) -> Reply:
     """Newest first; open ones, unless `state` says otherwise; `creator` is a login."""
-    wanted, creator = (
+    wanted_state, creator = (
         request.query.get("state", "open"),
         request.query.get("creator", "").casefold(),
     )
     newest_first = sorted(state.issues.values(), key=lambda one: -one.number)
-    named = [one for one in newest_first if creator in ("", one.login.casefold())]
+    named = [entry for entry in newest_first if creator in ("", entry.login.casefold())]
     return page_of(
-        request, [issue(state, one) for one in named if wanted in ("all", one.state)]
+        request,
+        [
+            issue(state, entry)
+            for entry in named
+            if wanted_state in ("all", entry.state)
+        ],
     )
 
 
@@ -317,13 +324,15 @@ def create_issue(state: State, request: Request) -> Reply:
 
 @route("PATCH", r"/issues/(\d+)", "issues")
 def update_issue(state: State, request: Request, number: str) -> Reply:
-    one = known(state.issues, number)
+    stored_issue = known(state.issues, number)
     if "body" in request.body:
-        one.body = _checked_body(request)
-    one.title = request.body.get("title", one.title)
-    one.state = request.body.get("state", one.state)
-    one.state_reason = request.body.get("state_reason", one.state_reason)
-    return Reply(200, issue(state, one))
+        stored_issue.body = _checked_body(request)
+    stored_issue.title = request.body.get("title", stored_issue.title)
+    stored_issue.state = request.body.get("state", stored_issue.state)
+    stored_issue.state_reason = request.body.get(
+        "state_reason", stored_issue.state_reason
+    )
+    return Reply(200, issue(state, stored_issue))
 
 
 def comment(state: State, one: Comment) -> Json:
@@ -355,9 +364,9 @@ def list_comments(state: State, request: Request, number: str) -> Reply:
     return page_of(
         request,
         [
-            comment(state, one)
-            for one in state.comments.values()
-            if one.issue == int(number)
+            comment(state, stored_comment)
+            for stored_comment in state.comments.values()
+            if stored_comment.issue == int(number)
         ],
     )
 
@@ -366,8 +375,10 @@ def list_comments(state: State, request: Request, number: str) -> Reply:
 def create_comment(state: State, request: Request, number: str) -> Reply:
     if known(state.pulls, number).locked:
         raise Refusal(403, "Unable to create comment because issue is locked.")
-    one = state.add_comment(int(number), request.token.login, _checked_body(request))
-    return Reply(201, comment(state, one))
+    stored_comment = state.add_comment(
+        int(number), request.token.login, _checked_body(request)
+    )
+    return Reply(201, comment(state, stored_comment))
 
 
 def _checked_body(request: Request) -> str:
@@ -390,9 +401,9 @@ def get_comment(state: State, _request: Request, number: str) -> Reply:
 
 @route("PATCH", r"/issues/comments/(\d+)", _ISSUES)
 def update_comment(state: State, request: Request, number: str) -> Reply:
-    one = known(state.comments, number)
-    one.body, one.updated_at = _checked_body(request), state.now()
-    return Reply(200, comment(state, one))
+    stored_comment = known(state.comments, number)
+    stored_comment.body, stored_comment.updated_at = _checked_body(request), state.now()
+    return Reply(200, comment(state, stored_comment))
 
 
 @route("DELETE", r"/issues/comments/(\d+)", _ISSUES)
@@ -478,7 +489,11 @@ def list_artifacts(state: State, request: Request, run_id: str) -> Reply:
     ]
     return page_of(
         request,
-        [artifact(state, one) for one in newest_first if one.run_id == int(run_id)],
+        [
+            artifact(state, entry)
+            for entry in newest_first
+            if entry.run_id == int(run_id)
+        ],
         "artifacts",
     )
 
@@ -486,11 +501,13 @@ def list_artifacts(state: State, request: Request, run_id: str) -> Reply:
 @route("GET", r"/actions/artifacts/(\d+)/zip", "actions")
 def download_artifact(state: State, _request: Request, number: str) -> Reply:
     """A redirect to another host, which needs no token and must not see one."""
-    one = known(state.artifacts, number)
-    if one.expired:
+    stored_artifact = known(state.artifacts, number)
+    if stored_artifact.expired:
         raise Refusal(410, "Artifact has expired")
     return Reply(
-        302, None, {"Location": f"{state.blob_url}/artifacts/{one.id}.zip?sig=signed"}
+        302,
+        None,
+        {"Location": f"{state.blob_url}/artifacts/{stored_artifact.id}.zip?sig=signed"},
     )
 
 
@@ -499,12 +516,12 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
 
 def check_run(state: State, one: CheckRun) -> Json:
     url, output = f"{state.root}/check-runs/{one.id}", one.fields.get("output") or {}
-    given = {
+    fields = {
         key: value
         for key, value in one.fields.items()
         if key not in ("output", "actions")
     }
-    shown = {key: output.get(key) for key in ("title", "summary", "text")}
+    texts = {key: output.get(key) for key in ("title", "summary", "text")}
     return skeleton(
         "check-run",
         id=one.id,
@@ -515,11 +532,11 @@ def check_run(state: State, one: CheckRun) -> Json:
         url=url,
         html_url=f"https://github.com/{state.repo}/runs/{one.id}",
         output={
-            **shown,
+            **texts,
             "annotations_count": len(one.annotations),
             "annotations_url": f"{url}/annotations",
         },
-        **given,
+        **fields,
     )
 
 
@@ -529,17 +546,17 @@ def create_check_run(state: State, request: Request) -> Reply:
         raise Refusal(403, "You must authenticate via a GitHub App.")
     if state.commit_of(request.body["head_sha"]) is None:
         raise Refusal(422, f"No commit found for SHA: {request.body['head_sha']}")
-    one = CheckRun(state.next_id(), {"status": "queued", "started_at": state.now()})
-    _merge_check_run(state, one, request.body)
-    state.checks[one.id] = one
-    return Reply(201, check_run(state, one))
+    check = CheckRun(state.next_id(), {"status": "queued", "started_at": state.now()})
+    _merge_check_run(state, check, request.body)
+    state.checks[check.id] = check
+    return Reply(201, check_run(state, check))
 
 
 @route("PATCH", r"/check-runs/(\d+)", "checks")
 def update_check_run(state: State, request: Request, number: str) -> Reply:
-    one = known(state.checks, number)
-    _merge_check_run(state, one, request.body)
-    return Reply(200, check_run(state, one))
+    check = known(state.checks, number)
+    _merge_check_run(state, check, request.body)
+    return Reply(200, check_run(state, check))
 
 
 def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
@@ -578,16 +595,16 @@ def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
 def list_check_runs(state: State, request: Request, ref: str) -> Reply:
     """Of each name the latest, unless `filter` is all."""
     sha, name = state.commit_of(ref) or ref, request.query.get("check_name")
-    found = [
+    checks = [
         check for check in state.checks.values() if check.fields["head_sha"] == sha
     ]
-    named = [one for one in found if name in (None, one.fields["name"])]
+    named = [check for check in checks if name in (None, check.fields["name"])]
     latest = (
         named
         if request.query.get("filter") == "all"
-        else {one.fields["name"]: one for one in named}.values()
+        else {check.fields["name"]: check for check in named}.values()
     )
-    return page_of(request, [check_run(state, one) for one in latest], "check_runs")
+    return page_of(request, [check_run(state, check) for check in latest], "check_runs")
 
 
 # Commits and trees: those that a test named, and those of a clone
@@ -595,23 +612,23 @@ def list_check_runs(state: State, request: Request, ref: str) -> Reply:
 
 def commit(state: State, sha: str, *, is_cloned: bool = False) -> Json:
     parents = [
-        {"sha": one, "url": f"{state.root}/commits/{one}"}
-        for one in state.commits.get(sha, ())
+        {"sha": parent_sha, "url": f"{state.root}/commits/{parent_sha}"}
+        for parent_sha in state.commits.get(sha, ())
     ]
     owner = user(state, state.repo.partition("/")[0])
     url = f"{state.root}/commits/{sha}"
-    made = skeleton(
+    description = skeleton(
         "commit", sha=sha, url=url, parents=parents, author=owner, committer=owner
     )
     if not is_cloned:
-        return made
+        return description
     date, message = _git(state, "show", "--no-patch", "--format=%cI%x00%B", sha).split(
         "\0"
     )
     signed = {"name": "A", "email": "a@b.c", "date": date}
-    return made | {
+    return description | {
         "commit": {
-            **made["commit"],
+            **description["commit"],
             "message": message.strip(),
             "author": signed,
             "committer": signed,

@@ -135,7 +135,7 @@ class FakeGitHub:
             or hashlib.sha1(base_ref.encode(), usedforsecurity=False).hexdigest()
         )
         with self.lock:
-            one = self.state.pulls[number] = Pull(
+            pull = self.state.pulls[number] = Pull(
                 number=number,
                 head_sha=head_sha,
                 base_ref=base_ref,
@@ -143,22 +143,22 @@ class FakeGitHub:
                 head_repo=head_repo,
                 **fields,
             )
-            self.state.users.setdefault(one.login, "read")
+            self.state.users.setdefault(pull.login, "read")
             for sha, parents in (
                 (base_sha, ()),
                 (head_sha, (base_sha,)),
-                (one.merge_sha, (base_sha, head_sha)),
+                (pull.merge_sha, (base_sha, head_sha)),
             ):
                 self.state.add_commit(sha, parents, anew=False)
 
     def set_pull(self, number: int, **changes: Any) -> None:
         """Changes fields of a pull request: `head_sha`, `state`, `merge_sha`, ..."""
         with self.lock:
-            one = self.state.pulls[number]
+            pull = self.state.pulls[number]
             for name, value in changes.items():
-                setattr(one, name, value)
+                setattr(pull, name, value)
             for sha in (changes.get("head_sha"), changes.get("merge_sha")):
-                self.state.add_commit(sha, [one.base_sha], anew=False)
+                self.state.add_commit(sha, [pull.base_sha], anew=False)
 
     def merge_pull(
         self,
@@ -231,7 +231,7 @@ class FakeGitHub:
             return self._label_event(issue, label, "octocat", "unlabeled")
 
     def _label_event(self, issue: int, label: str, login: str, event: str) -> int:
-        one = LabelEvent(
+        label_event = LabelEvent(
             id=self.state.next_id(),
             issue=issue,
             label=label,
@@ -239,15 +239,15 @@ class FakeGitHub:
             event=event,
             created_at=self.state.now(),
         )
-        self.state.events.append(one)
-        return one.id
+        self.state.events.append(label_event)
+        return label_event.id
 
     def add_artifact(
         self, run_id: int, name: str, zip_bytes: bytes, expired: bool = False
     ) -> int:
         """An artifact of a run; its id."""
         with self.lock:
-            one = Artifact(
+            artifact = Artifact(
                 id=self.state.next_id(),
                 run_id=run_id,
                 created_at=self.state.now(),
@@ -255,8 +255,8 @@ class FakeGitHub:
                 zip_bytes=zip_bytes,
                 expired=expired,
             )
-            self.state.artifacts[one.id] = one
-            return one.id
+            self.state.artifacts[artifact.id] = artifact
+            return artifact.id
 
     # Breaking
 
@@ -283,14 +283,14 @@ class FakeGitHub:
     def ordered(self, kind: str, method: str, path: str) -> Order | None:
         """The oldest order for this request, used up by one; None where there is none."""
         with self.lock:
-            for one in self._orders[kind]:
+            for order in self._orders[kind]:
                 if (
-                    one.times > 0
-                    and one.method in ("*", method)
-                    and one.path.search(path)
+                    order.times > 0
+                    and order.method in ("*", method)
+                    and order.path.search(path)
                 ):
-                    one.times -= 1
-                    return one
+                    order.times -= 1
+                    return order
         return None
 
     def fail_next(
@@ -382,8 +382,8 @@ class FakeGitHub:
 
     def assert_contract(self) -> None:
         """AssertionError with every violation of GitHub's API description in the traffic so far."""
-        found = violations(self.traffic)
-        assert not found, "\n".join(found)
+        broken_rules = violations(self.traffic)
+        assert not broken_rules, "\n".join(broken_rules)
 
     # Serving, under the lock
 
@@ -443,14 +443,14 @@ class FakeGitHub:
         try:
             token = self._token(method, authorization)
             body = json.loads(text or "{}")
-            words = dict(parse_qsl(query, keep_blank_values=True))
+            parameters = dict(parse_qsl(query, keep_blank_values=True))
             return routes.answered(
                 self.state,
                 Request(
                     method=method,
                     path=unquote(path),
                     url=f"{self.state.url}{path}",
-                    query=words,
+                    query=parameters,
                     body=body,
                     token=token,
                 ),
@@ -527,13 +527,13 @@ class Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode(
             "utf-8", "replace"
         )
-        hub, asked = self.server.hub, (self.command, urlsplit(self.path).path)
-        if call := hub.ordered("call", *asked):
+        hub, request = self.server.hub, (self.command, urlsplit(self.path).path)
+        if call := hub.ordered("call", *request):
             call.what()
-        if delay := hub.ordered("delay", *asked):
+        if delay := hub.ordered("delay", *request):
             time.sleep(delay.what)
         with hub.lock:
-            reply = self.answer(text, hub.ordered("answer", *asked))
+            reply = self.answer(text, hub.ordered("answer", *request))
         if reply.status == _BROKEN_CONNECTION:
             self.close_connection = True
             return

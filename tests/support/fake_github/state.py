@@ -172,13 +172,13 @@ class State:
 
     def ancestors(self, sha: str) -> list[str]:
         """`sha` and all its known ancestors, nearest first."""
-        seen, waiting = {sha: None}, deque([sha])
+        ancestors, waiting = {sha: None}, deque([sha])
         while waiting:
             for parent in self.commits.get(waiting.popleft(), ()):
-                if parent not in seen:
-                    seen[parent] = None
+                if parent not in ancestors:
+                    ancestors[parent] = None
                     waiting.append(parent)
-        return list(seen)
+        return list(ancestors)
 
     def add_commit(
         self, sha: str | None, parents: Sequence[str], anew: bool = True

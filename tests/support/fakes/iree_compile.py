@@ -193,11 +193,11 @@ def write_products(argv: Words) -> None:
 
 def added(action: str, home: str) -> bytes:
     """What makes an artifact another one: larger, of chance, or alternately larger and not."""
-    words = action.split()
-    larger = b"!" * 64 * words.count("grow") + b"!" * ("differ" in words)
-    if "flaky" in words and turn(home) % 2 == 0:
+    actions = action.split()
+    larger = b"!" * 64 * actions.count("grow") + b"!" * ("differ" in actions)
+    if "flaky" in actions and turn(home) % 2 == 0:
         larger += b"!" * 64
-    return larger + (os.urandom(8) if "random" in words else b"")
+    return larger + (os.urandom(8) if "random" in actions else b"")
 
 
 def turn(home: str) -> int:
@@ -271,7 +271,7 @@ def main(home: str, argv: Words) -> int:
     if "burn" in action.split():
         while time.process_time() < BURNT_SECONDS:
             pass
-    made = compile_module(
+    compiled = compile_module(
         kind,
         text=text,
         argv=argv,
@@ -281,7 +281,7 @@ def main(home: str, argv: Words) -> int:
     )
     write_products(argv)
     if action != "nothing":
-        write(argv[argv.index("-o") + 1], made)
+        write(argv[argv.index("-o") + 1], compiled)
     if action.startswith("huge "):
         _, size, name = action.split(" ", 2)
         os.truncate(name, int(size))
