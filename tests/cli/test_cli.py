@@ -96,15 +96,15 @@ def bench(
     before = {
         number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
     }
-    bench_ = Bench(tmp_path, capsys)
+    workbench = Bench(tmp_path, capsys)
     for name in ("small", "middle", "large"):
-        bench_.write(
+        workbench.write(
             f"suite/{name}.mlir",
             "module {}" * {"small": 1, "middle": 10, "large": 100}[name],
         )
-    bench_.write("c.yml", CONFIG)
-    bench_.write("base.json", BASE)
-    yield bench_
+    workbench.write("c.yml", CONFIG)
+    workbench.write("base.json", BASE)
+    yield workbench
     for number, handler in before.items():
         signal.signal(number, handler)
 

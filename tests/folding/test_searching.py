@@ -297,17 +297,17 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_kept_and_what_is_left(case: str) -> None:
-    world_, groups, expected_left = CASES[case]
-    result = search(world_.found, world_.attempt)
+    fake_world, groups, expected_left = CASES[case]
+    result = search(fake_world.found, fake_world.attempt)
     assert result.attempt.groups == groups and told(result) == expected_left
     sites = sum(SITE_BYTES * len(group) for group in groups)
     code = sum(
-        world_.folded.get(group, sum(world_.code[name] for name in group) // 2)
+        fake_world.folded.get(group, sum(fake_world.code[name] for name in group) // 2)
         for group in groups
     )
     unfolded_bytes = sum(
         size
-        for name, size in world_.code.items()
+        for name, size in fake_world.code.items()
         if not any(name in group for group in groups)
     )
     assert result.attempt.artifact_bytes == HOST_BYTES + sites + code + unfolded_bytes
@@ -316,47 +316,52 @@ def test_what_is_kept_and_what_is_left(case: str) -> None:
 def test_a_part_of_a_group_has_its_kind_and_a_program_without_one_is_compiled_once() -> (
     None
 ):
-    world_ = world(FOUR, constants=[WHOLE])
+    fake_world = world(FOUR, constants=[WHOLE])
     assert (
-        kind_of(world_.found, CD) == "constants"
-        and kind_of(world_.found, ("a", "x")) is None
+        kind_of(fake_world.found, CD) == "constants"
+        and kind_of(fake_world.found, ("a", "x")) is None
     )
-    world_ = world(FOUR)
-    search(world_.found, world_.attempt)
-    assert set(world_.asked) == {()}
+    fake_world = world(FOUR)
+    search(fake_world.found, fake_world.attempt)
+    assert set(fake_world.asked) == {()}
 
 
 def test_a_half_across_stricter_groups_does_not_hide_them_and_the_artifact_counts_more_than_code() -> (
     None
 ):
     """The halves of the wide group cut the strict one in two; only the strict one saves."""
-    world_ = world(
+    fake_world = world(
         FOUR,
         {AB: 9_000, CD: 9_000, BC: 3_000},
         fails=failing(WHOLE),
         constants=[BC],
         static_shapes=[WHOLE],
     )
-    assert search(world_.found, world_.attempt).attempt.groups == (BC,)
-    world_ = world(
+    assert search(fake_world.found, fake_world.attempt).attempt.groups == (BC,)
+    fake_world = world(
         dict.fromkeys(WHOLE, 100),
         {BC: 100, WHOLE: 260, AB: 200, CD: 200},
         constants=[BC],
         static_shapes=[WHOLE],
     )
-    result = search(world_.found, world_.attempt)
+    result = search(fake_world.found, fake_world.attempt)
     assert (
         result.attempt.groups == (BC,)
-        and result.attempt.artifact_bytes == world_.plain_bytes - 20
+        and result.attempt.artifact_bytes == fake_world.plain_bytes - 20
     )
 
 
 def test_what_is_banned_is_not_folded_in_a_wider_group_either() -> None:
-    world_ = world(FOUR, constants=[AB, CD], static_shapes=[WHOLE])
-    result = search(world_.found, world_.attempt, {AB})
+    fake_world = world(FOUR, constants=[AB, CD], static_shapes=[WHOLE])
+    result = search(fake_world.found, fake_world.attempt, {AB})
     assert result.attempt.groups == (CD,) and result.left == ()
-    assert not any("a" in group for requested in world_.asked for group in requested)
-    assert search(world_.found, world_.attempt, {WHOLE}).attempt.groups == (AB, CD)
+    assert not any(
+        "a" in group for requested in fake_world.asked for group in requested
+    )
+    assert search(fake_world.found, fake_world.attempt, {WHOLE}).attempt.groups == (
+        AB,
+        CD,
+    )
     assert (
         permitted([WHOLE], {BC}) == [("a", "d")]
         and permitted([WHOLE, AB], {AB, CD}) == []

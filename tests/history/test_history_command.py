@@ -434,12 +434,12 @@ def test_baselines_are_in_the_order_in_which_they_were_stored(
 def test_baselines_in_another_repository_are_found_beside_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    origin, sizes, work = (
+    origin, sizes_repository, work = (
         tmp_path / "octo" / "repo.git",
         tmp_path / "octo" / "sizes.git",
         tmp_path / "work",
     )
-    for bare in (origin, sizes):
+    for bare in (origin, sizes_repository):
         bare.mkdir(parents=True)
         git(bare, "init", "--quiet", "--bare")
     git(tmp_path, "clone", "--quiet", f"file://{origin}", str(work))
@@ -448,7 +448,9 @@ def test_baselines_in_another_repository_are_found_beside_origin(
         " octo/sizes}\n"
     )
     (work / "code-size.yml").write_text(text)
-    with DataBranch(Git(work, Cancel()), address=f"file://{sizes}") as branch:
+    with DataBranch(
+        Git(work, Cancel()), address=f"file://{sizes_repository}"
+    ) as branch:
         for number, release in enumerate(make.RELEASES[:3]):
             assert branch.save(entry(number), make.stored(release))
     monkeypatch.chdir(work)

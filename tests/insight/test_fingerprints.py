@@ -49,12 +49,12 @@ def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_
     None
 ):
     for name in ("constants", "static_shapes", "offsets"):
-        prints = [fingerprint(text) for text in recorded(name)]
-        assert len({print_.source for print_ in prints}) == len(prints)
-        assert len({print_.structure for print_ in prints}) == 1
+        identities = [fingerprint(text) for text in recorded(name)]
+        assert len({identity.source for identity in identities}) == len(identities)
+        assert len({identity.structure for identity in identities}) == 1
     for name in ("operand_order", "extra_operation", "different_fusion"):
-        prints = [fingerprint(text) for text in recorded(name)]
-        assert len({print_.structure for print_ in prints}) == len(prints)
+        identities = [fingerprint(text) for text in recorded(name)]
+        assert len({identity.structure for identity in identities}) == len(identities)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_types_maps_dynamic_dimensions_strides_and_operations_are_structure(
 
 def test_digests_are_what_baselines_hold() -> None:
     """Stored baselines keep these: a change here makes all of them differ."""
-    prints = [
+    identities = [
         fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")
     ]
     assert [
-        (print_.executable, print_.source[:5], print_.structure[:4])
-        for print_ in prints
+        (identity.executable, identity.source[:5], identity.structure[:4])
+        for identity in identities
     ] == [
         ("quantized_chain_dispatch_0", "hbI29", "SPJB"),
         ("different_fusion_dispatch_0", "rl3um", "jAAo"),

@@ -49,9 +49,9 @@ def test_a_users_own_with_everything(tmp_path: Path) -> None:
         " targets: {'m*': [--z]}}\n"
     )
     (experiment,) = load_experiments(file(tmp_path / "e.yml", text)).values()
-    limited, two = experiment.variants
-    assert (limited.flags, limited.targets) == (("--x=1",), None)
-    assert (two.spec, two.targets) == ("3.11.0", {"m*": ("--z",)})
+    flagged, narrowed = experiment.variants
+    assert (flagged.flags, flagged.targets) == (("--x=1",), None)
+    assert (narrowed.spec, narrowed.targets) == ("3.11.0", {"m*": ("--z",)})
     assert (experiment.run, experiment.columns, experiment.targets) == (
         True,
         ("fills", "copies"),

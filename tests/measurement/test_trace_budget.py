@@ -158,9 +158,9 @@ def test_an_example_of_each_root_cause_comes_first() -> None:
         diff(side(), side()),
         {KEY: Explanation("codegen", "", "", dispatches=(deltas[0],))},
     )
-    root_list = [root, replace(other_root, cells=())]
-    assert worth_laddering(explanations, root_list)[0] == (KEY, deltas[0])
-    assert worth_laddering(explanations, root_list, failing=[KEY])[0] == (
+    two_roots = [root, replace(other_root, cells=())]
+    assert worth_laddering(explanations, two_roots)[0] == (KEY, deltas[0])
+    assert worth_laddering(explanations, two_roots, failing=[KEY])[0] == (
         KEY,
         deltas[1],
     ), "what fails comes first"
