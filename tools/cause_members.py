@@ -284,12 +284,13 @@ def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
         key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]),
     )
     name = REGION if REGION in operations else largest
-    smallest, largest_count = (
+    smallest_count, largest_count = (
         int((number or claim[2]).replace(",", "")) for number in (claim[2], claim[3])
     )
     count = operations[name]
     fits_count = bool(
-        (count > 0) == (claim[5] == "more") and smallest <= abs(count) <= largest_count
+        (count > 0) == (claim[5] == "more")
+        and smallest_count <= abs(count) <= largest_count
     )
     return fits_count and bool(name == claim[4])
 
@@ -550,20 +551,20 @@ def _mlir_problem(
             for side in SIDES
         }
         for side, other_side in (SIDES, SIDES[::-1]):
-            other_place = now[other_side]
-            if now[side] is None and other_place is not None:
+            position = now[other_side]
+            if now[side] is None and position is not None:
                 names = {bare(pass_name) for pass_name, _ in states[side]}
                 last = next(
                     (
                         pass_name
-                        for pass_name, _ in reversed(states[other_side][:other_place])
+                        for pass_name, _ in reversed(states[other_side][:position])
                         if bare(pass_name) in names
                     ),
                     None,
                 )
                 count = sum(
                     bare(pass_name) == bare(last or "")
-                    for pass_name, _ in states[other_side][:other_place]
+                    for pass_name, _ in states[other_side][:position]
                 )
                 same_pass = [
                     place
@@ -577,14 +578,14 @@ def _mlir_problem(
                 )
         after, before = [], []
         for side in SIDES:
-            other_place = now[side]
-            if other_place is None:
+            position = now[side]
+            if position is None:
                 return f"{name}: {side} is not comparable"
-            place = other_place if other_place >= 0 else -1 - other_place
+            place = position if position >= 0 else -1 - position
             after.append(states[side][place][1])
             before.append(
-                states[side][place - (other_place >= 0)][1]
-                if place or other_place < 0
+                states[side][place - (position >= 0)][1]
+                if place or position < 0
                 else Counter[str]()
             )
         problems.append(

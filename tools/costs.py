@@ -71,12 +71,12 @@ def rows(suite: str, cores_used: int) -> Iterator[str]:
             Path(scratch),
             ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml"),
         )
-        for temperature in ("cold", "warm"):
+        for cache_state in ("cold", "warm"):
             wall, cpu = run(config, folder, cores_used)
             cells = megabytes(folder / "cache", skip="toolchains")
             compiler = megabytes(folder / "cache" / "toolchains")
             yield (
-                f"| {suite}, {temperature} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} |"
+                f"| {suite}, {cache_state} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} |"
                 f" {compiler:,.0f} |"
             )
 

@@ -111,7 +111,7 @@ def page_lines(audit: FoldAudit) -> list[str]:
     about = (
         f"IREE {audit.compiler.version}, {len(audit.models)} models on {names}.{ran}"
     )
-    heading = (
+    totals_heading = (
         "On each target, over the models that compile there and have something to fold:"
     )
     totals = table(
@@ -132,7 +132,7 @@ def page_lines(audit: FoldAudit) -> list[str]:
         "",
         *steps(audit.models),
         "",
-        heading,
+        totals_heading,
         "",
         *totals,
         "",

@@ -113,10 +113,10 @@ def short_answer(lab: Lab) -> str:
         for sums_of_target in sums(lab)
         if sums_of_target.models
     }
-    leading = sums_by_target.get(SHOWN_FIRST) or next(
+    first_sums = sums_by_target.get(SHOWN_FIRST) or next(
         iter(sums_by_target.values()), None
     )
-    return "nothing was measured" if leading is None else _against(lab, leading)
+    return "nothing was measured" if first_sums is None else _against(lab, first_sums)
 
 
 def _against(lab: Lab, shown: Sums) -> str:
